@@ -234,3 +234,12 @@ async def test_a_screenshot_is_the_viewport(site: Any, session: Any) -> None:
     assert (shot.media_type, shot.width, shot.height) == ("image/jpeg", 1280, 720)
     assert shot.data[:3] == b"\xff\xd8\xff"
     assert (await session.snapshot(screenshot=True)).screenshot.sha256 == shot.sha256
+
+
+async def test_going_back_within_a_document_takes_no_longer(site: Any, session: Any) -> None:
+    await session.reset(site.page("<button onclick=\"history.pushState(0, '', '/b')\">b</button>"))
+    await session.snapshot()
+    assert await session.act(Click(mark=1)) is None
+    assert (await session.snapshot()).url.endswith("/b")
+    assert await session.act(GoBack()) is None
+    assert (await session.snapshot()).url == f"http://{site.host}/"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -170,10 +171,17 @@ class Session:
         history = await self.tab.send("Page.getNavigationHistory")
         if history["currentIndex"] <= self.tab.base_entry:
             return False
-        self.tab.expect_navigation()
         entry = history["entries"][history["currentIndex"] - 1]["id"]
-        await self.tab.send("Page.navigateToHistoryEntry", entryId=entry)
+        await self._navigate("Page.navigateToHistoryEntry", self._arrived(entry))
         return True
+
+    async def _arrived(self, entry: int) -> None:
+        """Goes to an entry of the tab's history and waits until it is there: on a busy machine the end of the loading of
+        the page that is left can come late, and looks like that of the new one."""
+        page = self.tab.page
+        arrived = page.expect_event("framenavigated", lambda frame: frame == page.main_frame, timeout=self._patience)
+        async with arrived:
+            await self.tab.send("Page.navigateToHistoryEntry", entryId=entry)
 
     async def _navigate(self, call: str, navigation: Awaitable[Any], url: str = "") -> None:
         try:
@@ -194,9 +202,10 @@ class Session:
 
     async def _leave_error_page(self) -> str | None:
         """From a page that could not be loaded, back to the one before it; why it could not be loaded."""
-        error = self._unreachable()
-        if error and (await self._to_previous_entry() or await self.close_tab()):
-            await self.settle()
+        if error := self._unreachable():
+            with suppress(Impossible):  # the one before it is as unreachable
+                if await self._to_previous_entry() or await self.close_tab():
+                    await self.settle()
         return error
 
     def _unreachable(self) -> str | None:

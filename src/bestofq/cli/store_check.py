@@ -29,7 +29,8 @@ def check_store(console: Console, folder: Location, *, mend: bool) -> int:
 def migrate_store(console: Console, place: Location) -> None:
     """Bring a store of an earlier schema up to date. DataError where that cannot be."""
     before, after = migrate(place)
-    console.print(f"{place}: schema {before} → {after}" if before != after else f"{place} is up to date", markup=False)
+    said = f"{place}: schema {before} → {after}" if before != after else f"{place} is up to date"
+    console.print(said, markup=False, soft_wrap=True)
 
 
 def _findings(folder: Location, condition: Condition) -> Iterator[Finding]:
