@@ -176,8 +176,8 @@ class Session:
         return True
 
     async def _arrived(self, entry: int) -> None:
-        """Goes to an entry of the tab's history and waits until it is there: on a busy machine the end of the loading of
-        the page that is left can come late, and looks like that of the new one."""
+        """Goes to an entry of the tab's history and waits until it is there: on a busy machine the old page's end of
+        loading can come late, and looks like that of the new one."""
         page = self.tab.page
         arrived = page.expect_event("framenavigated", lambda frame: frame == page.main_frame, timeout=self._patience)
         async with arrived:
