@@ -1,7 +1,7 @@
 #!/bin/sh
 # sh experiments/ladder/cycles.sh [shop|booking] [TASKS]: the paper's whole schedule, five exploring passes and four cycles of two. Does
 # Q go on learning from its own episodes? For the paper's Q and the matched one. From 800 tasks, the default, these are 10,400 episodes
-# each: in the shop two hours on two cores, on one H200 a quarter of one; from 240 three quarters of an hour. Started again, it continues.
+# each: in the shop two hours on two cores; from 240 three quarters of an hour. Started again, it continues.
 set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
@@ -10,7 +10,7 @@ case ${1:-shop} in
 shop) name=cycles-$tasks played=240 rungs="same new held-out" ;;
 booking) name=cycles-booking-$tasks played=200 rungs="same held-out" ;;
 esac
-config="--config $here/${1:-shop}.toml --set suite.train_tasks=$tasks"
+config="--config $here/${1:-shop}.toml --set suite.train_tasks=$tasks --set seed_runs=5"
 matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
 seed=runs/ladder-$name
 compare() { # FILE BASELINE RUNS...
@@ -19,13 +19,13 @@ compare() { # FILE BASELINE RUNS...
     "$BESTOFQ" report $seed-played "$@" --by run --baseline $baseline --json $seed-report
     cp $seed-report/by-run.json $file
 }
-"$BESTOFQ" collect $config --set seed_runs=5 --store $seed
+"$BESTOFQ" collect $config --store $seed
 for q in matched paper; do
     store=$seed-$q
     test -d $store || { cp -r $seed $store.part && mv $store.part $store; }
     test $q = paper || set -- $matched
     test $q = matched || set --
-    "$BESTOFQ" improve $config "$@" --set seed_runs=5 --set cycles=4 --store $store --out $store
+    "$BESTOFQ" improve $config "$@" --set cycles=4 --store $store --out $store
     longer="--no-estimate --set iql.steps=10000 --store $store" # two and a half times as long
     "$BESTOFQ" train $longer $config "$@" --run seed --out $store/qseed-longer
     "$BESTOFQ" train $longer $config "$@" --run seed --run cycle-1 --run cycle-2 --run cycle-3 --run cycle-4 --out $store/qlonger

@@ -236,10 +236,17 @@ async def test_a_screenshot_is_the_viewport(site: Any, session: Any) -> None:
     assert (await session.snapshot(screenshot=True)).screenshot.sha256 == shot.sha256
 
 
-async def test_going_back_within_a_document_takes_no_longer(site: Any, session: Any) -> None:
+async def test_going_back_within_a_document(site: Any, session: Any) -> None:
     await session.reset(site.page("<button onclick=\"history.pushState(0, '', '/b')\">b</button>"))
     await session.snapshot()
     assert await session.act(Click(mark=1)) is None
     assert (await session.snapshot()).url.endswith("/b")
     assert await session.act(GoBack()) is None
     assert (await session.snapshot()).url == f"http://{site.host}/"
+
+
+async def test_going_back_to_a_page_that_no_longer_loads(site: Any, session: Any) -> None:
+    await session.reset(site.page("<p>first", Cache_Control="no-store"))
+    assert await session.act(Goto(url=site.page("<p>second", "/second"))) is None
+    site.page("", Location="http://127.0.0.1:9/")
+    assert (await session.act(GoBack())).startswith("http://127.0.0.1:9/ cannot be loaded: net::ERR_")

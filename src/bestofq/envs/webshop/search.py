@@ -28,18 +28,19 @@ from bestofq.envs.webshop.settings import SearchFields
 
 
 @contextmanager
-def _hidden(module: str) -> Iterator[None]:
-    """An import within it does not find the module."""
-    found = {module: sys.modules[module]} if module in sys.modules else {}
-    sys.modules[module] = None  # type: ignore[assignment]
+def _without_jax() -> Iterator[None]:
+    """An import within it finds no JAX: bm25s would start it, which takes three quarters of a GPU's memory."""
+    jax = sys.modules.pop("jax", None)
+    sys.modules["jax"] = None  # type: ignore[assignment]
     try:
         yield
     finally:
-        del sys.modules[module]
-        sys.modules.update(found)
+        del sys.modules["jax"]
+        if jax is not None:
+            sys.modules["jax"] = jax
 
 
-with _hidden("jax"):  # bm25s would start JAX, which takes three quarters of a GPU's memory; nothing here uses it
+with _without_jax():
     import bm25s
 
 RESULTS = 50  # products a search returns at most (Yao et al. 2022)
