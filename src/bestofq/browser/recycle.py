@@ -83,7 +83,7 @@ async def _clean(room: Room) -> bool:
     for page in room.context.pages:
         if page is not tab.page:
             await within(tab.limit, "page.close", page.close())
-    await within(tab.limit, "page.goto(about:blank)", tab.page.goto("about:blank", wait_until="commit"))
+    await within(tab.limit, "page.goto(about:blank)", tab.goto("about:blank"))
     room.left([tab])  # a frame may have come at the last moment
     if not room.reusable:
         return False

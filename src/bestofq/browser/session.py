@@ -148,8 +148,7 @@ class Session:
     async def _goto(self, url: str) -> None:
         if not allows(self.hosts, url):
             raise Impossible(refusal(url, self.hosts))
-        loading = self.tab.page.goto(url, wait_until="commit", timeout=self._patience)
-        await self._navigate(f"page.goto({url})", loading, url)
+        await self._navigate(f"page.goto({url})", self.tab.goto(url, self._patience), url)
 
     async def _begin_at(self, url: str) -> None:
         """Loads a page in the current tab as the first of its history (Chromium keeps 50 pages at most)."""

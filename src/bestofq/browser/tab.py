@@ -177,6 +177,21 @@ class Tab:
         """A function of snapshot.js or act.js on JSON arguments."""
         return await self.run(f"{name}({', '.join(map(json.dumps, arguments))})")
 
+    async def goto(self, url: str, patience: float | None = None) -> None:
+        """Loads a page until its document is there, for at most `patience` milliseconds, and the history holds it: on
+        a busy machine that comes later, and a history cleared in between would keep the page before."""
+        before = await self._entry()
+        await self.page.goto(url, wait_until="commit", timeout=patience)
+        with suppress(TimeoutError):  # a page can go back at once by itself
+            async with asyncio.timeout(1):
+                while await self._entry() == before:
+                    await self.change(0.05)
+
+    async def _entry(self) -> int:
+        """Id of the current entry of the navigation history."""
+        history = await self.send("Page.getNavigationHistory")
+        return int(history["entries"][history["currentIndex"]]["id"])
+
     async def mark_base(self) -> None:
         """The current entry of the navigation history is the one that going back ends at."""
         self.base_entry = (await self.send("Page.getNavigationHistory"))["currentIndex"]
