@@ -1,22 +1,38 @@
 #!/bin/sh
 # MiniWoB++: does Q carry over better from more problems of each task? One pass over 140 of each; Q from the first half of it and from all,
-# on 470 other problems, ten of each task. Two hours on one core; started again, it continues.
+# on 470 other problems, ten of each task. And what the first pages of the ladder leave open: Q over one-hot texts on the problems that it
+# learned from, the paper's Q and the model's own pick on families that nobody has seen. Three hours on one core; started again, it continues.
 set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
 store=runs/ladder-doses
-config="--config $here/miniwob.toml --set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten
-    --set model.embed_matches=true"
-"$BESTOFQ" collect $config --set suite.per_task=140 --set suite.train_tasks=6580 --set seed_runs=1 --store $store
-for problems in 70 140; do
-    "$BESTOFQ" train --no-estimate $config --episodes $((47 * problems)) --store $store --out $store/q$problems
-done
-play() { # Q AGENTS
-    "$BESTOFQ" eval $config --split test --set suite.families=seen --set suite.per_task=10 --tasks 470 --runs 1 \
-        --q $store/$1 --agents $2 --store $store-played --run $1
+config="--config $here/miniwob.toml"
+problems="--set suite.per_task=140 --set suite.train_tasks=6580"
+matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
+one_hot="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set model.embedder=experiments.one_hot:OneHot"
+play() { # RUNG Q AGENTS SETTINGS...
+    rung=$1 q=$2 agents=$3
+    shift 3
+    case $rung in
+    seeds) where="--split test --set suite.families=seen --set suite.per_task=10 --tasks 470" ;;
+    same) where="--split train $problems --tasks 235" ;;
+    families) where="--split test --set suite.only=* --set suite.families=held-out --set suite.per_task=10 --tasks 110" ;;
+    esac
+    "$BESTOFQ" eval $config $where "$@" --runs 1 --q $store/$q --agents $agents --store $store-$rung --run $q
 }
-play q140 prompting,verifier,best-of-q,prior
-play q70 best-of-q,prior
-"$BESTOFQ" report $store-played --baseline prompting --table agents --markdown $store-played/report --json $store-played/report
-cp $store-played/report/agents.md $here/doses.md
-cp $store-played/report/agents.json $here/doses.json
+"$BESTOFQ" collect $config $problems --set seed_runs=1 --store $store
+"$BESTOFQ" train --no-estimate $config $matched --episodes 3290 --store $store --out $store/q70
+"$BESTOFQ" train --no-estimate $config $matched --episodes 6580 --store $store --out $store/q140
+"$BESTOFQ" train --no-estimate $config --store $store --out $store/paper
+"$BESTOFQ" train --no-estimate $config $one_hot --store $store --out $store/one-hot
+play seeds q140 prompting,verifier,best-of-q,prior $matched
+play seeds q70 best-of-q,prior $matched
+play families q140 prompting,picker,best-of-q,prior $matched
+play families paper best-of-q,prior
+play same q140 prompting,best-of-q,prior $matched
+play same one-hot best-of-q $one_hot
+for rung in seeds families same; do
+    "$BESTOFQ" report $store-$rung --baseline prompting --table agents --markdown $store-$rung/report --json $store-$rung/report
+    cp $store-$rung/report/agents.md $here/doses-$rung.md
+    cp $store-$rung/report/agents.json $here/doses-$rung.json
+done
