@@ -1,7 +1,7 @@
 #!/bin/sh
 # MiniWoB++: does Q carry over better from more problems of each task? One pass over 140 of each; Q from the first half of it and from all,
-# on 470 other problems, ten of each task. And what the first pages of the ladder leave open: Q over one-hot texts on the problems that it
-# learned from, the paper's Q and the model's own pick on families that nobody has seen. Three hours on one core; started again, it continues.
+# on 470 other problems, ten of each task. Then what the other scripts leave out: the paper's Q and the picker on families that nobody has
+# seen, and Q over one-hot texts on the problems that it learned from. Two hours on two cores; started again, it continues.
 set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
