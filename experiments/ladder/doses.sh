@@ -7,7 +7,6 @@ BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
 store=runs/ladder-doses
 config="--config $here/miniwob.toml"
-problems="--set suite.per_task=140 --set suite.train_tasks=6580"
 matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
 one_hot="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set model.embedder=experiments.one_hot:OneHot"
 play() { # RUNG Q AGENTS SETTINGS...
@@ -15,12 +14,12 @@ play() { # RUNG Q AGENTS SETTINGS...
     shift 3
     case $rung in
     seeds) where="--split test --set suite.families=seen --set suite.per_task=10 --tasks 470" ;;
-    same) where="--split train $problems --tasks 235" ;;
+    same) where="--split train --set suite.per_task=5 --set suite.train_tasks=235 --tasks 235" ;; # five of the 140 of each
     families) where="--split test --set suite.only=* --set suite.families=held-out --set suite.per_task=10 --tasks 110" ;;
     esac
     "$BESTOFQ" eval $config $where "$@" --runs 1 --q $store/$q --agents $agents --store $store-$rung --run $q
 }
-"$BESTOFQ" collect $config $problems --set seed_runs=1 --store $store
+"$BESTOFQ" collect $config --set suite.per_task=140 --set suite.train_tasks=6580 --set seed_runs=1 --store $store
 "$BESTOFQ" train --no-estimate $config $matched --episodes 3290 --store $store --out $store/q70
 "$BESTOFQ" train --no-estimate $config $matched --episodes 6580 --store $store --out $store/q140
 "$BESTOFQ" train --no-estimate $config --store $store --out $store/paper
