@@ -148,12 +148,12 @@ class Proxy:
             wanted = None
         if wanted is None:
             return await self._stream(request, url, raw)
+        given = request.path_params.get("session") or request.headers.get(SESSION)
         if wanted.kind == "judge":
             reply = await post(self._client, url, raw, headers)
             if verdict := judged(reply.json and wire.as_completion(reply.json)):
-                await self.sessions.judged(wanted, verdict)
+                await self.sessions.judged(wanted, given, verdict)
             return reply.response()
-        given = request.path_params.get("session") or request.headers.get(SESSION)
         key = f"{given} {url} {hashlib.sha256(raw).hexdigest()}"
         again = given is not None or request.headers.get(RETRIED, "0") != "0"  # else another agent may ask the same
         replying = self._remembered(Asking(wire, wanted, body, raw, url, headers, key), given, again=again)
@@ -252,8 +252,10 @@ class Proxy:
         taken = next(reply for one, reply in found if one.action == candidates[chosen].action)
         assert taken.json is not None
         message = asking.wire.as_completion(taken.json)["choices"][0]["message"]
-        new = self.sessions.planted(session, message)
-        await self.sessions.step(session, state, decision, text_of(message.get("content")))
+        new: Mapping[str, str] = {}
+        if self.sessions.is_open(session):  # else it was said meanwhile how it ended
+            new = self.sessions.planted(session, message)
+            await self.sessions.step(session, state, decision, text_of(message.get("content")))
         if taken is first and not ranks and not new:
             return first.response()
         said = with_ids(taken.json, new) if new else taken.json
