@@ -1,13 +1,16 @@
 """What a hostile upstream, or a client, may not do to the proxy."""
 
+import json
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from bestofq.models import bounds
 from bestofq.serve import upstream
 from bestofq.serve.app import _usage
+from bestofq.serve.guard import Guard
 from bestofq.serve.upstream import Reply, post
 from bestofq.testing.fault_server import FaultServer
 from tests.serve.agents import Upstream, browser_use, click, episodes, openai_client, serving
@@ -64,3 +67,33 @@ async def test_a_200_that_is_no_reply_is_an_error_to_clients_that_stream(tmp_pat
             chunks = [chunk async for chunk in await agent.chat.completions.create(**asks)]
     assert chunks[0].choices[0].delta.content == click(1)
     assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://localhost.evil.example"}, 403),
+        ({"host": "LOCALHOST:8770", "origin": "http://127.0.0.1:3000"}, 200),
+        ({"host": "host.docker.internal:8770"}, 200),
+        ({"origin": "chrome-extension://abc"}, 200),
+    ],
+)
+async def test_no_page_elsewhere_may_write(tmp_path: Path, headers: dict[str, str], status: int) -> None:
+    plain = {"content-type": "text/plain", **headers}  # which browsers send without asking
+    async with serving(Upstream(lambda body, count: click(1)), tmp_path) as root, httpx.AsyncClient() as client:
+        asks = json.dumps(browser_use("shoes", 1))
+        for path, content in (("v1/chat/completions", asks), ("outcome", '{"success": true}')):
+            got = await client.post(f"{root}/sessions/x/{path}", content=content, headers=plain)
+            assert got.status_code == status
+    assert len(episodes(tmp_path)) == (status == 200)
+
+
+@pytest.mark.parametrize(("headers", "status"), [({}, 404), ({"origin": "http://gateway:8770"}, 403)])
+async def test_who_listens_elsewhere_answers_to_any_name(headers: dict[str, str], status: int) -> None:
+    there = httpx.ASGITransport(Guard(Starlette()))  # its address is the URL's
+    async with httpx.AsyncClient(transport=there) as client:
+        got = await client.get("http://10.0.0.7:8770/", headers={"host": "gateway:8770", **headers})
+    assert got.status_code == status

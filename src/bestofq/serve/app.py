@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import httpx
 from pydantic import Field
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -28,6 +29,7 @@ from bestofq.core.secrets import keep_secret
 from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import text_of
 from bestofq.serve.anthropic import MESSAGES
+from bestofq.serve.guard import Guard
 from bestofq.serve.responses import RESPONSES
 from bestofq.serve.sessions import Session, Sessions
 from bestofq.serve.upstream import HOP, LATE, TOO_LONG, Headers, Reply, body_of, failure, passed, post, streamed
@@ -92,6 +94,7 @@ def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Sc
             Route("/sessions/{session}/v1/{rest:path}", proxy.passed, methods=["GET", "POST", "DELETE"]),
             Route("/v1/{rest:path}", proxy.passed, methods=["GET", "POST", "DELETE"]),
         ],
+        middleware=[Middleware(Guard)],
         lifespan=lambda _: proxy.running(),
     )
 
