@@ -9,6 +9,7 @@ from typing import Any
 
 from openai import AsyncOpenAI
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -30,17 +31,20 @@ class Upstream:
     """An endpoint that replies by a function of the request and of how often it was asked."""
 
     def __init__(self, reply: Callable[[Body, int], Any]) -> None:
-        self.reply, self.asked, self.headers = reply, list[Body](), list[Mapping[str, str]]()
+        self.reply, self.asked, self.headers, self.queries = reply, list[Body](), list[Headers](), list[str]()
 
     async def chat(self, request: Request) -> Response:
         body = await request.json()
         self.asked.append(body)
-        self.headers.append(dict(request.headers))
+        self.headers.append(request.headers)
+        self.queries.append(request.url.query)
         said = self.reply(body, len(self.asked))
         if asyncio.iscoroutine(said):
             said = await said
         if isinstance(said, int):
             return JSONResponse({"error": {"message": "busy"}}, said)
+        if isinstance(said, bytes):
+            return Response(said, media_type="application/json")
         if isinstance(said, dict) and "type" in said:  # a whole reply of another protocol
             return JSONResponse(said)
         message = said if isinstance(said, dict) else {"role": "assistant", "content": said}
@@ -91,6 +95,12 @@ def browser_use(goal: str, step: int, memory: str = "") -> dict[str, Any]:
     parts = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
     messages = [{"role": "system", "content": "You are an agent."}, {"role": "user", "content": parts}]
     return {"model": "m", "messages": messages, "response_format": SCHEMA, "temperature": 0.2}
+
+
+def judging(goal: str) -> dict[str, Any]:
+    """What browser-use asks its judge."""
+    messages = [{"role": "user", "content": f"<task>{goal}</task> Was it done?"}]
+    return {"model": "m", "messages": messages, "response_format": JUDGE}
 
 
 def click(index: int, memory: str = "", goal: str = "") -> str:

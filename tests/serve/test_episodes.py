@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
-from tests.serve.agents import TOOLS, Body, Upstream, browser_use, click, episodes, serving
+from tests.serve.agents import TOOLS, Body, Upstream, browser_use, click, episodes, judging, serving
 
 STEPS = 50
 
@@ -84,3 +85,58 @@ async def test_who_gives_up_and_asks_again_gets_what_comes_first(tmp_path: Path)
     assert len(upstream.asked) == 2
     [episode] = episodes(tmp_path)
     assert len(episode.steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "goals", "judged"),
+    [
+        ("A", ("buy shoes", "buy shoes"), ["A"]),
+        ("C", ("buy shoes", "buy hats"), []),  # not open
+        (None, ("buy shoes", "buy shoes"), []),
+        (None, ("buy shoes", "buy"), ["A"]),
+        (None, ("buy", "buy hats"), ["A"]),
+    ],
+)
+async def test_a_judge_speaks_of_the_session_that_is_named_else_of_the_only_one_with_its_goal(
+    tmp_path: Path, name: str | None, goals: tuple[str, str], judged: list[str]
+) -> None:
+    def reply(body: Body, count: int) -> str:
+        return json.dumps({"verdict": True}) if body == judging("buy shoes") else click(1)
+
+    async with serving(Upstream(reply), tmp_path) as root, httpx.AsyncClient() as client:
+        for session, goal in zip("AB", goals, strict=True):
+            await client.post(f"{root}/sessions/{session}/v1/chat/completions", json=browser_use(goal, 1))
+        headers = {"x-session-id": name} if name else {}
+        await client.post(f"{root}/v1/chat/completions", json=judging("buy shoes"), headers=headers)
+        said = [await client.post(f"{root}/sessions/{session}/outcome", json={"success": False}) for session in "AB"]
+    assert [session for session, one in zip("AB", said, strict=True) if one.status_code == 404] == judged
+
+
+async def test_an_outcome_during_a_step_costs_the_agent_nothing_and_the_step_is_not_recorded(tmp_path: Path) -> None:
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def reply(count: int) -> dict[str, Any]:
+        if count == 2:
+            asked.set()
+            await ended.wait()
+        call = {"id": f"call_{count}", "type": "function", "function": {"name": "click", "arguments": "{}"}}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+    async with serving(Upstream(lambda body, count: reply(count)), tmp_path) as root, httpx.AsyncClient() as client:
+
+        async def step(number: int, session: str = "/sessions/x", before: str = "call_0") -> httpx.Response:
+            call = {"id": before, "type": "function", "function": {"name": "click", "arguments": "{}"}}
+            talk: list[Any] = [{"role": "user", "content": "shoes"}, {"role": "assistant", "tool_calls": [call]}]
+            talk.append({"role": "tool", "tool_call_id": before, "content": f"page {number}"})
+            body = {"model": "m", "messages": talk, "tools": TOOLS}
+            return await client.post(f"{root}{session}/v1/chat/completions", json=body)
+
+        await step(1)
+        late = asyncio.ensure_future(step(2))
+        await asked.wait()
+        await client.post(f"{root}/sessions/x/outcome", json={"success": True})
+        ended.set()
+        assert (await late).json()["choices"][0]["message"]["tool_calls"][0]["id"] == "call_2"
+        await step(3, session="", before="call_2")  # of the session that has ended: another episode
+    found = sorted((one.verdict.outcome, len(one.steps)) for one in episodes(tmp_path))
+    assert found == [("success", 1), ("unjudged", 1)]

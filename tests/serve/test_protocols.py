@@ -1,11 +1,13 @@
 """The Responses API and Anthropic's Messages through `serve`: what they decide, their streams, whose step it is."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.serve.agents import Body, Upstream, by_label, episodes, openai_client, serving
 
@@ -143,3 +145,25 @@ async def test_a_call_that_lacks_what_its_tool_requires_is_repaired_in_each_prot
         assert got["output"][0]["arguments"] == '{"on": 1}'
     assert "lacks on" in upstream.asked[1]["messages"][-1]["content"]
     assert "lacks on" in upstream.asked[3]["input"][-1]["content"]
+
+
+async def test_an_error_after_a_comment_is_one_of_the_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bestofq.serve.app.KEPT_ALIVE", 0.05)
+
+    async def slow() -> int:
+        await asyncio.sleep(0.2)
+        return 529
+
+    tools = [{"name": "click", "input_schema": {"type": "object"}}]
+    body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "shoes"}], "tools": tools}
+    async with serving(Upstream(lambda body, count: slow()), tmp_path) as root, httpx.AsyncClient() as client:
+        for path in ("messages", "chat/completions"):
+            text = (await client.post(f"{root}/v1/{path}", json=body)).text
+            lines = [line for line in text.splitlines() if line not in ("", ": waiting")]
+            if path == "messages":
+                assert lines.pop(0) == "event: error"
+                assert '{"type": "error", "error": {"type": "api_error", "message": ' in lines[0]
+            else:
+                assert lines.pop() == "data: [DONE]"
+            [error] = lines
+            assert "busy" in json.loads(error.removeprefix("data: "))["error"]["message"]

@@ -25,6 +25,7 @@ from tests.serve.agents import (
     click,
     completion,
     episodes,
+    judging,
     openai_client,
     serving,
 )
@@ -228,9 +229,7 @@ async def test_the_agent_s_own_judge_is_believed_and_the_agent_is_not(
 
     async with serving(Upstream(reply), tmp_path) as root, httpx.AsyncClient() as client:
         await client.post(f"{root}/v1/chat/completions", json=browser_use("buy shoes", 1))
-        judging = {**browser_use("", 1), "response_format": JUDGE}
-        judging["messages"] = [{"role": "user", "content": "<task>buy shoes</task> Was it done?"}]
-        await client.post(f"{root}/v1/chat/completions", json=judging)
+        await client.post(f"{root}/v1/chat/completions", json=judging("buy shoes"))
     [episode] = episodes(tmp_path)
     assert episode.verdict.outcome == outcome
     assert episode.verdict.judge == ("" if outcome == "unjudged" else "browser-use's judge")
@@ -284,9 +283,12 @@ async def test_a_client_that_streams_gets_events_and_comments(tmp_path: Path, mo
         asks: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "shoes"}], "tools": TOOLS}
         chunks = [one async for one in await client.chat.completions.create(**asks, stream=True)]
         assert chunks[0].choices[0].delta.tool_calls[0].function.name == "click"
-        assert chunks[-1].usage.total_tokens == 12
+        assert all(chunk.choices for chunk in chunks)  # clients that did not ask for the usage read `choices[0]`
+        asks["stream_options"] = {"include_usage": True}
+        chunks = [one async for one in await client.chat.completions.create(**asks, stream=True)]
+        assert (chunks[-1].choices, chunks[-1].usage.total_tokens) == ([], 12)
         async with httpx.AsyncClient() as raw:
             got = await raw.post(f"{root}/v1/chat/completions", json={**asks, "stream": True})
             assert got.text.startswith(": waiting\n\n")
             assert got.text.endswith("data: [DONE]\n\n")
-    assert [len(episode.steps) for episode in episodes(tmp_path)] == [1, 1]
+    assert [len(episode.steps) for episode in episodes(tmp_path)] == [1, 1, 1]

@@ -1,16 +1,19 @@
 """What a hostile upstream, or a client, may not do to the proxy."""
 
+import json
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from bestofq.models import bounds
 from bestofq.serve import upstream
 from bestofq.serve.app import _usage
+from bestofq.serve.guard import Guard
 from bestofq.serve.upstream import Reply, post
 from bestofq.testing.fault_server import FaultServer
-from tests.serve.agents import Upstream, click, serving
+from tests.serve.agents import Upstream, browser_use, click, episodes, openai_client, serving
 
 
 @pytest.mark.parametrize("fault", ["flood", "elsewhere"])
@@ -19,9 +22,9 @@ async def test_no_flood_and_no_other_host(fault: str, monkeypatch: pytest.Monkey
     async with FaultServer(lambda _: "no") as other, httpx.AsyncClient(timeout=10) as client:
         async with FaultServer(lambda _: "hi", script=[fault, "ok"], other=other.base_url) as server:
             url = f"{server.base_url}/chat/completions"
-            failed = await post(client, url, b"{}", {"accept-encoding": "gzip"})
+            failed = await post(client, url, b"{}", [(b"accept-encoding", b"gzip")])
             assert (failed.status, failed.json) == (502, None)
-            assert (await post(client, url, b"{}", {})).status == 200
+            assert (await post(client, url, b"{}", [])).status == 200
         assert not other.requests
 
 
@@ -34,5 +37,63 @@ async def test_a_request_that_is_too_long_is_refused(tmp_path: Path, monkeypatch
 
 def test_forged_counts_of_tokens_are_none() -> None:
     forged = [{"prompt_tokens": -(10**6), "completion_tokens": 10**30}, {"input_tokens": "many", "output_tokens": 7}, 7]
-    used = _usage([Reply(200, {}, b"", {"usage": one}) for one in forged])
+    used = _usage([Reply(200, [], b"", {"usage": one}) for one in forged])
     assert (used.tokens_in, used.tokens_out, used.calls) == (0, 7, 3)
+
+
+async def test_the_query_and_every_header_are_sent_on_as_they_came(tmp_path: Path) -> None:
+    upstream = Upstream(lambda body, count: click(1))
+    headers = [(b"X-Title", "Mön 日本".encode()), (b"anthropic-beta", b"one"), (b"anthropic-beta", b"two")]
+    talk = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        for body in (browser_use("shoes", 1), talk):  # a decision, and none
+            url = f"{root}/v1/chat/completions?api-version=preview&a=%2F&a="
+            assert (await client.post(url, json=body, headers=headers)).status_code == 200
+    assert upstream.queries == ["api-version=preview&a=%2F&a="] * 2
+    for sent in upstream.headers:
+        assert sent["x-title"].encode("latin-1").decode() == "Mön 日本"
+        assert sent.getlist("anthropic-beta") == ["one", "two"]
+
+
+@pytest.mark.parametrize("said", [b'{"error": {"message": "no provider"}}', b"no provider", b'{"choices": []}'])
+async def test_a_200_that_is_no_reply_is_an_error_to_clients_that_stream(tmp_path: Path, said: bytes) -> None:
+    upstream = Upstream(lambda body, count: said if len(upstream.asked) < 3 else click(1))
+    asks = {**browser_use("shoes", 1), "stream": True}
+    async with serving(upstream, tmp_path, repair=False) as root, httpx.AsyncClient() as client:
+        got = await client.post(f"{root}/v1/chat/completions", json=asks)
+        assert got.status_code == 502
+        assert said.decode() in got.json()["error"]["message"]
+        async with openai_client(f"{root}/sessions/x") as agent:  # it asks again by itself
+            chunks = [chunk async for chunk in await agent.chat.completions.create(**asks)]
+    assert chunks[0].choices[0].delta.content == click(1)
+    assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://localhost.evil.example"}, 403),
+        ({"host": "LOCALHOST:8770", "origin": "http://127.0.0.1:3000"}, 200),
+        ({"host": "host.docker.internal:8770"}, 200),
+        ({"origin": "chrome-extension://abc"}, 200),
+    ],
+)
+async def test_no_page_elsewhere_may_write(tmp_path: Path, headers: dict[str, str], status: int) -> None:
+    plain = {"content-type": "text/plain", **headers}  # which browsers send without asking
+    async with serving(Upstream(lambda body, count: click(1)), tmp_path) as root, httpx.AsyncClient() as client:
+        asks = json.dumps(browser_use("shoes", 1))
+        for path, content in (("v1/chat/completions", asks), ("outcome", '{"success": true}')):
+            got = await client.post(f"{root}/sessions/x/{path}", content=content, headers=plain)
+            assert got.status_code == status
+    assert len(episodes(tmp_path)) == (status == 200)
+
+
+@pytest.mark.parametrize(("headers", "status"), [({}, 404), ({"origin": "http://gateway:8770"}, 403)])
+async def test_who_listens_elsewhere_answers_to_any_name(headers: dict[str, str], status: int) -> None:
+    there = httpx.ASGITransport(Guard(Starlette()))  # its address is the URL's
+    async with httpx.AsyncClient(transport=there) as client:
+        got = await client.get("http://10.0.0.7:8770/", headers={"host": "gateway:8770", **headers})
+    assert got.status_code == status

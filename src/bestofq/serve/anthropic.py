@@ -64,7 +64,7 @@ def as_completion(reply: Json) -> Json:
     }
 
 
-def as_events(reply: Json) -> Iterator[bytes]:
+def as_events(reply: Json, _: Json) -> Iterator[bytes]:
     yield sse("message_start", message={**reply, "content": [], "stop_reason": None, "stop_sequence": None})
     for index, block in enumerate(reply["content"]):
         empty, deltas = _pieces(block)
@@ -93,4 +93,8 @@ def _pieces(block: Json) -> tuple[Json, list[Json]]:
     return block, []
 
 
-MESSAGES = Wire("messages", as_chat, as_completion, as_events, "messages")
+def as_error(_: int, message: str) -> bytes:
+    return sse("error", error={"type": "api_error", "message": message})
+
+
+MESSAGES = Wire("messages", as_chat, as_completion, as_events, as_error, "messages")

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import httpx
 from pydantic import Field
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -28,17 +29,16 @@ from bestofq.core.secrets import keep_secret
 from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import text_of
 from bestofq.serve.anthropic import MESSAGES
+from bestofq.serve.guard import Guard
 from bestofq.serve.responses import RESPONSES
 from bestofq.serve.sessions import Session, Sessions
-from bestofq.serve.upstream import HOP, LATE, TOO_LONG, Reply, body_of, passed, post, streamed
+from bestofq.serve.upstream import HOP, LATE, TOO_LONG, Headers, Reply, body_of, failure, passed, post, streamed
 from bestofq.serve.wire import (
     CHAT,
-    END,
     Asked,
     Json,
     Unreadable,
     Wire,
-    as_event,
     asked,
     candidate,
     corrected,
@@ -52,6 +52,7 @@ Mode = Literal["record", "shadow", "rank"]
 SESSION, RETRIED = "x-session-id", "x-stainless-retry-count"
 KEPT_ALIVE = 10.0  # seconds between comments to a client that waits
 REMEMBERED = 1_000  # replies, for clients that ask again
+QUOTED = 1_000  # bytes of a reply that is none
 LEAVING = 5.0  # seconds that a stop waits for replies under way
 
 
@@ -74,8 +75,8 @@ class Asking(NamedTuple):
     body: Json
     raw: bytes
     url: str
-    headers: Mapping[str, str]
-    key: str  # of its session's name and its content
+    headers: Headers
+    key: str  # of its session's name, its address and its content
 
 
 def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None = None) -> Starlette:
@@ -93,6 +94,7 @@ def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Sc
             Route("/sessions/{session}/v1/{rest:path}", proxy.passed, methods=["GET", "POST", "DELETE"]),
             Route("/v1/{rest:path}", proxy.passed, methods=["GET", "POST", "DELETE"]),
         ],
+        middleware=[Middleware(Guard)],
         lifespan=lambda _: proxy.running(),
     )
 
@@ -120,15 +122,19 @@ class Proxy:
 
     async def passed(self, request: Request) -> Response:
         """The upstream's answer, byte for byte as it comes."""
-        url = f"{self.upstream}/{request.path_params['rest']}"
+        url = self._url(request, request.path_params["rest"])
         body = await body_of(request)
         return await self._stream(request, url, body) if body is not None else TOO_LONG.response()
 
     async def _stream(self, request: Request, url: str, body: bytes) -> Response:
-        sent = self._client.build_request(
-            request.method, url, content=body, params=request.query_params, headers=passed(request.headers, HOP)
-        )
+        headers = passed(request.headers.raw, HOP)
+        sent = self._client.build_request(request.method, url, content=body, headers=headers)
         return await streamed(self._client, sent)
+
+    def _url(self, request: Request, path: str) -> str:
+        """There, with the request's query."""
+        query: bytes = request.scope["query_string"]
+        return f"{self.upstream}/{path}" + (f"?{query.decode('latin-1')}" if query else "")
 
     async def decide(self, wire: Wire, request: Request) -> Response:
         """What may be an agent's decision; what is none passes."""
@@ -137,7 +143,7 @@ class Proxy:
         raw = await body_of(request)
         if raw is None:
             return TOO_LONG.response()
-        url, headers = f"{self.upstream}/{wire.path}", passed(request.headers, HOP | {"accept-encoding"})
+        url, headers = self._url(request, wire.path), passed(request.headers.raw, HOP)
         try:
             body = json.loads(raw)
             wanted = asked(wire.as_chat(body))
@@ -145,18 +151,18 @@ class Proxy:
             wanted = None
         if wanted is None:
             return await self._stream(request, url, raw)
+        given = request.path_params.get("session") or request.headers.get(SESSION)
         if wanted.kind == "judge":
             reply = await post(self._client, url, raw, headers)
             if verdict := judged(reply.json and wire.as_completion(reply.json)):
-                await self.sessions.judged(wanted, verdict)
+                await self.sessions.judged(wanted, given, verdict)
             return reply.response()
-        given = request.path_params.get("session") or request.headers.get(SESSION)
-        key = f"{given} {wire.path} {hashlib.sha256(raw).hexdigest()}"
+        key = f"{given} {url} {hashlib.sha256(raw).hexdigest()}"
         again = given is not None or request.headers.get(RETRIED, "0") != "0"  # else another agent may ask the same
         replying = self._remembered(Asking(wire, wanted, body, raw, url, headers, key), given, again=again)
         if body.get("stream"):
             await asyncio.wait([replying], timeout=KEPT_ALIVE)  # an error is one to clients that stream, too
-            if not replying.done() or replying.result().status_code == 200:
+            if not replying.done():
                 return StreamingResponse(_streamed(wire, replying), media_type="text/event-stream")
         await asyncio.wait([replying])  # not cancelled with its client: who asks again gets it, too
         return LATE.response() if replying.cancelled() else replying.result()
@@ -203,6 +209,8 @@ class Proxy:
             if session.answered and session.answered[0] == asking.key:  # asked again meanwhile
                 return session.answered[1]
             response = await self._decided(session, asking, [one for _, one in read], own, found, ranks=ranks)
+            if asking.body.get("stream"):
+                response = _as_stream(asking, response)
             if response.status_code == 200:
                 session.answered = asking.key, response
             return response
@@ -247,8 +255,10 @@ class Proxy:
         taken = next(reply for one, reply in found if one.action == candidates[chosen].action)
         assert taken.json is not None
         message = asking.wire.as_completion(taken.json)["choices"][0]["message"]
-        new = self.sessions.planted(session, message)
-        await self.sessions.step(session, state, decision, text_of(message.get("content")))
+        new: Mapping[str, str] = {}
+        if self.sessions.is_open(session):  # else it was said meanwhile how it ended
+            new = self.sessions.planted(session, message)
+            await self.sessions.step(session, state, decision, text_of(message.get("content")))
         if taken is first and not ranks and not new:
             return first.response()
         said = with_ids(taken.json, new) if new else taken.json
@@ -335,13 +345,24 @@ async def _either(before: asyncio.Future[Response], after: asyncio.Future[Respon
         after.cancel()
 
 
+def _as_stream(asking: Asking, response: Response) -> Response:
+    """A good reply as events; a 502 where it is none."""
+    if response.status_code != 200:
+        return response
+    body = bytes(response.body)
+    try:
+        events = b"".join(asking.wire.as_events(json.loads(body), asking.body))
+    except (LookupError, TypeError, AttributeError, ValueError):
+        return failure(502, f"the upstream's reply is none: {body[:QUOTED].decode(errors='replace')}").response()
+    return Response(events, media_type="text/event-stream")
+
+
 async def _streamed(wire: Wire, replying: asyncio.Future[Response]) -> AsyncIterator[bytes]:
-    """The reply as events, and a comment now and then until it is there."""
+    """A comment now and then until the reply is there, then its events or the error."""
     while not replying.done():
         await asyncio.wait([replying], timeout=KEPT_ALIVE)
         if not replying.done():
             yield b": waiting\n\n"
-    reply, body = replying.result(), bytes(replying.result().body)
-    failed = as_event({"error": {"code": reply.status_code, "message": body.decode(errors="replace")}})
-    for event in wire.as_events(json.loads(body)) if reply.status_code == 200 else (failed, END):
-        yield event
+    reply = LATE.response() if replying.cancelled() else replying.result()
+    body = bytes(reply.body)
+    yield body if reply.status_code == 200 else wire.as_error(reply.status_code, body.decode(errors="replace"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bestofq.interop.nouns import text_of
-from bestofq.serve.wire import Json, Wire, sse
+from bestofq.serve.wire import Json, Wire, as_error, sse
 
 
 def as_chat(body: Json) -> Json:
@@ -72,7 +72,7 @@ def as_completion(reply: Json) -> Json:
     return {"choices": [{"message": message | ({"tool_calls": calls} if calls else {})}]}
 
 
-def as_events(reply: Json) -> Iterator[bytes]:
+def as_events(reply: Json, _: Json) -> Iterator[bytes]:
     begun = {**reply, "status": "in_progress", "output": [], "usage": None}
     events: list[tuple[str, Json]] = [("response.created", {"response": begun})]
     for index, item in enumerate(reply["output"]):
@@ -101,4 +101,4 @@ def _empty(item: Json) -> dict[str, Any]:
     return lacks.get(item["type"], {})
 
 
-RESPONSES = Wire("responses", as_chat, as_completion, as_events, "input")
+RESPONSES = Wire("responses", as_chat, as_completion, as_events, as_error, "input")

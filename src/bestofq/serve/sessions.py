@@ -76,6 +76,10 @@ class Sessions:
         task = Task(id=key_of({"goal": asked.goal}), suite=SUITE, goal=asked.goal, start_url="", split="train")
         return self._all.setdefault(name, Session(id=name, agent=arm, task=task))
 
+    def is_open(self, session: Session) -> bool:
+        """Whether nobody has said how it ended."""
+        return self._all.get(session.id) is session
+
     def planted(self, session: Session, message: Json) -> dict[str, str]:
         """Ids of this reply by which the session can be known; new ones for those that another session has."""
         new: dict[str, str] = {}
@@ -105,11 +109,15 @@ class Sessions:
         async with session.busy:
             await self.store.finish_episode(session.episode, verdict, None)
 
-    async def judged(self, asked: Asked, verdict: Verdict) -> None:
-        """By the agent's own judge: it speaks of the last session whose goal it names, or of none."""
-        names = [one.id for one in self._all.values() if one.decisions and one.task.goal in asked.text]
-        if names:
-            await self.outcome(names[-1], verdict)
+    async def judged(self, asked: Asked, given: str | None, verdict: Verdict) -> None:
+        """By the agent's own judge: it speaks of the session that the client named; without a name of the one with the
+        longest goal that it names, where there is just one."""
+        begun = [one for one in self._all.values() if one.decisions]
+        found = [one for one in begun if (one.id == given if given else one.task.goal in asked.text)]
+        longest = max((len(one.task.goal) for one in found), default=0)
+        about = [one.id for one in found if len(one.task.goal) == longest]
+        if len(about) == 1:
+            await self.outcome(about[0], verdict)
 
     async def close(self) -> None:
         """What was never judged is kept, unjudged: it teaches nothing until `bestofq judge` says how it ended."""

@@ -1,7 +1,7 @@
 """The endpoint behind the proxy: what is sent on, and what is taken from it."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -13,28 +13,30 @@ from bestofq.core.secrets import hide
 from bestofq.models.bounds import BODY_LIMIT, OversizedError, bounded
 from bestofq.serve.wire import Json
 
-HOP = {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
-ENCODED = HOP | {"content-encoding"}  # of a response: httpx has decoded it
+Headers = Sequence[tuple[bytes, bytes]]  # as they are sent: in any encoding, and some more than once
+HOP = {b"connection", b"content-length", b"host", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+ENCODED = HOP | {b"content-encoding"}  # of a response: httpx has decoded it
 
 
 class Reply(NamedTuple):
     """What the upstream said: JSON where it is a completion."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Headers
     content: bytes
     json: Json | None
 
     def response(self) -> Response:
-        return Response(self.content, self.status, passed(self.headers, ENCODED))
+        return _with(Response(self.content, self.status), passed(self.headers, ENCODED))
 
 
-def _failure(status: int, what: str) -> Reply:
-    return Reply(status, {"content-type": "application/json"}, json.dumps({"error": {"message": what}}).encode(), None)
+def failure(status: int, what: str) -> Reply:
+    said = json.dumps({"error": {"message": what}}).encode()
+    return Reply(status, [(b"content-type", b"application/json")], said, None)
 
 
-TOO_LONG = _failure(413, f"the request is longer than {BODY_LIMIT >> 20} MiB")
-LATE = _failure(504, "the upstream was too slow")
+TOO_LONG = failure(413, f"the request is longer than {BODY_LIMIT >> 20} MiB")
+LATE = failure(504, "the upstream was too slow")
 
 
 async def body_of(request: Request) -> bytes | None:
@@ -47,9 +49,10 @@ async def body_of(request: Request) -> bytes | None:
     return b"".join(pieces)
 
 
-async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str]) -> Reply:
+async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Headers) -> Reply:
     """The whole answer, at most `BODY_LIMIT` bytes of it; a 502 where there is none, or a redirect."""
-    plain = {**headers, "accept-encoding": "identity"}
+    plain = httpx.Headers(headers)
+    plain["accept-encoding"] = "identity"
     try:
         async with client.stream("POST", url, content=content, headers=plain) as answer:
             await bounded(answer)
@@ -62,7 +65,7 @@ async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Map
         said = answer.json() if answer.status_code == 200 else None
     except ValueError:
         said = None
-    return Reply(answer.status_code, answer.headers, answer.content, said if isinstance(said, dict) else None)
+    return Reply(answer.status_code, answer.headers.raw, answer.content, said if isinstance(said, dict) else None)
 
 
 async def streamed(client: httpx.AsyncClient, sent: httpx.Request) -> Response:
@@ -74,21 +77,27 @@ async def streamed(client: httpx.AsyncClient, sent: httpx.Request) -> Response:
     if answer.has_redirect_location:
         await answer.aclose()
         return sent_on(answer).response()
-    return StreamingResponse(_closing(answer), answer.status_code, passed(answer.headers, HOP))
+    return _with(StreamingResponse(_closing(answer), answer.status_code), passed(answer.headers.raw, HOP))
 
 
 def unreachable(error: Exception) -> Reply:
     """Clients try a 502 again, as they would a lost connection."""
-    return _failure(502, f"the upstream gave no answer ({type(error).__name__})")
+    return failure(502, f"the upstream gave no answer ({type(error).__name__})")
 
 
 def sent_on(answer: httpx.Response) -> Reply:
     there = hide(answer.headers["location"])[:200]
-    return _failure(502, f"the upstream sends on to {there}, which is not followed")
+    return failure(502, f"the upstream sends on to {there}, which is not followed")
 
 
-def passed(headers: Mapping[str, str], left_out: set[str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() not in left_out}
+def passed(headers: Iterable[tuple[bytes, bytes]], left_out: set[bytes]) -> Headers:
+    lower = ((name.lower(), value) for name, value in headers)
+    return [(name, value) for name, value in lower if name not in left_out]
+
+
+def _with(response: Response, headers: Headers) -> Response:
+    response.raw_headers += headers
+    return response
 
 
 async def _closing(answer: httpx.Response) -> AsyncIterator[bytes]:

@@ -31,7 +31,8 @@ class Wire(NamedTuple):
     path: str  # behind the upstream's address
     as_chat: Callable[[Json], Json]  # a request
     as_completion: Callable[[Json], Json]  # a reply
-    as_events: Callable[[Json], Iterator[bytes]]  # a reply as the stream that a client with `stream` awaits
+    as_events: Callable[[Json, Json], Iterator[bytes]]  # a reply to a request, as the stream that its client awaits
+    as_error: Callable[[int, str], bytes]  # a status and what was said, in a stream that has begun
     turns: str  # where a request has what was said so far
 
 
@@ -188,7 +189,7 @@ def _add(found: dict[str, Any], usage: Json) -> None:
             found[name] = (found.get(name) or 0) + value
 
 
-def as_events(reply: Json) -> Iterator[bytes]:
+def as_events(reply: Json, request: Json) -> Iterator[bytes]:
     """A whole reply as the stream that a client with `stream` awaits."""
     head = {name: reply[name] for name in ("id", "created", "model") if name in reply}
     head["object"] = "chat.completion.chunk"
@@ -198,8 +199,13 @@ def as_events(reply: Json) -> Iterator[bytes]:
         delta["tool_calls"] = [{"index": index, **one} for index, one in enumerate(calls)]
     for piece, reason in ((delta, None), ({}, choice.get("finish_reason", "stop"))):
         yield as_event({**head, "choices": [{"index": 0, "delta": piece, "finish_reason": reason}]})
-    yield as_event({**head, "choices": [], "usage": reply.get("usage")})
+    if (request.get("stream_options") or {}).get("include_usage"):
+        yield as_event({**head, "choices": [], "usage": reply.get("usage")})
     yield END
+
+
+def as_error(status: int, message: str) -> bytes:
+    return as_event({"error": {"code": status, "message": message}}) + END
 
 
 def as_event(chunk: Json) -> bytes:
@@ -211,4 +217,4 @@ def sse(event: str, **values: Any) -> bytes:
     return f"event: {event}\n".encode() + as_event({"type": event, **values})
 
 
-CHAT = Wire("chat/completions", lambda body: body, lambda reply: reply, as_events, "messages")
+CHAT = Wire("chat/completions", lambda body: body, lambda reply: reply, as_events, as_error, "messages")

@@ -3,7 +3,6 @@
 Whatever the pages of a store hold, no browser runs, loads or sends anything that is not the viewer's own.
 """
 
-import re
 import secrets
 from hashlib import sha256
 from urllib.parse import urlencode
@@ -12,6 +11,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bestofq.core.loopback import own_host
 
 POLICY = (
     "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -24,7 +25,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def new_token() -> str:
@@ -40,9 +40,8 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, *, token: str | None, host: str | None = None) -> None:
-        names = "|".join(map(re.escape, LOOPBACK if host is None else (*LOOPBACK, host)))
         self._app = app
-        self._own = re.compile(rf"(?:{names})(?::\d+)?", re.ASCII | re.IGNORECASE)
+        self._own = own_host(*(() if host is None else (host,)))
         self._token = token
         self._cookie = "" if token is None else f"bestofq_view_{sha256(token.encode()).hexdigest()[:8]}"
 

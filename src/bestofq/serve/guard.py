@@ -1,0 +1,33 @@
+"""Keeps web pages out: a browser lets any page send here, and a page's own name may lead to 127.0.0.1."""
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bestofq.core.loopback import own_host
+
+_OWN = own_host("host.docker.internal")  # as Docker Desktop's containers call the machine
+_EXTENSIONS = ("chrome-extension://", "moz-extension://")  # no page can have such an origin
+
+
+class Guard:
+    """Refuses what bears the origin of a page elsewhere, and on loopback any `Host` but this machine's names."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        why = _foreign(Request(scope)) if scope["type"] == "http" else None
+        refused = JSONResponse({"error": {"message": why}}, 403) if why else None
+        await (refused or self._app)(scope, receive, send)
+
+
+def _foreign(request: Request) -> str | None:
+    """What tells that it comes from a page elsewhere."""
+    for origin in request.headers.getlist("origin"):
+        if not (_OWN.fullmatch(origin.partition("://")[2]) or origin.startswith(_EXTENSIONS)):
+            return f"a page of {origin!r} may not send here"
+    called, at = request.headers.getlist("host"), request.scope.get("server") or ("",)
+    if at[0] in ("127.0.0.1", "::1") and not (len(called) == 1 and _OWN.fullmatch(called[0])):
+        return f"this answers to the names of its own machine only, not to {', '.join(called)!r}"
+    return None
