@@ -21,7 +21,7 @@ play() { # RUNG Q AGENTS SETTINGS...
 }
 "$BESTOFQ" collect $config --set suite.per_task=140 --set suite.train_tasks=6580 --set seed_runs=1 --store $store
 "$BESTOFQ" train --no-estimate $config $matched --episodes 3290 --store $store --out $store/q70
-"$BESTOFQ" train --no-estimate $config $matched --episodes 6580 --store $store --out $store/q140
+"$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/q140
 "$BESTOFQ" train --no-estimate $config --store $store --out $store/paper
 "$BESTOFQ" train --no-estimate $config $one_hot --store $store --out $store/one-hot
 play seeds q140 prompting,verifier,best-of-q,prior $matched
