@@ -178,6 +178,18 @@ async def test_frames_and_shadow_roots_are_clicked_where_they_lie(site: Any, ses
     assert (await text(session))[0] == "framed"
 
 
+async def test_a_frame_s_padding_is_no_part_of_its_page(site: Any, session: Any) -> None:
+    button = "<button style='display:block;height:30px' onclick=\"parent.document.title = '{0}'\">{0}</button>"
+    site.page("<body style='margin:0'>" + button.format("A") + button.format("B"), "/frame")
+    await session.reset(site.page("<body style='margin:0'><iframe src=/frame style='padding:30px;border:5px solid'>"))
+    box = (await session.snapshot()).elements[1].box
+    assert (box.x, box.y) == (35, 65)
+    assert await session.act(Click(mark=2)) is None
+    assert (await session.snapshot()).title == "B"
+    assert await session.act(Click(point=Point(40, 40))) is None
+    assert (await session.snapshot()).title == "A"
+
+
 async def test_waiting_ends_when_the_page_changes(session: Any, show: Any) -> None:
     await show("<button onclick=\"setTimeout(() => log('late'), 300)\">b</button>")
     await session.act(Click(mark=1))

@@ -44,6 +44,19 @@ async def test_a_tab_that_an_action_opens_is_seen_next(chromium: Browser, site: 
     await page.context.close()
 
 
+async def test_tabs_that_the_user_opens_are_left_alone(chromium: Browser, site: Site) -> None:
+    context = await chromium.new_context()
+    page = await context.new_page()
+    await page.goto(site.page("<title>Shop</title><button onclick=\"window.open('/first')\">Go</button>"))
+    site.page("<title>First</title><script>open('/second')</script>", "/first")
+    await bq.observe(page)
+    await (await context.new_page()).goto(site.page("<title>Mail</title>", "/mail"))
+    assert (await bq.observe(page)).tabs == ("Shop",)
+    await bq.act(page, bq.Click(mark=1))
+    assert set((await bq.observe(page)).tabs) == {"Shop", "/second", ""}
+    await context.close()
+
+
 async def test_what_is_no_page_is_refused() -> None:
     with pytest.raises(InputError, match=r"builtins\.str"):
         await bq.observe("https://example.com")  # type: ignore[arg-type]

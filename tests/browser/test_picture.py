@@ -3,9 +3,12 @@
 import io
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
+from bestofq.browser.chromium import ENVIRONMENT
 from bestofq.browser.picture import SCALE, save_pictures
+from bestofq.core.errors import SetupError
 from bestofq.reports.figures import success_bars_svg
 from bestofq.reports.stats import Interval, Measure
 
@@ -22,3 +25,12 @@ async def test_a_figure_is_drawn_as_large_as_it_is_and_its_text_stays_text(tmp_p
     assert pdf.startswith(b"%PDF")
     assert b"/FontFile2" in pdf or b"/Font" in pdf
     assert b"/Count 1" in pdf  # one page
+
+
+async def test_a_chromium_that_does_not_start_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv(ENVIRONMENT, str(program))
+    with pytest.raises(SetupError, match=r"chromium does not start \(.*\); install one with"):
+        await save_pictures([(tmp_path / "figure.png", '<svg viewBox="0 0 10 10"></svg>')])

@@ -1,5 +1,6 @@
 """A page lent again holds nothing of the episode before; and what becomes of crashes and limits."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,27 @@ async def test_other_origins_get_another_page(site: Any, browser: Browser) -> No
     await session.close()
     assert pages[2] is not pages[5]
     assert pages[1] is pages[4]
+
+
+@pytest.mark.parametrize("path", ["/count", "/slow/count"])
+async def test_what_a_popup_has_stored_is_gone(site: Any, browser: Browser, path: str) -> None:
+    """Even that of one that comes when the episode is over."""
+    site.page(
+        "<title>n</title><script>document.title = localStorage.n = 1 + Number(localStorage.n || 0)</script>", path
+    )
+    start, session = site.page("<p>start", "/start"), Session(browser)
+    for _ in range(2):
+        await session.reset(start)
+        assert (await session.snapshot()).text == "start"
+        await session.evaluate(f"void open('http://other.test:{site.port}{path}')")
+        if path == "/count":
+            await session.settle()
+            assert (await session.snapshot()).title == "1"
+    await session.reset(start)
+    await asyncio.sleep(0.5)
+    await session.settle()
+    assert (await session.snapshot()).tabs == (start,)
+    await session.close()
 
 
 async def test_sessions_do_not_see_each_other(site: Any, browser: Browser) -> None:

@@ -217,6 +217,16 @@ async def test_a_tab_that_closes_itself(site: Any, session: Any) -> None:
     assert (await session.snapshot()).title == "first"
 
 
+@pytest.mark.parametrize("later", [0, 2, 5, 15, 40])
+async def test_a_tab_that_closes_at_once(site: Any, session: Any, later: int) -> None:
+    opens = f"const tab = window.open('about:blank'); setTimeout(() => tab.close(), {later})"
+    for _ in range(3):
+        await session.reset(site.page(f'<title>first</title><button onclick="{opens}">go</button>'))
+        await session.snapshot()
+        assert await session.act(Click(mark=1)) is None
+        assert "first" in (await session.snapshot()).tabs
+
+
 async def test_downloads_are_refused(site: Any, session: Any) -> None:
     await session.reset(site.page("<a href=/file>get</a> <a href=/empty>nothing</a>"))
     await session.snapshot()

@@ -24,7 +24,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 PAGE = """<title>Shop</title><form action=/search><input type=search name=q aria-label=Search></form>
 <form method=post action=/login><input name=user aria-label=User><input type=password name=secret aria-label=Secret>
 <button>Go on</button><button type=button>Show</button></form>
-<form method=post action=/order><div style="padding:20px" onclick="">A kettle <button>Buy now</button></div></form>"""
+<form method=post action=/order><div style="padding:20px" onclick="">A kettle <button>Buy now</button></div></form>
+<a href="\\account\\delete">Next</a>"""
 
 
 CHANGING = """<script>const becomes = (what) => { b.textContent = what; b.onclick = () => fetch("/order") }</script>
@@ -77,6 +78,7 @@ async def test_the_snapshot_tells_forms_apart_and_what_their_fields_ask_for(brow
         ("Go on", 2, None),
         ("Show", None, None),
         ("Buy now", 3, None),
+        ("Next", None, None),
     ]
     await env.close()
 
@@ -91,6 +93,8 @@ async def test_a_refusal_is_told_and_nothing_is_sent(browser: Browser, site: Sit
         Click(target="the Buy now button"),
         Submit(mark=buy.mark),
         Goto(url=f"{site.url}/unsubscribe"),
+        Goto(url=f"{site.url}/unsub\tscribe"),
+        Click(mark=next(e.mark for e in seen.elements if e.name == "Next")),
     ]
     for way in ways:
         result = await env.step(way)

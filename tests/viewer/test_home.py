@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from tiny_shop import PROVENANCE, ShopEnv, picture, shop_agent, shop_page, shop_task, shop_tree
 
+from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.observation import Box
 from bestofq.core.usage import Usage
 from bestofq.rollouts.episode import run_episode
@@ -116,6 +117,23 @@ def test_compare_opens_with_prompting_beside_best_of_q_where_they_differ(store: 
     assert "They come to unlike outcomes on 0 of 3 tasks" in same
     chosen = browser.get(f"/compare?left={pairs.differing[1].left}&right={pairs.differing[1].right}").text
     assert re.search(r'aria-current="true">\s*<span class="tag good">gained</span> find a red mug', chosen)
+
+
+async def test_a_comparison_is_of_the_verdicts_there_are(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as opened:
+        await opened.begin_run("eval", {}, PROVENANCE)
+        for name in ("prompting", "best-of-q"):
+            episode = await opened.begin_episode("eval", name, shop_task(), 0, PROVENANCE)
+            await opened.finish_episode(episode, Verdict(reward=0.0, outcome="unjudged"), None)
+        browser = TestClient(viewer_app(opened, name="tests"), base_url="http://127.0.0.1")
+
+        async def judged(outcome: Outcome) -> str:
+            for e in opened.summaries(run="eval"):
+                await opened.add_verdict(e.id, Verdict(reward=0.0, outcome=outcome, judge="j"), adopt=True)
+            return words(browser.get("/run?run=eval").text)
+
+        assert "100.0 %" in await judged("success")
+        assert "100.0 %" not in await judged("failure")
 
 
 def test_a_picture_is_cut_to_what_it_shows_and_to_what_candidates_act_on(tmp_path: Path) -> None:

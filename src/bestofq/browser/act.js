@@ -1,7 +1,7 @@
 // Where to click, what to fill, how to scroll, and when a page has come to rest. Each answer is {…} or {error: sentence}.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, element, flatParent, hostsEditing, is, isElement, nameOf, read, squeeze, unmarked, viewOf,
+  const { $, beginning, element, flatParent, hostsEditing, is, isElement, nameOf, read, squeeze, unmarked, viewOf,
     within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
@@ -24,16 +24,16 @@ Object.assign(globalThis.bestofq, (() => {
     }
     const inner = hit && is(hit, "iframe", "frame") && within(hit);
     if (!inner) return hit;
-    const rect = hit[$.getBoundingClientRect]();
-    return under(x - rect.x - hit[$.clientLeft], y - rect.y - hit[$.clientTop], inner) || hit;
+    const start = beginning(hit);
+    return under(x - start.x, y - start.y, inner) || hit;
   }
 
   function offsetOf(el) {
     let x = 0, y = 0;
     for (let frame = viewOf(el)?.frameElement; frame; frame = viewOf(frame).frameElement) {
-      const rect = frame[$.getBoundingClientRect]();
-      x += rect.x + frame[$.clientLeft];
-      y += rect.y + frame[$.clientTop];
+      const start = beginning(frame);
+      x += start.x;
+      y += start.y;
     }
     return { x, y };
   }

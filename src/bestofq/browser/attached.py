@@ -29,7 +29,8 @@ class AttachedPage:
         """ConfigError where hosts are to be refused: this browser is not ours to hold to them."""
         if hosts:
             raise ConfigError(f"a page of another browser cannot be held to {', '.join(hosts)}: leave the hosts out")
-        return Room(context=self._page.context, tab=await Tab.open(self._page, self.config), hosts=(), once=True)
+        tab = await Tab.open(self._page, self.config)
+        return Room(context=self._page.context, tab=tab, hosts=(), shared=True, once=True)
 
     async def give_back(self, room: Room) -> None: ...
 

@@ -9,7 +9,7 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Playwright, ProxySettings, async_playwright
 
-from bestofq.browser.chromium import find_chromium, switches
+from bestofq.browser.chromium import start
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.guard import Guard
 from bestofq.browser.recycle import Room, clean
@@ -57,33 +57,9 @@ class Browser:
             return self._chromium
 
     async def _start(self) -> Chromium:
-        config = self.config
-        if config.cdp is not None:
-            return await self._connect(config.cdp)
-        executable = None if config.channel else find_chromium(config.executable, headless=config.headless)
-        try:
-            return await self._playwright.chromium.launch(
-                executable_path=executable,
-                channel=config.channel,
-                headless=config.headless,
-                chromium_sandbox=os.geteuid() != 0 if config.sandbox is None else config.sandbox,
-                args=switches(config),
-                timeout=4 * config.deadline * 1000,
-                handle_sigint=False,
-                handle_sigterm=False,
-                handle_sighup=False,
-            )
-        except PlaywrightError as error:
-            what = executable or config.channel or "Playwright's own Chromium"
-            if "No usable sandbox" in error.message:
-                raise SetupError(
-                    f"{what} finds no usable sandbox on this machine; allow unprivileged user namespaces "
-                    "(`sysctl kernel.apparmor_restrict_unprivileged_userns=0`) or set the browser's `sandbox = false`."
-                ) from error
-            raise SetupError(
-                f"{what} does not start ({error.message.splitlines()[0]}); install one with "
-                "`python -m playwright install --with-deps chromium` or your system's package manager."
-            ) from error
+        if self.config.cdp is not None:
+            return await self._connect(self.config.cdp)
+        return await start(self._playwright, self.config)
 
     async def _connect(self, address: str) -> Chromium:
         """SetupError where no browser answers. It does not say what a `$NAME` in the address stands for."""

@@ -1,10 +1,14 @@
-"""Where Chromium is, and the switches it is started with."""
+"""Where Chromium is, and how it is started."""
 
 import os
 import shutil
 import tomllib
 from importlib.resources import files
 from pathlib import Path
+
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Playwright
 
 from bestofq.browser.config import BrowserConfig
 from bestofq.core.errors import SetupError
@@ -34,3 +38,31 @@ def switches(config: BrowserConfig) -> list[str]:
     if config.host_resolver_rules:
         found.append(f"--host-resolver-rules={config.host_resolver_rules}")
     return found
+
+
+async def start(playwright: Playwright, config: BrowserConfig) -> Chromium:
+    """A Chromium of our own. SetupError where there is none or it does not start."""
+    executable = None if config.channel else find_chromium(config.executable, headless=config.headless)
+    try:
+        return await playwright.chromium.launch(
+            executable_path=executable,
+            channel=config.channel,
+            headless=config.headless,
+            chromium_sandbox=os.geteuid() != 0 if config.sandbox is None else config.sandbox,
+            args=switches(config),
+            timeout=4 * config.deadline * 1000,
+            handle_sigint=False,
+            handle_sigterm=False,
+            handle_sighup=False,
+        )
+    except PlaywrightError as error:
+        what = executable or config.channel or "Playwright's own Chromium"
+        if "No usable sandbox" in error.message:
+            raise SetupError(
+                f"{what} finds no usable sandbox on this machine; allow unprivileged user namespaces "
+                "(`sysctl kernel.apparmor_restrict_unprivileged_userns=0`) or set the browser's `sandbox = false`."
+            ) from error
+        raise SetupError(
+            f"{what} does not start ({error.message.splitlines()[0]}); install one with "
+            "`python -m playwright install --with-deps chromium` or your system's package manager."
+        ) from error

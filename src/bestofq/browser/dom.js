@@ -59,6 +59,13 @@ globalThis.bestofq = (() => {
     return inner;
   }
 
+  // The point of its viewport at which a frame's document begins, within border and padding.
+  function beginning(frame) {
+    const rect = frame[$.getBoundingClientRect](), { paddingLeft, paddingTop } = getComputedStyle(frame);
+    const inset = (border, padding) => border + parseFloat(padding);
+    return { x: rect.x + inset(frame[$.clientLeft], paddingLeft), y: rect.y + inset(frame[$.clientTop], paddingTop) };
+  }
+
   const SVG = "http://www.w3.org/2000/svg";
   const isText = (node) => node[$.nodeType] === Node.TEXT_NODE;
   const isElement = (node) => node?.[$.nodeType] === Node.ELEMENT_NODE;
@@ -231,6 +238,6 @@ globalThis.bestofq = (() => {
     for (const known of [styles, sights, colours, papers, legibles]) known.clear();
   }
 
-  return { $, within, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean, collapse, squeeze,
-    unmarked, rectOf, sight, styleOf, unreachable, legible, forget };
+  return { $, within, beginning, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
+    collapse, squeeze, unmarked, rectOf, sight, styleOf, unreachable, legible, forget };
 })();

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.async_api import async_playwright
 
-from bestofq.browser.chromium import find_chromium, switches
+from bestofq.browser.chromium import start
 from bestofq.browser.config import BrowserConfig
 
 FORMATS = (".png", ".pdf")
@@ -15,10 +15,9 @@ SCALE = 3  # pixels of a PNG to a unit of the SVG: 1,680 for a figure of 560
 
 async def save_pictures(pictures: Iterable[tuple[Path, str]]) -> None:
     """Each SVG as the file's ending says (`FORMATS`), as large as its viewBox, on white and in light colours; a PDF's
-    text stays text."""
+    text stays text. SetupError without a Chromium that starts."""
     async with async_playwright() as playwright:
-        config = BrowserConfig()
-        chromium = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(config))
+        chromium = await start(playwright, BrowserConfig(sandbox=False))  # no script runs in it
         page = await chromium.new_page(device_scale_factor=SCALE, color_scheme="light", java_script_enabled=False)
         for path, svg in pictures:
             width, height = _size(svg)

@@ -1,10 +1,11 @@
 """When an episode's page may serve the next episode, and how it is made clean.
 
 A new context and page cost about 200 ms, a cleaned one 50. A page is used again only where all that an episode can
-have left is known: every document it held was of one origin, the next episode starts at that origin, and the hosts
-allowed are the same. Then cookies, HTTP cache, all storage of the origin (local storage, IndexedDB, caches, service
-workers, file systems), history and extra tabs are removed, from a blank page, so that no script of the old document
-can write afterwards; session storage and window.name fall at the start of the next document, before its scripts.
+have left is known: every document it held was of one origin, no other tab was opened, the next episode starts at that
+origin, and the hosts allowed are the same. Then cookies, HTTP cache, all storage of the origin (local storage,
+IndexedDB, caches, service workers, file systems) and history are removed, from a blank page, so that no script of the
+old document can write afterwards; session storage and window.name fall at the start of the next document, before its
+scripts.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ class Room:
     context: BrowserContext
     tab: Tab
     hosts: tuple[str, ...]
+    shared: bool = False  # its context is a user's, with pages of their own beside ours
     once: bool = False  # for one episode only
     origin: str = ""  # the only one its documents were of
     reusable: bool = True
@@ -37,22 +39,35 @@ class Room:
     arrivals: list[Page] = field(default_factory=list)  # tabs its pages have opened, not adopted yet
 
     def __post_init__(self) -> None:
-        self.context.on("page", self._on_page)
+        if self.shared:
+            self.tab.page.on("popup", self._on_page)
+        else:
+            self.context.on("page", self._on_page)
 
     def _on_page(self, page: Page) -> None:
+        self.once = True  # what it held before it was attached is not known
+        if self.shared:
+            page.on("popup", self._on_page)
         self.arrivals.append(page)
         self.tab.wake()
+
+    async def new_tab(self) -> None:
+        """Opens an empty tab, which arrives as one that a page has opened does."""
+        page = await within(self.tab.limit, "context.new_page", self.context.new_page())
+        if self.shared:
+            self._on_page(page)
 
     def fits(self, url: str, hosts: Sequence[str]) -> bool:
         return self.hosts == tuple(hosts) and self.origin == origin(url)
 
-    def left(self, tabs: Sequence[Tab]) -> None:
-        """Notes at the end of an episode what its tabs have held."""
-        seen = {origin(url) for tab in tabs for url in tab.documents if not url.startswith(_HOLD_NOTHING)}
+    def left(self) -> None:
+        """Notes at the end of an episode what its first tab has held, and whether that is all there was."""
+        tab = self.tab
+        seen = {origin(url) for url in tab.documents if not url.startswith(_HOLD_NOTHING)}
         self.origin = next(iter(seen), "")
         web = self.origin.startswith(("http://", "https://"))
-        alone = len(seen) == 1 and not self.once
-        self.reusable = alone and web and not (self.tab.crashed or self.tab.hung or self.tab.page.is_closed())
+        alone = len(seen) == 1 and not self.once and tab.opened_at is None
+        self.reusable = alone and web and not (tab.crashed or tab.hung or tab.page.is_closed())
 
     async def started(self) -> None:
         """To be called when the first document of the episode is there: the script that cleared for it is removed."""
@@ -80,11 +95,8 @@ async def clean(room: Room) -> bool:
 
 async def _clean(room: Room) -> bool:
     tab = room.tab
-    for page in room.context.pages:
-        if page is not tab.page:
-            await within(tab.limit, "page.close", page.close())
     await within(tab.limit, "page.goto(about:blank)", tab.goto("about:blank"))
-    room.left([tab])  # a frame may have come at the last moment
+    room.left()  # a frame or tab may have come at the last moment
     if not room.reusable:
         return False
     made = await asyncio.gather(
@@ -99,5 +111,4 @@ async def _clean(room: Room) -> bool:
     tab.notices.clear()
     tab.posted.clear()
     tab.refused.clear()
-    room.arrivals.clear()
-    return True
+    return not room.once

@@ -195,9 +195,8 @@ class Session:
 
     async def _closed_itself(self, tab: Tab) -> bool:
         """Whether a page is gone by its own doing (`window.close()`), with another tab to continue in."""
-        if not tab.page.is_closed() and not tab.crashed:
-            await tab.change(PAUSE)
-        return tab.page.is_closed() and not tab.crashed and any(not other.page.is_closed() for other in self._tabs)
+        gone = not tab.crashed and await _closes(tab.page)
+        return gone and any(not other.page.is_closed() for other in self._tabs)
 
     async def _leave_error_page(self) -> str | None:
         """From a page that could not be loaded, back to the one before it; why it could not be loaded."""
@@ -229,6 +228,10 @@ class Session:
                 page, *drawn = answers
             except Moved:
                 await self.settle()
+                continue
+            except BrowserError:
+                if not await self._closed_itself(tab):
+                    raise
                 continue
             shot = jpeg(drawn[0], self.config.device_scale_factor) if drawn else None
             tab.title = page["title"] or page["url"]
@@ -273,9 +276,9 @@ class Session:
             except Moved:
                 continue
             except BrowserError:
-                if tab.crashed or not tab.page.is_closed():
+                if not await self._closed_itself(tab):
                     raise
-                continue  # it closed itself; another tab is current
+                continue
             if tab.navigating or tab.opening or self._arrivals or tab.page.is_closed():
                 continue
             if clock() >= calm_by or (calm and not tab.fetching):
@@ -295,9 +298,12 @@ class Session:
             blank = page.url in {"", "about:blank"} and self.tab.opened_url not in {"", "about:blank"}
             for other in self._tabs:
                 other.opened_at = None
-            if page.is_closed():
+            try:
+                tab = await Tab.open(page, self.config)
+            except (BrowserError, PlaywrightError):
+                if not await _closes(page):
+                    raise
                 continue
-            tab = await Tab.open(page, self.config)
             if blank:
                 tab.expect_navigation()
             self._tabs.append(tab)
@@ -306,7 +312,8 @@ class Session:
     async def _replace(self, stuck: Tab) -> None:
         """Goes where a stuck tab was going, in a new one."""
         self.earlier = (*self.earlier, stuck.page.url)
-        await within(self.config.deadline, "context.new_page", stuck.page.context.new_page())
+        assert self._room is not None
+        await self._room.new_tab()
         await self._adopt()
         await within(self.config.deadline, "page.close", stuck.page.close())
         try:
@@ -349,9 +356,17 @@ class Session:
         room, self._room = self._room, None
         if room is not None:
             self._refused = self.refused
-            room.left(self._tabs)
+            room.left()
             self._tabs = []
             await self._browser.give_back(room)
+
+
+async def _closes(page: Page) -> bool:
+    """Whether a page that could not be reached is closed; the browser says so a moment later."""
+    if not page.is_closed():
+        with suppress(PlaywrightError):
+            await page.wait_for_event("close", timeout=PAUSE * 1000)
+    return page.is_closed()
 
 
 def _failure(url: str, reason: str, hosts: tuple[str, ...]) -> str:

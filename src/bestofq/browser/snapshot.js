@@ -1,8 +1,8 @@
 // One pass over the flat tree: what a reader sees, and what can be acted on. Text format: docstring of snapshot.py.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, within, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse, squeeze, unmarked,
-    rectOf, sight, styleOf, unreachable, legible, forget } = globalThis.bestofq;
+  const { $, within, beginning, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse, squeeze,
+    unmarked, rectOf, sight, styleOf, unreachable, legible, forget } = globalThis.bestofq;
   const NAME_LIMIT = 200; // characters of an accessible name
   const TITLE_LIMIT = 2000;
   const NAME_NODES = 2000; // nodes read for one
@@ -223,7 +223,7 @@ Object.assign(globalThis.bestofq, (() => {
       flush();
       const inner = within(el);
       if (inner?.[$.body]) {
-        const shift = { x: offset.x + rect.x + el[$.clientLeft], y: offset.y + rect.y + el[$.clientTop] };
+        const start = beginning(el), shift = { x: offset.x + start.x, y: offset.y + start.y };
         walk(inner[$.documentElement], shift, true, false, false, depth + 1);
       } else if (rect.width > 1 && rect.height > 1) {
         let origin = "null";

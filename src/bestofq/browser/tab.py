@@ -52,7 +52,8 @@ async def within(seconds: float, call: str, awaitable: Awaitable[T]) -> T:
 
 def is_gone(error: PlaywrightError) -> bool:
     """Whether the error says that page, context or browser no longer exist."""
-    gone = ("has been closed", "Target closed", "Target crashed", "Page crashed", "Connection closed", "not attached")
+    closed = ("has been closed", "Target closed", "Connection closed", "not attached")
+    gone = (*closed, "Target crashed", "Page crashed", "no object with guid", "No target with given id")
     return any(words in error.message for words in gone)
 
 

@@ -11,6 +11,7 @@ _HIDDEN = re.compile(r"[\u034f\u0640\u180b-\u180e\ufe00-\ufe0f\U000e0100-\U000e0
 _DIGITS = str.maketrans("01345789", "oleastbg")  # digits in the place of letters
 _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"(?:LATIN|REGIONAL INDICATOR) .*\b([A-Z])$")
+_SLASHES = str.maketrans("\\", "/")  # a browser takes both for one
 _ESCAPES = 5  # layers of percent signs taken off an address
 
 
@@ -86,8 +87,10 @@ def _look_alike(letter: str, script: str) -> str | None:
 
 
 def address(url: str) -> str:
-    """What an address asks of its site: path, query and fragment, escapes undone, case and compatibility folded."""
+    """What an address asks of its site, as a browser reads it: path, query and fragment, escapes undone, case and
+    compatibility folded."""
+    url = re.sub(r"[\t\r\n]", "", url).translate(_SLASHES)
     for _ in range(_ESCAPES):
-        if url == (url := unquote(url)):
+        if url == (url := unquote(url).translate(_SLASHES)):
             break
     return folded(re.sub(r"^[a-z][a-z0-9+.-]*://[^/?#]*", "", url.strip(), flags=re.IGNORECASE))

@@ -72,7 +72,7 @@ class Comparison:
 
 
 class Comparisons:
-    """Those of a store, each read again only when an episode of it has finished since."""
+    """Those of a store, each read again only when an episode of it has finished since, or a verdict has changed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -90,7 +90,7 @@ class Comparisons:
 
     def of(self, run: str, lines: Sequence[Any]) -> Comparison | None:
         """The run's, None where nothing has finished in it."""
-        state = tuple((line.agent, line.suite, line.episodes - line.running) for line in lines)
+        state = tuple((one.agent, one.suite, one.episodes - one.running, one.decided, one.successes) for one in lines)
         if (run, state) not in self._known:
             if len(self._known) >= KEPT:
                 self._known.clear()
