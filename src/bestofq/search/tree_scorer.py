@@ -10,7 +10,7 @@ from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import EnvFactory, Judge, Proposer, Scorer
-from bestofq.core.repeating import Unsafe, same_page
+from bestofq.core.repeating import DivergedError, Unsafe, find_again, same_page
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
@@ -22,7 +22,8 @@ TREES = 256  # episodes in flight whose trees are kept
 @dataclass
 class TreeScorer:
     """Q̃ of each candidate after rollouts in environments of its own. An episode keeps its tree from step to step;
-    where the agent's page is not the one that the tree has there, a new tree begins."""
+    where the agent's page is not the one that the tree has there, or an action would mean another element, a new tree
+    begins."""
 
     make_env: EnvFactory
     _: KW_ONLY
@@ -52,7 +53,7 @@ class TreeScorer:
         search.start = node
         if not search.enough(node):
             with counted(search.usage):
-                if not tree.expanded[node]:
+                if not tree.expanded[node] or None in [tree.find(node, one.action) for one in candidates]:
                     await search.offer(node, state, candidates)
                 await search.run(self.config.iterations - tree.visits[node])
         children = [tree.child(node, candidate) for candidate in candidates]
@@ -67,13 +68,17 @@ class TreeScorer:
         )
 
     def found(self, state: State) -> tuple[Candidate, ...]:
-        """What the tree has tried here, where it holds a success below and one is enough; else nothing."""
+        """The tree's actions here where it was expanded (5.1.1), those alone that rollouts tried where a success below
+        is enough; elsewhere nothing."""
         search, _ = self._searches.get((state.task.id, state.seed), (None, []))
         node = None if search is None else _node_of(search, state)
-        if search is None or node is None or not search.enough(node):
+        if search is None or node is None:
             return ()
-        tree = search.tree
-        return tuple(c for n in tree.children[node] if tree.visits[n] and (c := tree.candidate[n]) is not None)
+        tree, enough = search.tree, search.enough(node)
+        if not tree.expanded[node] and not enough:
+            return ()
+        held = [n for n in tree.children[node] if tree.visits[n] or not enough]
+        return tuple(c for n in held if (c := tree.candidate[n]) is not None)
 
     async def aclose(self) -> None:
         """Close the environments of all trees."""
@@ -110,7 +115,7 @@ class TreeScorer:
 
 @dataclass(frozen=True)
 class FoundProposer:
-    """Offers what a search has found, where that is enough; elsewhere asks another proposer, the model."""
+    """Offers the actions that a search's tree has, where it has some; elsewhere asks another proposer, the model."""
 
     scorer: TreeScorer
     proposer: Proposer
@@ -126,7 +131,7 @@ def _bare(page: Observation) -> Observation:
 
 
 def _node_of(search: Search, state: State) -> int | None:
-    """The node at which the agent is now, None where the tree does not know it."""
+    """The node at which the agent is now; None where the tree does not know it, or its actions mean other elements."""
     tree, before = search.tree, len(search.state.decisions)
     if state.decisions[:before] != search.state.decisions:
         return None
@@ -134,4 +139,10 @@ def _node_of(search: Search, state: State) -> int | None:
     for decision in state.decisions[before:]:
         node = None if node is None else tree.find(node, decision.candidate.action)
     seen = None if node is None or tree.ending[node] != "open" else tree.seen[node]
-    return node if seen is not None and same_page(seen, state.observation) else None
+    if node is None or seen is None or not same_page(seen, state.observation):
+        return None
+    actions = [tree.move(child).action for child in tree.children[node]]
+    try:
+        return node if [find_again(one, seen, state.observation) for one in actions] == actions else None
+    except DivergedError:
+        return None
