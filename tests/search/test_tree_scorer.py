@@ -155,11 +155,15 @@ class Died(Exception):
     """As a kill leaves it: nothing is caught, nothing tidied."""
 
 
-async def searched(store: Store, begun: Episode | None = None, dies_after: int | None = None) -> Episode:
-    """An episode by search, in environments that cannot be put back."""
+async def searched(
+    store: Store, begun: Episode | None = None, dies_after: int | None = None, made: list[BranchEnv] | None = None
+) -> Episode:
+    """An episode by search, in environments that cannot be put back; `made`: takes these."""
+    made = [] if made is None else made
 
     async def make_env() -> BranchEnv:
-        return BranchEnv(REWARDS, depth=4, steps=[])
+        made.append(BranchEnv(REWARDS, depth=4, steps=[]))
+        return made[-1]
 
     def stepped(step: Step) -> None:
         if step.index + 1 == dies_after:
@@ -171,6 +175,15 @@ async def searched(store: Store, begun: Episode | None = None, dies_after: int |
     agent = Agent(name="mcts", proposer=proposer, scorer=scorer, n_candidates=2)
     options = EpisodeOptions(on_step=stepped)
     return await run_episode(await make_env(), agent, TASK, store=store, run="r", options=options, begun=begun)
+
+
+async def test_once_an_episode_has_ended_what_it_was_searched_in_is_closed(tmp_path: Path) -> None:
+    made: list[BranchEnv] = []
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, Provenance(version="test"))
+        await searched(store, made=made)
+    played, *others = made
+    assert (played.way, {env.way for env in others}) == ("2121", {"closed"})
 
 
 async def test_an_episode_that_goes_on_in_another_process_is_searched_from_its_page(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Search at inference as a scorer (Agent Q, 5.1 and 6.2): candidates are worth what rollouts through them brought."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
@@ -16,14 +15,12 @@ from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import Move, MutableTree
 
-TREES = 256  # episodes in flight whose trees are kept
-
 
 @dataclass
 class TreeScorer:
-    """Q̃ of each candidate after rollouts in environments of its own. An episode keeps its tree from step to step;
-    where the agent's page is not the one that the tree has there, or an action would mean another element, a new tree
-    begins."""
+    """Q̃ of each candidate after rollouts in environments of its own. An episode keeps its tree from step to step until
+    it ends; where the agent's page is not the one that the tree has there, or an action would mean another element, a
+    new tree begins."""
 
     make_env: EnvFactory
     _: KW_ONLY
@@ -32,18 +29,20 @@ class TreeScorer:
     config: SearchConfig
     irreversible: Unsafe
     judge: Judge | None = None
-    _searches: OrderedDict[tuple[str, int], tuple[Search | None, list[Observation]]] = field(
-        default_factory=OrderedDict
-    )
+    _searches: dict[tuple[str, int], tuple[Search | None, list[Observation]]] = field(default_factory=dict)
     """By an episode's task and seed: its search, and the pages that it has been on."""
 
     async def resume(self, task: Task, seed: int, pages: Sequence[Observation]) -> None:
         """A new tree begins where the episode goes on."""
+        await self.forget(task, seed)
+        self._searches[task.id, seed] = None, [_bare(page) for page in pages]
+
+    async def forget(self, task: Task, seed: int) -> None:
+        """Close the environments of the episode's tree."""
         search, _ = self._searches.pop((task.id, seed), (None, []))
         if search is not None:
             with suppress(InfraError):  # what cut the episode may have been one of these
                 await search.envs.aclose()
-        self._searches[task.id, seed] = None, [_bare(page) for page in pages]
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
@@ -83,12 +82,9 @@ class TreeScorer:
     async def aclose(self) -> None:
         """Close the environments of all trees."""
         while self._searches:
-            await self._drop(last=True)
-
-    async def _drop(self, *, last: bool) -> None:
-        _, (search, _) = self._searches.popitem(last=last)
-        if search is not None:
-            await search.envs.aclose()
+            _, (search, _) = self._searches.popitem()
+            if search is not None:
+                await search.envs.aclose()
 
     async def _search_at(self, state: State) -> tuple[Search, int]:
         """The search of the state's episode, and the node at which the agent is now."""
@@ -101,8 +97,6 @@ class TreeScorer:
                 await search.envs.aclose()
             search, node = self._begin(state, pages), 0
         self._searches[key] = search, [*pages, _bare(state.observation)]
-        while len(self._searches) > TREES:
-            await self._drop(last=False)
         return search, node
 
     def _begin(self, state: State, pages: Sequence[Observation]) -> Search:
