@@ -18,7 +18,7 @@ from scripted_shop import Scripted, answering, models_with, shopper
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.cli.searching import run_agent_q
-from bestofq.core.errors import DataError, InputError
+from bestofq.core.errors import DataError, InputError, ModelError
 from bestofq.core.language import Generation, Request
 from bestofq.core.preferences import PreferencePair
 from bestofq.core.protocols import LanguageModel
@@ -249,6 +249,29 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
     assert not searched_tasks[0] & searched_tasks[1]
     assert first.settings.model.path == again.settings.model.path == str(tmp_path / "policy-2" / "model")
     assert first.local.revision != models.local.revision
+
+
+async def test_a_round_whose_searches_were_cut_is_not_searched_on_once_its_policy_has_begun_to_learn(
+    tmp_path: Path, weights: str
+) -> None:
+    settings = models_with(40, model=weights).settings
+    settings = settings.model_copy(update={"agent_q": settings.agent_q.model_copy(update={"rounds": 1, "tasks": 4})})
+    asked = 0
+
+    def breaking(request: Request) -> Sequence[str]:
+        nonlocal asked
+        asked += 1
+        if asked > 80:
+            raise ModelError("the endpoint is gone")
+        return shopper(request)
+
+    with Store.open(tmp_path / "store") as store:
+        first = await rounds(answering(breaking)(settings), store, tmp_path)
+        cut = list(store.trees.all("search-1"))
+        assert min(tree.visits[0] for tree in cut) < 40
+        again = await rounds(Scripted(settings), store, tmp_path)
+        assert list(store.trees.all("search-1")) == cut
+    assert first.settings.model.path == again.settings.model.path
 
 
 @pytest.mark.parametrize(

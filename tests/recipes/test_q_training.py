@@ -100,6 +100,17 @@ async def test_the_same_settings_and_episodes_use_it_and_say_so(folder: Path) ->
     assert (folder / "q" / CARD).read_bytes() == kept
 
 
+async def test_learning_from_test_tasks_is_warned_of(folder: Path) -> None:
+    said = StringIO()
+    with Store.open(folder) as store:
+        [seed] = store.runs()
+        await store.begin_run("eval", {"suite": {}, "split": "test"}, seed.provenance)
+        await store.begin_run("imported", {"importer": "jsonl", "split": "test"}, seed.provenance)
+        train(models_with(), store, ["seed", "eval", "imported"], folder / "q", Console(file=said, width=500))
+    assert "eval was played on test tasks" in said.getvalue()
+    assert said.getvalue().count("was played on") == 1
+
+
 async def test_new_episodes_and_new_verdicts_are_noticed(folder: Path) -> None:
     with Store.open(folder) as store:
         one = next(store.episodes(run="seed"))

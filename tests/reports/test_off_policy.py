@@ -6,6 +6,7 @@ from logged_choices import SMALL, log_of, played
 
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Bools
+from bestofq.reports.estimate import estimate, verdict_line
 from bestofq.reports.off_policy import first, greedy, known, local_approximation
 from bestofq.reports.ranks import auc
 
@@ -32,6 +33,15 @@ def test_episodes_whose_agent_does_not_tell_are_left_out() -> None:
     assert left.task == ("a", "a", "b")
     assert left.episode.tolist() == [0, 0, 1, 2]
     assert left.last.tolist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_a_log_in_which_some_candidates_had_no_chance_gives_no_verdict(epsilon: float) -> None:
+    log = log_of(*((f"t{i}", i % 2 == 0, [((0.9 - i % 2, 0.5), round(epsilon))]) for i in range(40)), epsilon=epsilon)
+    found = estimate(log, [])
+    assert found.verdict == "not known"
+    assert "0 < epsilon < 1" in verdict_line(found)
+    assert known(log_of(("a", True, [((0.5,), 0)]), epsilon=epsilon)).all()  # one candidate alone is certain
 
 
 def test_joined_logs_are_one_after_the_other() -> None:

@@ -11,7 +11,7 @@ from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, left_is_bett
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, State
-from bestofq.core.errors import ConfigError, InfraError, ReplyError
+from bestofq.core.errors import BrowserError, ConfigError, InfraError, ReplyError
 from bestofq.core.seeds import step_seed
 from bestofq.core.tree import SearchTree
 from bestofq.search.mcts import Report, Search, state_after
@@ -216,6 +216,32 @@ async def test_three_cut_rollouts_in_a_row_are_the_machinerys_fault() -> None:
         await search.run()
     assert search.tree.visits[0] == 0
     assert search.tree.in_flight == [0] * len(search.tree.parent)
+
+
+async def test_a_search_goes_on_in_another_environment_where_one_has_crashed() -> None:
+    made: list[BranchEnv] = []
+    steps: list[str] = []
+
+    class Crashing(RestoringEnv):
+        """The first is gone after three actions."""
+
+        async def step(self, action):  # type: ignore[no-untyped-def]
+            if self is made[0] and len(steps) >= 3:
+                raise BrowserError("the page crashed")
+            return await super().step(action)
+
+        async def close(self) -> None:
+            await super().close()
+            raise BrowserError("the page crashed")
+
+    def make() -> BranchEnv:
+        made.append(Crashing({}, depth=2, steps=steps))
+        return made[-1]
+
+    search, _, _ = await search_of({}, depth=2, iterations=10, make=make)
+    await search.run()
+    assert search.tree.visits[0] == 10
+    assert [env.way == "closed" for env in made] == [True, False]
 
 
 @pytest.mark.parametrize("doors", [both_doors, another_alone], ids=["among the K", "not among the K"])

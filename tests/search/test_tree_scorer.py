@@ -1,6 +1,6 @@
 """Search at inference: a scorer like any other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +22,19 @@ from bestofq.testing.scripted import ScriptedProposer
 REWARDS = {"2121": 1.0}
 
 
-def world(*, stop_at_success: bool = False, ranker: Scorer | None = None) -> tuple[TreeScorer, list[str]]:
+def world(
+    *,
+    stop_at_success: bool = False,
+    ranker: Scorer | None = None,
+    doors: Callable[[State, int], Sequence[str]] = both_doors,
+) -> tuple[TreeScorer, list[str]]:
     steps: list[str] = []
 
     async def make_env() -> RestoringEnv:
         return RestoringEnv(REWARDS, depth=4, steps=steps)
 
     config = SearchConfig(iterations=30, candidates=2, depth=4, stop_at_success=stop_at_success)
-    proposer = ScriptedProposer(both_doors)
+    proposer = ScriptedProposer(doors)
     return TreeScorer(make_env, proposer=proposer, ranker=ranker, config=config, irreversible=never), steps
 
 
@@ -98,6 +103,41 @@ async def test_an_agent_follows_what_its_search_found_without_asking_the_model_a
     await scorer.aclose()
 
 
+async def test_an_agent_chooses_among_what_its_search_has_tried_whatever_else_the_model_would_draw() -> None:
+    asked: list[int] = []
+
+    def second_draw(state: State, _n: int) -> Sequence[str]:
+        asked.append(len(state.decisions))
+        return ["click [2]"] if state.decisions else both_doors(state, 2)
+
+    scorer, _ = world()
+    way, decisions = await play(scorer, FoundProposer(scorer, ScriptedProposer(second_draw)))
+    assert way == "2121"
+    assert asked == [0]
+    assert [len(decision.candidates) for decision in decisions] == [2] * 4
+    await scorer.aclose()
+
+
+async def test_a_candidate_that_the_tree_has_not_is_tried_too() -> None:
+    scorer, _ = world(doors=lambda _state, _n: ["click [1]"])
+    _, decisions = await play(scorer)
+    assert [min(decision.visits or [0]) > 0 for decision in decisions[:3]] == [True] * 3
+    await scorer.aclose()
+
+
+async def test_on_a_page_with_other_numbers_the_model_is_asked_again() -> None:
+    scorer, _ = world()
+    _, decisions = await play(scorer)
+    env = RestoringEnv(REWARDS, depth=4, steps=[])
+    await env.reset(TASK, seed=0)
+    behind = (await env.step(decisions[0].candidate.action)).observation
+    swapped = tuple(door.model_copy(update={"mark": 3 - door.mark}) for door in behind.elements)
+    state = State(task=TASK, decisions=tuple(decisions[:1]), observation=behind)
+    assert len(scorer.found(state)) == 2
+    assert scorer.found(state.model_copy(update={"observation": behind.model_copy(update={"elements": swapped})})) == ()
+    await scorer.aclose()
+
+
 async def test_where_the_search_cannot_come_to_the_agents_page_nothing_is_claimed() -> None:
     scorer, steps = world()
     proposer = ScriptedProposer(both_doors)
@@ -115,11 +155,15 @@ class Died(Exception):
     """As a kill leaves it: nothing is caught, nothing tidied."""
 
 
-async def searched(store: Store, begun: Episode | None = None, dies_after: int | None = None) -> Episode:
-    """An episode by search, in environments that cannot be put back."""
+async def searched(
+    store: Store, begun: Episode | None = None, dies_after: int | None = None, made: list[BranchEnv] | None = None
+) -> Episode:
+    """An episode by search, in environments that cannot be put back; `made`: takes these."""
+    made = [] if made is None else made
 
     async def make_env() -> BranchEnv:
-        return BranchEnv(REWARDS, depth=4, steps=[])
+        made.append(BranchEnv(REWARDS, depth=4, steps=[]))
+        return made[-1]
 
     def stepped(step: Step) -> None:
         if step.index + 1 == dies_after:
@@ -131,6 +175,15 @@ async def searched(store: Store, begun: Episode | None = None, dies_after: int |
     agent = Agent(name="mcts", proposer=proposer, scorer=scorer, n_candidates=2)
     options = EpisodeOptions(on_step=stepped)
     return await run_episode(await make_env(), agent, TASK, store=store, run="r", options=options, begun=begun)
+
+
+async def test_once_an_episode_has_ended_what_it_was_searched_in_is_closed(tmp_path: Path) -> None:
+    made: list[BranchEnv] = []
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, Provenance(version="test"))
+        await searched(store, made=made)
+    played, *others = made
+    assert (played.way, {env.way for env in others}) == ("2121", {"closed"})
 
 
 async def test_an_episode_that_goes_on_in_another_process_is_searched_from_its_page(tmp_path: Path) -> None:

@@ -107,6 +107,14 @@ class Resumes(Protocol):
 
 
 @runtime_checkable
+class Forgets(Protocol):
+    """A scorer that holds on to something while an episode is played."""
+
+    async def forget(self, task: Task, seed: int) -> None:
+        """Let go of it: the episode has ended, or was cut. `seed` is its draws' (`State.seed`)."""
+
+
+@runtime_checkable
 class Prefetching(Protocol):
     """A scorer that can begin on a state while the proposer is thinking. `score` does not count that again."""
 

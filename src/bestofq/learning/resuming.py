@@ -16,13 +16,21 @@ from torch.optim import Optimizer
 from bestofq.core.errors import CheckpointError
 from bestofq.core.noun import Noun
 
+MARK = "run.txt"
+"""In the folder of a training run from its first moment: which run it is."""
+
+
+def claimed(out: Path) -> bool:
+    """Whether a run has begun in this folder."""
+    return (out / MARK).exists()
+
 
 def claim(out: Path, data: Iterable[Noun], settings: str) -> None:
     """Make `out` the folder of the run of these data and settings. CheckpointError where it is another's."""
     digest = hashlib.sha256(settings.encode())
     for noun in data:
         digest.update(noun.model_dump_json().encode())
-    run, mark = digest.hexdigest()[:16], out / "run.txt"
+    run, mark = digest.hexdigest()[:16], out / MARK
     if mark.exists() and (found := mark.read_text("utf-8", "replace")) != run:
         raise CheckpointError(
             f"{out} holds training run {found}, of other data or settings than this one ({run}): "

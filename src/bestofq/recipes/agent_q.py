@@ -12,6 +12,7 @@ from bestofq.core.loading import extra
 from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair
 from bestofq.core.tree import SearchTree
+from bestofq.learning.resuming import claimed
 from bestofq.recipes.collect import begin
 from bestofq.recipes.policy_training import need_pairs, step_pairs, tune
 from bestofq.recipes.tree_search import search_tasks
@@ -20,17 +21,20 @@ SEARCH_RUN = "search"
 
 
 async def agent_q(context: RunContext, out: Path) -> Models:
-    """Algorithm 1: the last policy. What an earlier call finished is kept. Errors as `check` and `training_tasks`."""
+    """Algorithm 1: the last policy. What an earlier call finished is kept; once a round's policy has begun to learn, no
+    more is searched for it. Errors as `check` and `training_tasks`."""
     settings, console = context.settings.agent_q, context.console
     check(context.models)
     buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)
     for number in range(1, settings.rounds + 1):
-        trees = await search_training(context, round_run(number), part=number - 1, of=settings.rounds)
+        folder = out / f"policy-{number}"
+        trees = await search_training(
+            context, round_run(number), part=number - 1, of=settings.rounds, grown=claimed(folder)
+        )
         buffer.append(list(step_pairs(context.models, trees)))
         need_pairs(buffer[-1], len(trees))
         replayed = [pair for earlier in list(buffer)[:-1] for pair in earlier]  # with their own likelihoods (3.2.2)
-        pairs, folder = [*replayed, *buffer[-1]], out / f"policy-{number}"
-        folder = tune(context.models, pairs, folder, console, replayed=bool(replayed))
+        folder = tune(context.models, [*replayed, *buffer[-1]], folder, console, replayed=bool(replayed))
         console.print(
             f"round {number} of {settings.rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
             f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"
@@ -39,13 +43,18 @@ async def agent_q(context: RunContext, out: Path) -> Models:
     return context.models
 
 
-async def search_training(context: RunContext, run: str, *, part: int, of: int = 1) -> list[SearchTree]:
-    """Trees of B training tasks, those after `part` times as many (Algorithm 1's inner loop). InputError, before any
-    search, where there are not enough for this part, or for the `of` models there will be."""
+async def search_training(
+    context: RunContext, run: str, *, part: int, of: int = 1, grown: bool = False
+) -> list[SearchTree]:
+    """Trees of B training tasks, those after `part` times as many (Algorithm 1's inner loop); `grown`: as they lie in
+    the store, if any do. InputError, before any search, where there are not enough for this part, or for the `of`
+    models there will be."""
     size = context.settings.agent_q.tasks
     tasks = await training_tasks(context.settings, context.suite, max(part + 1, of))
     await begin(context, run, "train")
-    return await search_tasks(context, run, tasks[part * size : (part + 1) * size])
+    wanted, trees = tasks[part * size : (part + 1) * size], context.store.trees
+    stored = [tree for task in wanted if grown and (tree := trees.load(run, task.suite, task.id)) is not None]
+    return stored or await search_tasks(context, run, wanted)
 
 
 async def training_tasks(settings: BestOfQSettings, suite: OpenSuite, count: int) -> Sequence[Task]:

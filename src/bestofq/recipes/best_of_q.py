@@ -106,8 +106,18 @@ def training_set(
     again: bool = False,
     episodes: int | None = None,
 ) -> Lesson | None:
-    """What Q and V of `out` learn from; None where they have. DataError as in `train` and `collected`."""
+    """What Q and V of `out` learn from; None where they have. Warns of a suite's dev or test tasks. DataError as in
+    `train` and `collected`."""
     learned = collected(store, runs, episodes)
+    for record in store.runs():
+        split = record.config.get("split") if "suite" in record.config else None  # imported ones have no suite
+        if record.name in runs and split in ("dev", "test"):
+            console.print(
+                f"{record.name} was played on {split} tasks, and Q learns from them: its success on these tells "
+                "nothing of other tasks",
+                style="yellow",
+                markup=False,
+            )
     origin = Origin.of(models, learned)
     return lesson(origin, lambda: transitions(models, store, learned, console), out, console, again=again)
 

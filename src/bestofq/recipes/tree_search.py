@@ -102,12 +102,14 @@ async def _search(
         advance(tree.visits[0])
 
         async def keep(_: float) -> None:
+            nonlocal kept
             advance(1)
             search.usage[:] = merge_usage(search.usage)
-            await trees.save(run, tree.to_tree(search.usage, envs.costs.to_tuple()))
+            kept = tree.to_tree(search.usage, envs.costs.to_tuple())
+            await trees.save(run, kept)
 
         await search.run(config.iterations - tree.visits[0], keep)
-        return tree.to_tree(search.usage, envs.costs.to_tuple())
+        return kept or tree.to_tree(search.usage, envs.costs.to_tuple())
 
 
 def search_config(chosen: SearchConfig, suite: OpenSuite) -> SearchConfig:

@@ -32,12 +32,12 @@ class AtN(Noun):
 
 
 class Estimate(Noun):
-    """What the episodes tell. `choices` is empty where no agent with known propensities played them."""
+    """What the episodes tell. `choices` is empty where no agent that gave each candidate a chance played them."""
 
     checkpoint: str | None  # of the Q-function it is about; None: of its settings
     episodes: int
     tasks: int
-    exploring: int  # of the episodes, those whose propensities are known
+    exploring: int  # of the episodes, those that are `known`
     auc: Measure
     siblings: Measure  # of pairs of actions on one page of one task, one of a success and one of a failure
     pairs: int
@@ -128,8 +128,9 @@ def verdict_line(found: Estimate) -> str:
     """The verdict, and what it rests on."""
     if found.lift is None:
         return (
-            "not known: in these episodes no agent chose at random among recorded candidates, so nothing tells what "
-            "another choice would have brought. Collect some: bestofq collect --agent explore"
+            "not known: in these episodes no agent chose at random among all recorded candidates, so nothing tells "
+            "what another choice would have brought. Logs must explore: bestofq collect --agent explore, "
+            "0 < epsilon < 1"
         )
     more = found.more
     wanted = "" if found.verdict != "not enough episodes" or more is None else f"; about {more:,} more would tell"

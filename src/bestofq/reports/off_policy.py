@@ -45,8 +45,9 @@ def local_approximation(log: LoggedChoices, pi: Doubles, base: Doubles) -> Quant
 
 
 def known(log: LoggedChoices) -> Bools:
-    """[E] episodes whose every choice has a known propensity."""
-    unknown = np.isnan(log.propensity).any(axis=1)
+    """[E] episodes in whose every step each candidate is known to have had a chance."""
+    never = (log.propensity <= 0) & (log.q > -np.inf)
+    unknown = (never | np.isnan(log.propensity)).any(axis=1)
     return np.asarray(np.bincount(log.episode, weights=unknown, minlength=len(log.task)) == 0)
 
 

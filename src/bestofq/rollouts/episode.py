@@ -12,7 +12,7 @@ from bestofq.agents.agent import Agent
 from bestofq.core.decision import Decision, Episode, Provenance, State, Step, StepResult, Verdict, state_at
 from bestofq.core.errors import BestOfQError, InfraError, ReplyError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import Env, Judge, Resumes
+from bestofq.core.protocols import Env, Forgets, Judge, Resumes
 from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import episode_seed
 from bestofq.core.tracing import span
@@ -79,6 +79,8 @@ async def run_episode(
         play.episode = await store.begin_episode(run, agent.name, task, repeat, provenance)
     with span("episode", run=run, agent=agent.name, task=task.id):
         verdict = await play.out(own)
+    if isinstance(agent.scorer, Forgets):
+        await agent.scorer.forget(task, own)
     if play.unpaid:
         verdict = verdict.model_copy(update={"usage": merge_usage((*verdict.usage, *play.unpaid))})
     episode = Episode(

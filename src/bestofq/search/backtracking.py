@@ -4,12 +4,13 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import get_args
 
 from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
+from bestofq.core.errors import InfraError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env, EnvFactory
 from bestofq.core.repeating import DivergedError, Unsafe, repeat, same_page
@@ -66,15 +67,20 @@ class EnvPool:
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Slot]:
-        """An environment for one rollout, wherever it stands."""
+        """An environment for one rollout, wherever it stands. It is closed and not lent again where the machinery
+        failed: it may be broken."""
         slot = self._free.pop() if self._free else Slot(await self.make_env())
         try:
             yield slot
+        except InfraError:
+            with suppress(InfraError):
+                await slot.env.close()
+            raise
         except BaseException:
             slot.at = None
-            raise
-        finally:
             self._free.append(slot)
+            raise
+        self._free.append(slot)
 
     async def start(self) -> Observation:
         """What is seen where the episode starts, which is the root unless the agent has acted before."""

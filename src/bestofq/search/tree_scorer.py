@@ -1,6 +1,5 @@
 """Search at inference as a scorer (Agent Q, 5.1 and 6.2): candidates are worth what rollouts through them brought."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
@@ -10,19 +9,18 @@ from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import EnvFactory, Judge, Proposer, Scorer
-from bestofq.core.repeating import Unsafe, same_page
+from bestofq.core.repeating import DivergedError, Unsafe, find_again, same_page
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import Move, MutableTree
 
-TREES = 256  # episodes in flight whose trees are kept
-
 
 @dataclass
 class TreeScorer:
-    """Q̃ of each candidate after rollouts in environments of its own. An episode keeps its tree from step to step;
-    where the agent's page is not the one that the tree has there, a new tree begins."""
+    """Q̃ of each candidate after rollouts in environments of its own. An episode keeps its tree from step to step until
+    it ends; where the agent's page is not the one that the tree has there, or an action would mean another element, a
+    new tree begins."""
 
     make_env: EnvFactory
     _: KW_ONLY
@@ -31,18 +29,20 @@ class TreeScorer:
     config: SearchConfig
     irreversible: Unsafe
     judge: Judge | None = None
-    _searches: OrderedDict[tuple[str, int], tuple[Search | None, list[Observation]]] = field(
-        default_factory=OrderedDict
-    )
+    _searches: dict[tuple[str, int], tuple[Search | None, list[Observation]]] = field(default_factory=dict)
     """By an episode's task and seed: its search, and the pages that it has been on."""
 
     async def resume(self, task: Task, seed: int, pages: Sequence[Observation]) -> None:
         """A new tree begins where the episode goes on."""
+        await self.forget(task, seed)
+        self._searches[task.id, seed] = None, [_bare(page) for page in pages]
+
+    async def forget(self, task: Task, seed: int) -> None:
+        """Close the environments of the episode's tree."""
         search, _ = self._searches.pop((task.id, seed), (None, []))
         if search is not None:
             with suppress(InfraError):  # what cut the episode may have been one of these
                 await search.envs.aclose()
-        self._searches[task.id, seed] = None, [_bare(page) for page in pages]
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
@@ -52,7 +52,7 @@ class TreeScorer:
         search.start = node
         if not search.enough(node):
             with counted(search.usage):
-                if not tree.expanded[node]:
+                if not tree.expanded[node] or None in [tree.find(node, one.action) for one in candidates]:
                     await search.offer(node, state, candidates)
                 await search.run(self.config.iterations - tree.visits[node])
         children = [tree.child(node, candidate) for candidate in candidates]
@@ -67,23 +67,24 @@ class TreeScorer:
         )
 
     def found(self, state: State) -> tuple[Candidate, ...]:
-        """What the tree has tried here, where it holds a success below and one is enough; else nothing."""
+        """The tree's actions here where it was expanded (5.1.1), those alone that rollouts tried where a success below
+        is enough; elsewhere nothing."""
         search, _ = self._searches.get((state.task.id, state.seed), (None, []))
         node = None if search is None else _node_of(search, state)
-        if search is None or node is None or not search.enough(node):
+        if search is None or node is None:
             return ()
-        tree = search.tree
-        return tuple(c for n in tree.children[node] if tree.visits[n] and (c := tree.candidate[n]) is not None)
+        tree, enough = search.tree, search.enough(node)
+        if not tree.expanded[node] and not enough:
+            return ()
+        held = [n for n in tree.children[node] if tree.visits[n] or not enough]
+        return tuple(c for n in held if (c := tree.candidate[n]) is not None)
 
     async def aclose(self) -> None:
         """Close the environments of all trees."""
         while self._searches:
-            await self._drop(last=True)
-
-    async def _drop(self, *, last: bool) -> None:
-        _, (search, _) = self._searches.popitem(last=last)
-        if search is not None:
-            await search.envs.aclose()
+            _, (search, _) = self._searches.popitem()
+            if search is not None:
+                await search.envs.aclose()
 
     async def _search_at(self, state: State) -> tuple[Search, int]:
         """The search of the state's episode, and the node at which the agent is now."""
@@ -96,8 +97,6 @@ class TreeScorer:
                 await search.envs.aclose()
             search, node = self._begin(state, pages), 0
         self._searches[key] = search, [*pages, _bare(state.observation)]
-        while len(self._searches) > TREES:
-            await self._drop(last=False)
         return search, node
 
     def _begin(self, state: State, pages: Sequence[Observation]) -> Search:
@@ -110,7 +109,7 @@ class TreeScorer:
 
 @dataclass(frozen=True)
 class FoundProposer:
-    """Offers what a search has found, where that is enough; elsewhere asks another proposer, the model."""
+    """Offers the actions that a search's tree has, where it has some; elsewhere asks another proposer, the model."""
 
     scorer: TreeScorer
     proposer: Proposer
@@ -126,7 +125,7 @@ def _bare(page: Observation) -> Observation:
 
 
 def _node_of(search: Search, state: State) -> int | None:
-    """The node at which the agent is now, None where the tree does not know it."""
+    """The node at which the agent is now; None where the tree does not know it, or its actions mean other elements."""
     tree, before = search.tree, len(search.state.decisions)
     if state.decisions[:before] != search.state.decisions:
         return None
@@ -134,4 +133,10 @@ def _node_of(search: Search, state: State) -> int | None:
     for decision in state.decisions[before:]:
         node = None if node is None else tree.find(node, decision.candidate.action)
     seen = None if node is None or tree.ending[node] != "open" else tree.seen[node]
-    return node if seen is not None and same_page(seen, state.observation) else None
+    if node is None or seen is None or not same_page(seen, state.observation):
+        return None
+    actions = [tree.move(child).action for child in tree.children[node]]
+    try:
+        return node if [find_again(one, seen, state.observation) for one in actions] == actions else None
+    except DivergedError:
+        return None
