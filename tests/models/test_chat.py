@@ -20,6 +20,7 @@ from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelEr
 from bestofq.core.language import Request, user
 from bestofq.models.api_errors import api_error_of
 from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint
 from bestofq.testing.fault_server import Fault, FaultServer
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
@@ -356,6 +357,25 @@ async def test_the_key_stays_out_of_logged_tracebacks(
             logging.getLogger("openai._base_client").debug("Encountered Exception", exc_info=True)
     assert "illegal status line: [OPENAI_API_KEY]" in caplog.text
     assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize("around", ["\r", "\n", " \t\r\n"])
+async def test_line_breaks_around_a_key_are_left_out(around: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", f"{around}{KEY}{around}")
+    async with FaultServer(good, echo=True) as server, model(server, attempts=1) as asked:
+        [reply] = (await asked.generate(ASK)).replies
+    assert "Bearer [OPENAI_API_KEY]" in reply.text
+
+
+@pytest.mark.parametrize("key", [f"“{KEY}”", f"{KEY}\n{KEY}"])
+async def test_a_key_that_no_request_can_carry_is_refused_unseen(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    async with FaultServer(good) as server:
+        with pytest.raises(ConfigError, match="OPENAI_API_KEY holds more than") as refused:
+            model(server)
+        with pytest.raises(ConfigError, match="OPENAI_API_KEY holds more than"):
+            PoolingEndpoint(PoolingConfig(model="m", base_url=server.base_url))
+    assert KEY not in str(refused.value)
 
 
 async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.MonkeyPatch) -> None:

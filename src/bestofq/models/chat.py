@@ -6,7 +6,6 @@ with here. Pictures are resized on this side (`images.py`). The SDK's own retrie
 
 import asyncio
 import logging
-import os
 import random
 import time
 from collections.abc import Sequence, Set
@@ -26,7 +25,7 @@ from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.core.secrets import hide
 from bestofq.core.usage import token_count
-from bestofq.models.api_errors import ApiError, Setting, address_of, api_error_of, keep_out_of_logs, without_key
+from bestofq.models.api_errors import ApiError, Setting, address_of, api_error_of, key_of, without_key
 from bestofq.models.bounds import async_client
 from bestofq.models.images import PictureCache, image_part, limits_of
 from bestofq.models.prices import Budget, Price, price_of
@@ -111,11 +110,10 @@ class ChatModel:
                 f"{config.model} is asked behind an endpoint: give its base_url; a local model that proposes is "
                 "model.path, or --model alone"
             )
-        keep_out_of_logs(config.key_variable)
         self._where = f"{config.model} at {hide(config.base_url)}"
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
-            api_key=os.environ.get(config.key_variable) or "none",  # local servers want none; the SDK wants a word
+            api_key=key_of(config.key_variable),
             max_retries=0,
             timeout=config.attempt,
             http_client=async_client(),
