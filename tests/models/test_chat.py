@@ -16,8 +16,8 @@ import openai
 import pytest
 
 from bestofq.agents.json_replies import json_of, tolerant_json
-from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError, ReplyError
-from bestofq.core.language import Request, user
+from bestofq.core.errors import BestOfQError, BudgetError, ConfigError, ContextError, ModelError, ReplyError
+from bestofq.core.language import Generation, Request, user
 from bestofq.models.api_errors import api_error_of
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint
@@ -90,6 +90,23 @@ async def test_tokens_that_were_not_counted_have_no_price() -> None:
         replies = [await asked.generate(ASK) for _ in range(3)]
     counted = [(said.prompt_tokens, said.reply_tokens, said.usd) for said in replies]
     assert counted == [(0, 0, None), (0, 0, None), (100, 20, pytest.approx(140e-6))]
+
+
+async def test_a_budget_is_not_kept_where_tokens_are_not_counted() -> None:
+    async with FaultServer(good, script=["uncounted"]) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
+        asked.budget.limit = 1.0
+        with pytest.raises(ConfigError, match=r"--budget 1 cannot be kept: any at .* does not say how many tokens"):
+            await asked.generate(ASK)
+    assert server.seen.total() == 1
+
+
+async def test_calls_that_wait_for_their_turn_are_not_sent_once_the_budget_is_spent() -> None:
+    priced = {"usd_in": 1.0, "usd_out": 2.0, "concurrency": 1}
+    async with FaultServer(good) as server, model(server, **priced) as asked:
+        asked.budget.limit = 200e-6  # of two calls
+        said = await asyncio.gather(*(asked.generate(ASK) for _ in range(9)), return_exceptions=True)
+    assert [type(one) for one in said] == [Generation] * 2 + [BudgetError] * 7
+    assert server.seen.total() == 2
 
 
 @pytest.mark.parametrize("greedy", [True, False], ids=["greedy and sampled", "one by one"])

@@ -202,10 +202,10 @@ class ChatModel:
         failure = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.config.attempts and spent < self.config.deadline:
-            self.budget.check()
             attempt += 1
             rung, refused = self.rung, self.refused
             async with self._pace.turn() as number:
+                self.budget.check()
                 started = time.monotonic()
                 try:
                     async with asyncio.timeout(min(self.config.attempt, self.config.deadline - spent)):
@@ -219,6 +219,11 @@ class ChatModel:
                     )
                 else:
                     self._pace.succeeded()
+                    if found.usd is None and self.budget.limit < inf:
+                        raise ConfigError(
+                            f"--budget {self.budget.limit:g} cannot be kept: {where} does not say how many tokens "
+                            "a reply took; have it report usage, or leave --budget out"
+                        )
                     self.budget.spent += found.usd or 0.0
                     return replace(found, seconds=round(time.monotonic() - began, 4))
                 finally:
