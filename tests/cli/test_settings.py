@@ -12,7 +12,7 @@ from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
 from bestofq.cli.options import Given
-from bestofq.cli.settings import limit_of, models_of
+from bestofq.cli.settings import limit_of, models_of, named_only
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.suites import AnySuiteSettings
 from bestofq.envs.webshop.settings import WebShopSettings
@@ -41,6 +41,14 @@ def test_data_is_the_suite_s_and_a_setting_has_the_last_word(tmp_path: Path) -> 
     assert settings.chat is not None
     assert settings.chat.model == "m"
     assert models_of(Given(set_=["suite.data=none"], data=tmp_path)).settings.suite == WebShopSettings()
+
+
+@pytest.mark.parametrize("text", ["[a-z]*", "{a}", '"a"', "'a", "a\\b", "none"])
+def test_the_value_of_an_option_is_no_toml(text: str) -> None:
+    assert models_of(Given(), *named_only(text)).settings.suite.only == text
+    settings = models_of(Given(model=text, base_url="http://127.0.0.1:9/v1", data=Path(text))).settings
+    assert settings.chat is not None
+    assert (settings.chat.model, settings.suite.data) == (text, Path(text))
 
 
 @pytest.mark.parametrize(

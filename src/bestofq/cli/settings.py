@@ -1,5 +1,6 @@
 """What the options of several commands stand for: settings and models, a suite, a store, a Q-function."""
 
+import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -42,8 +43,10 @@ def models_of(given: Given, *more: str) -> Models:
 
 
 def set_by(named: Mapping[str, object]) -> list[str]:
-    """As for `--set`, those that are given."""
-    return [f"{name}={value}" for name, value in named.items() if value is not None]
+    """As for `--set`, those that are given, each as the text that it is."""
+    return [
+        f"{name}={json.dumps(str(value), ensure_ascii=False)}" for name, value in named.items() if value is not None
+    ]
 
 
 def budget_of(budget: float | None) -> Budget:
@@ -155,7 +158,7 @@ def one_of(what: str, name: str, known: tuple[Known, ...]) -> Known:
 
 def named_only(tasks: str | None) -> list[str]:
     """The setting for `--tasks`, where that is globs of names."""
-    return [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
+    return [] if tasks is None or tasks.isdecimal() else set_by({"suite.only": tasks})
 
 
 def training_tasks(tasks: str | None, setting: str = "suite.train_tasks") -> list[str]:
