@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
@@ -73,9 +73,10 @@ def store_at(place: Location) -> Iterator[Store]:
                 raise
     finally:
         if made and not kept:
-            shutil.rmtree(place.folder)
-            for one in made[1:]:
-                one.rmdir()
+            with suppress(OSError):  # another command may have put something there
+                shutil.rmtree(place.folder)
+                for one in made[1:]:
+                    one.rmdir()
 
 
 @contextmanager
