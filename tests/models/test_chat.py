@@ -225,10 +225,18 @@ async def test_waits_are_held_to_the_deadline_too() -> None:
 
 
 async def test_retry_after_is_honoured() -> None:
-    async with FaultServer(good, script=["429"]) as server, model(server, backoff=30.0, backoff_most=30.0) as asked:
+    slow = {"backoff": 30.0, "backoff_most": 30.0}
+    async with FaultServer(good, script=["429"], retry_after="0.01") as server, model(server, **slow) as asked:
         began = time.monotonic()
         await asked.generate(ASK)
-        assert time.monotonic() - began < 5  # the server says 0 s; our own back-off would have been 15 s
+        assert time.monotonic() - began < 5  # our own back-off would have been 15 s
+
+
+async def test_a_retry_after_of_nothing_is_no_reason_to_hurry() -> None:
+    async with FaultServer(good, script=["429"] * 3) as server, model(server, backoff=0.1, backoff_most=1.0) as asked:
+        began = time.monotonic()
+        await asked.generate(ASK)
+    assert time.monotonic() - began > (0.1 + 0.2 + 0.4) / 2
 
 
 @pytest.mark.parametrize(

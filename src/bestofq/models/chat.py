@@ -255,8 +255,8 @@ class ChatModel:
         )
 
     def _pause(self, attempt: int, failure: ApiError) -> float:
-        """Seconds until the next try: what the endpoint asks, else exponential with full jitter."""
-        if failure.wait is not None:
+        """Seconds until the next try: what the endpoint asks, else, and where that is none, exponential with jitter."""
+        if failure.wait:
             return failure.wait * (1 + 0.1 * self._jitter.random())
         longest = min(self.config.backoff_most, self.config.backoff * 2.0 ** (attempt - 1))
         return longest * (0.5 + 0.5 * self._jitter.random())
