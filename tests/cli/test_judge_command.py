@@ -100,6 +100,7 @@ async def test_a_judge_against_the_shop(tmp_path: Path) -> None:
         code, again = await bestofq(*command, server.base_url, "--against-env")
         assert code == 0, again
         assert server.seen["ok"] == calls == ended
+        assert "'' is no address of an endpoint" in (await bestofq(*command, "", "--against-env", "--dry-run"))[1]
         code, refused = await bestofq(*command, server.base_url)
     found = Agreement.model_validate_json(out.read_text("utf-8"))
     assert found.compared == ended

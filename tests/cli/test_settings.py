@@ -12,10 +12,11 @@ from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
 from bestofq.cli.options import Given
-from bestofq.cli.settings import limit_of, models_of
+from bestofq.cli.settings import limit_of, models_of, named_only, store_at
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.suites import AnySuiteSettings
 from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.store.location import Location
 
 
 def settings_of(suite: str) -> AnySuiteSettings:
@@ -43,6 +44,14 @@ def test_data_is_the_suite_s_and_a_setting_has_the_last_word(tmp_path: Path) -> 
     assert models_of(Given(set_=["suite.data=none"], data=tmp_path)).settings.suite == WebShopSettings()
 
 
+@pytest.mark.parametrize("text", ["[a-z]*", "{a}", '"a"', "'a", "a\\b", "none"])
+def test_the_value_of_an_option_is_no_toml(text: str) -> None:
+    assert models_of(Given(), *named_only(text)).settings.suite.only == text
+    settings = models_of(Given(model=text, base_url="http://127.0.0.1:9/v1", data=Path(text))).settings
+    assert settings.chat is not None
+    assert (settings.chat.model, settings.suite.data) == (text, Path(text))
+
+
 @pytest.mark.parametrize(
     ("model", "ships"), [("pocket", True), ("me/pocket", True), ("gpt-x", False), ("pocket-web", False)]
 )
@@ -60,6 +69,17 @@ def test_data_that_is_not_there_is_named(command: list[str], tmp_path: Path) -> 
     )
     assert isinstance(result.exception, DataError)
     assert str(tmp_path / "nowhere") in str(result.exception)
+
+
+def test_what_went_wrong_is_said_though_another_command_has_put_something_beside(tmp_path: Path) -> None:
+    def fail() -> None:
+        with store_at(Location(str(tmp_path / "runs" / "mine"))):
+            (tmp_path / "runs" / "others").mkdir()
+            raise ConfigError("what went wrong")
+
+    with pytest.raises(ConfigError, match="what went wrong"):
+        fail()
+    assert [*tmp_path.rglob("*")] == [tmp_path / "runs", tmp_path / "runs" / "others"]
 
 
 @pytest.mark.parametrize("agents", ["", "prompting,,random"])

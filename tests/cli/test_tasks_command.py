@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.core.errors import BestOfQError
+from bestofq.core.errors import BestOfQError, ConfigError
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 from bestofq.envs.webvoyager.source import load_entries
 from bestofq.envs.webvoyager.suite import WebVoyager
@@ -136,6 +136,13 @@ async def test_a_budget_ends_the_writing_and_the_rest_is_written_later(seeds: Pa
     assert "usd_in" in why
     assert 0 < written < 36
     assert len(out.read_text("utf-8").splitlines()) == 36
+
+
+def test_an_empty_address_of_an_endpoint_is_refused(seeds: Path) -> None:
+    command = ["tasks", "--data", str(seeds), "--seed-domain", "Air Flights", "--domain", DOMAINS[0], "--model", "m"]
+    done = CliRunner().invoke(app, [*command, "--base-url", "", "--write", str(seeds.parent / "new"), "--dry-run"])
+    assert isinstance(done.exception, ConfigError)
+    assert "'' is no address of an endpoint" in str(done.exception)
 
 
 async def test_a_dry_run_asks_nobody(seeds: Path) -> None:

@@ -302,6 +302,18 @@ def at_once() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+def test_an_argument_that_is_no_utf_8_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["bestofq", "collect", "--tasks", "1", "--run", "\udcff", "--store", str(tmp_path)]
+    )
+    with pytest.raises(SystemExit) as end:
+        exit_with(app)
+    assert end.value.code == 2
+    assert r"the argument '\udcff' is not UTF-8: type it" in " ".join(capfd.readouterr().out.split())
+
+
 @pytest.mark.parametrize("line", MARKED)
 def test_a_wrong_invocation_is_refused_in_a_sentence(
     line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from html import escape
 from urllib.parse import quote
 
@@ -46,6 +47,12 @@ def test_the_terminal_breaks_no_key_in_two() -> None:
     out = io.StringIO()
     HidingStream(out).write("got sk-never-\x1b[0m\n│ to-be-seen, no more")
     assert out.getvalue() == "got ***, no more"
+
+
+@pytest.mark.parametrize("written", [repr, json.dumps, lambda key: repr(key.encode())])
+def test_a_line_break_in_a_secret_is_found_as_it_is_escaped(written: Callable[[str], str]) -> None:
+    keep_secret("pass\tword\r\n", "[KEY]")
+    assert hide(written("<pass\tword\r\n>")).strip("b'\"") == "<[KEY]>"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ async def test_pairs_of_a_tree_have_the_history_of_their_node(tmp_path: Path) ->
 
 
 def test_what_cannot_be_written_leaves_the_earlier_file(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     out = tmp_path / "out.parquet"
     bestofq("export", "steps", store, "--out", out)
@@ -148,6 +149,9 @@ def test_what_cannot_be_written_leaves_the_earlier_file(
         bestofq("export", "steps", store, "--out", out, "--alpha", "0.5")
     with pytest.raises(InputError, match="new folder"):
         bestofq("export", "atif", store, "--out", store)
+    with pytest.raises(InputError, match="new folder"), chdir(made := tmp_path_factory.mktemp("empty")):
+        bestofq("export", "atif", store, "--out", ".")
+    assert not [*made.iterdir()]
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
     with pytest.raises(SetupError, match=r"pip install 'bestofq\[export\]'"):
         bestofq("export", "steps", store, "--out", out)

@@ -60,6 +60,20 @@ def test_an_import_again_adds_what_is_new(tmp_path: Path) -> None:
         assert len(list(opened.episodes())) == 4
 
 
+def test_another_episode_with_an_id_is_refused_and_the_same_counts_once(tmp_path: Path) -> None:
+    first, other = (shop_episode(number, id="0") for number in (2, 1))
+    judged = {**first, "outcome": "failure"}
+    log, store = written(tmp_path / "log.jsonl", first, first, other, judged), tmp_path / "store"
+    for new in (1, 0):
+        said = bestofq("import", "jsonl", log, "--store", store)
+        assert "id 0: another episode has the same id" in said
+        found = counts(said)
+        assert (found["episodes imported"], found["already there"]) == (new, 2 - new)
+        assert (found["malformed"], found["with an outcome"]) == (2, 1)
+    said = bestofq("import", "jsonl", written(log, other, shop_episode(3)), "--store", store)
+    assert (counts(said)["malformed"], counts(said)["episodes imported"]) == (1, 1)
+
+
 def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
     for number in (1, 2):
         written(tmp_path / "logs" / f"{number}.jsonl", shop_episode(number))

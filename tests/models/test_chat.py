@@ -16,10 +16,11 @@ import openai
 import pytest
 
 from bestofq.agents.json_replies import json_of, tolerant_json
-from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError, ReplyError
-from bestofq.core.language import Request, user
+from bestofq.core.errors import BestOfQError, BudgetError, ConfigError, ContextError, ModelError, ReplyError
+from bestofq.core.language import Generation, Request, user
 from bestofq.models.api_errors import api_error_of
 from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint
 from bestofq.testing.fault_server import Fault, FaultServer
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
@@ -89,6 +90,23 @@ async def test_tokens_that_were_not_counted_have_no_price() -> None:
         replies = [await asked.generate(ASK) for _ in range(3)]
     counted = [(said.prompt_tokens, said.reply_tokens, said.usd) for said in replies]
     assert counted == [(0, 0, None), (0, 0, None), (100, 20, pytest.approx(140e-6))]
+
+
+async def test_a_budget_is_not_kept_where_tokens_are_not_counted() -> None:
+    async with FaultServer(good, script=["uncounted"]) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
+        asked.budget.limit = 1.0
+        with pytest.raises(ConfigError, match=r"--budget 1 cannot be kept: any at .* does not say how many tokens"):
+            await asked.generate(ASK)
+    assert server.seen.total() == 1
+
+
+async def test_calls_that_wait_for_their_turn_are_not_sent_once_the_budget_is_spent() -> None:
+    priced = {"usd_in": 1.0, "usd_out": 2.0, "concurrency": 1}
+    async with FaultServer(good) as server, model(server, **priced) as asked:
+        asked.budget.limit = 200e-6  # of two calls
+        said = await asyncio.gather(*(asked.generate(ASK) for _ in range(9)), return_exceptions=True)
+    assert [type(one) for one in said] == [Generation] * 2 + [BudgetError] * 7
+    assert server.seen.total() == 2
 
 
 @pytest.mark.parametrize("greedy", [True, False], ids=["greedy and sampled", "one by one"])
@@ -207,10 +225,18 @@ async def test_waits_are_held_to_the_deadline_too() -> None:
 
 
 async def test_retry_after_is_honoured() -> None:
-    async with FaultServer(good, script=["429"]) as server, model(server, backoff=30.0, backoff_most=30.0) as asked:
+    slow = {"backoff": 30.0, "backoff_most": 30.0}
+    async with FaultServer(good, script=["429"], retry_after="0.01") as server, model(server, **slow) as asked:
         began = time.monotonic()
         await asked.generate(ASK)
-        assert time.monotonic() - began < 5  # the server says 0 s; our own back-off would have been 15 s
+        assert time.monotonic() - began < 5  # our own back-off would have been 15 s
+
+
+async def test_a_retry_after_of_nothing_is_no_reason_to_hurry() -> None:
+    async with FaultServer(good, script=["429"] * 3) as server, model(server, backoff=0.1, backoff_most=1.0) as asked:
+        began = time.monotonic()
+        await asked.generate(ASK)
+    assert time.monotonic() - began > (0.1 + 0.2 + 0.4) / 2
 
 
 @pytest.mark.parametrize(
@@ -356,6 +382,25 @@ async def test_the_key_stays_out_of_logged_tracebacks(
             logging.getLogger("openai._base_client").debug("Encountered Exception", exc_info=True)
     assert "illegal status line: [OPENAI_API_KEY]" in caplog.text
     assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize("around", ["\r", "\n", " \t\r\n"])
+async def test_line_breaks_around_a_key_are_left_out(around: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", f"{around}{KEY}{around}")
+    async with FaultServer(good, echo=True) as server, model(server, attempts=1) as asked:
+        [reply] = (await asked.generate(ASK)).replies
+    assert "Bearer [OPENAI_API_KEY]" in reply.text
+
+
+@pytest.mark.parametrize("key", [f"“{KEY}”", f"{KEY}\n{KEY}"])
+async def test_a_key_that_no_request_can_carry_is_refused_unseen(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    async with FaultServer(good) as server:
+        with pytest.raises(ConfigError, match="OPENAI_API_KEY holds more than") as refused:
+            model(server)
+        with pytest.raises(ConfigError, match="OPENAI_API_KEY holds more than"):
+            PoolingEndpoint(PoolingConfig(model="m", base_url=server.base_url))
+    assert KEY not in str(refused.value)
 
 
 async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
+from tiny_llama import save_instruct_llama
 
 from bestofq.core.errors import SetupError
 from bestofq.core.language import Request, user
-from bestofq.models.local import LocalModel, has_own_template
+from bestofq.models.local import LocalModel, PromptTokens, has_own_template, weights_hash
 
 PROMPTS = (
     "goal: i need a mouse\npage:\nBuy Now [1]\nnext:",
@@ -82,6 +84,21 @@ def test_a_reply_that_is_cut_off_says_so(model: LocalModel) -> None:
     reply = model.generate_batch([Request(messages=user(PROMPTS[0]), max_tokens=1)])[0].replies[0]
     assert reply.tokens == 1
     assert reply.finished == (reply.text == "")
+
+
+def test_weights_that_are_no_safetensors_have_a_revision_of_their_own(tmp_path: Path) -> None:
+    folder = save_instruct_llama(tmp_path / "model")
+    (file,) = folder.glob("*.safetensors")
+    weights = load_file(file)
+    file.unlink()
+    with pytest.raises(SetupError, match=r"no weights in .*model: copy"):
+        weights_hash(folder)
+    revisions = set()
+    for factor in (1, 2):
+        torch.save({name: tensor * factor for name, tensor in weights.items()}, folder / "pytorch_model.bin")
+        assert LocalModel.load(folder).revision == PromptTokens.read(folder).revision
+        revisions.add(weights_hash(folder))
+    assert len(revisions) == 2
 
 
 def test_a_missing_model_is_one_sentence(tmp_path: Path) -> None:

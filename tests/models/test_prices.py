@@ -1,14 +1,15 @@
 """What a reply costs, and that an unknown price stays unknown."""
 
 import sys
+from math import nan
 from pathlib import Path
 
 import pytest
 
-from bestofq.core.errors import DataError
+from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.language import Request, user
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.prices import Price, price_of
+from bestofq.models.prices import Budget, Price, price_of
 from bestofq.testing.fault_server import FaultServer
 
 ASK = Request(messages=user("hello"), greedy=False)
@@ -47,6 +48,12 @@ def test_a_dated_name_is_priced_as_the_name_without_its_date(file: Path) -> None
     assert price_of("gpt-4.1-2025-04-14", file) == (3, 12)
     assert price_of("Qwen/Qwen3-VL-8B-20251014-Instruct", file) == (0.18, 0.7)
     assert price_of("qwen3-vl-8b-2", file) == (None, None)
+
+
+@pytest.mark.parametrize("limit", [nan, -1.0])
+def test_a_budget_is_a_number_of_dollars(limit: float) -> None:
+    with pytest.raises(ConfigError, match=f"--budget {limit:g} is no limit: give USD, 0 or more"):
+        Budget(limit)
 
 
 def test_what_the_file_and_the_paper_do_not_know_genai_prices_may(monkeypatch: pytest.MonkeyPatch) -> None:

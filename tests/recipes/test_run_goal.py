@@ -19,6 +19,7 @@ from bestofq.browser.browser import Browser
 from bestofq.core.decision import Episode, Step
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Task
+from bestofq.core.secrets import hide
 from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
 from bestofq.recipes.run_goal import UserJudge, own_hosts, page_task, visit
@@ -52,6 +53,11 @@ def test_a_task_is_its_goal_and_address() -> None:
     assert page_task("buy", "example.com").id == task.id != page_task("sell", "example.com").id
     with pytest.raises(InputError, match="is no web address"):
         page_task("buy", "javascript:alert(1)")
+
+
+def test_a_password_in_an_address_is_hidden_and_what_it_looks_for_is_not() -> None:
+    start = page_task("buy", "https://ann:to-the-shop@shop.test/?keyword=lantern").start_url
+    assert hide(start) == "https://ann:***@shop.test/?keyword=lantern"
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sqlite3
 import time
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from forked import Forked
@@ -78,6 +80,19 @@ async def test_a_writer_of_which_another_machine_took_over_commits_nothing_more(
     with Store.open(tmp_path) as store:  # nothing is known of the other machine: it is taken over in turn
         assert store.episode(id_).steps == ()
     engine.dispose()
+
+
+async def test_a_lock_that_another_command_holds_for_a_moment_is_waited_for(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        other = sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        ending = Timer(0.3, lambda: other.execute("ROLLBACK"))
+        ending.start()
+        id_ = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        assert store.episode(id_).steps == ()
+        ending.join()
+        other.close()
 
 
 @pytest.mark.parametrize("value", ["", "no claim", "a b c d e f g", "a b ² d"])

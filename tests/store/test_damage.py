@@ -20,7 +20,8 @@ from bestofq.core.decision import Verdict
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DamageError, DataError
 from bestofq.store.codec import pack
-from bestofq.store.repair import examine, repair
+from bestofq.store.location import Location
+from bestofq.store.repair import examine, repair, unwritten
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TREES, VECTORS, VERDICTS
 from bestofq.store.store import Store
 
@@ -155,6 +156,26 @@ def test_a_damaged_picture_is_never_shown_and_the_texts_are_read_on(tmp_path: Pa
     shot.write_bytes(b"")
     assert check_store(Console(record=True), tmp_path, mend=True) == 0
     assert shot.with_name(f"{shot.name}.damaged").exists()
+
+
+def test_what_is_committed_while_a_store_is_compared_is_not_left_out(tmp_path: Path) -> None:
+    asyncio.run(fill(tmp_path, episodes=2))
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as plain, plain:
+        plain.execute("UPDATE steps SET reward = 0.5 WHERE rowid = 1")
+    with unwritten(tmp_path) as check:
+        condition = examine(tmp_path)
+        check()
+        with Store.open(tmp_path) as store:
+            with pytest.raises(DataError, match="is being written"):
+                check()
+            with pytest.raises(DataError, match="is being written"):
+                check_store(Console(record=True), Location.of(tmp_path), mend=True)
+            asyncio.run(store.begin_episode("a", "prompting", task("late"), 0, PROVENANCE))
+        with pytest.raises(DataError, match="was written while it was compared: run the command again"):
+            repair(tmp_path, condition, check)
+    assert check_store(Console(record=True), Location.of(tmp_path), mend=True) == 0
+    with Store.open(tmp_path, read_only=True) as store:
+        assert [one.task for one in store.summaries(status=None)] == ["late", "t1"]
 
 
 def test_the_doctor_makes_no_store(tmp_path: Path) -> None:

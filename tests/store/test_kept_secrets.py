@@ -12,6 +12,7 @@ from store_nouns import PROVENANCE, page, step, task
 from bestofq.core import secrets
 from bestofq.core.decision import Verdict
 from bestofq.store.codec import _WORDS
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 KEY, PASSWORD = 'sk-"never"/écrit', "hunter2-or-longer"
@@ -39,6 +40,17 @@ def everything(folder: Path) -> str:
         except zlib.error:
             raw += value
     return raw.decode("utf-8", "replace") + repr(values)
+
+
+@pytest.mark.parametrize("start", ["ann@db.test/bq?", "db.test/bq?user=ann&", "ann:a-long-word@db.test/bq?"])
+def test_a_password_in_a_database_s_query_is_a_secret_and_its_user_is_none(start: str) -> None:
+    address = f"postgresql+psycopg://{start}password=another-{PASSWORD}"
+    place = Location.of(address, "files")
+    assert place.name == address
+    said = secrets.hide(f"--store {place}, of ann@db.test")
+    assert "another" not in said
+    assert "a-long-word" not in said
+    assert said.endswith("password=*** --files files, of ann@db.test")
 
 
 async def test_no_byte_holds_one(tmp_path: Path) -> None:

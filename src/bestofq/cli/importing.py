@@ -29,7 +29,7 @@ def import_episodes(wanted: Log) -> None:
                 on_record=lambda: shown.advance(line),
             )
         )
-        shown.update(line, total=found.episodes + found.malformed)
+        shown.update(line, total=found.episodes + found.repeated + found.malformed)
         if not found.episodes:
             why = "; ".join(f"{where}: {reason}" for where, reason in found.examples) or "it holds no record"
             raise DataError(f"{wanted.path} holds no episode that can be read as {wanted.kind}: {why}")
@@ -43,7 +43,7 @@ def imported_table(found: Imported, wanted: Log) -> Table:
     judged = ", ".join(f"{found.outcomes[outcome]:,} {outcome}" for outcome in DECIDED if found.outcomes[outcome])
     counts = (
         ("episodes imported", found.new, ""),
-        ("already there", found.episodes - found.new, ""),
+        ("already there", found.episodes - found.new + found.repeated, ""),
         ("malformed", found.malformed, "; ".join(f"{where}: {reason}" for where, reason in found.examples)),
         ("with an outcome", found.decided, judged),
         ("without an outcome", unjudged, ""),

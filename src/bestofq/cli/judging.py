@@ -139,7 +139,7 @@ def judge_steps(wanted: Judging) -> None:
 
 def _chat(wanted: Judging) -> tuple[Models, VisionModel]:
     """The model that judges, and who closes it; the settings given are its own, but for those of the cluster."""
-    named = set_by({"model": wanted.model, "base_url": wanted.base_url or None})
+    named = set_by({"model": wanted.model, "base_url": wanted.base_url})
     cluster = [one for one in wanted.set_ or () if one.startswith("cluster.")]
     config = load_config(ChatConfig, None, [*named, *(one for one in wanted.set_ or () if one not in cluster)])
     settings = load_config(BestOfQSettings, None, cluster).model_copy(update={"judge": config})

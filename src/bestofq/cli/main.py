@@ -4,7 +4,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from rich.logging import RichHandler
@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from bestofq.cli.commands import app
 from bestofq.cli.options import console
-from bestofq.core.errors import BestOfQError
+from bestofq.core.errors import BestOfQError, InputError
 from bestofq.core.json_lines import JsonLines
 from bestofq.core.secrets import HidingStream
 from bestofq.core.tracing import export_spans
@@ -34,6 +34,7 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
         level=logging.WARNING, handlers=[RichHandler(console=console, show_path=False)], format="%(message)s"
     )
     try:
+        _check_words(sys.argv)
         export_spans()
         command()
     except BestOfQError as error:
@@ -54,6 +55,15 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
         raise SystemExit(code)
     console.print(f"[red]error:[/red] {escape(said)}", highlight=False)
     raise SystemExit(code)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """InputError where one is no UTF-8: no store could hold it."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"the argument {word!r} is not UTF-8: type it in UTF-8, or rename the file") from None
 
 
 if __name__ == "__main__":

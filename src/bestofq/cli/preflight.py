@@ -81,7 +81,7 @@ async def _token_ids(models: Models) -> Finding:
 
 async def _endpoint(name: str, chat: ChatConfig) -> Finding:
     what = f"{name}: {chat.model}"
-    key = "is set" if os.environ.get(chat.key_variable) else "is not set"
+    key = "is set" if os.environ.get(chat.key_variable, "").strip() else "is not set"
     try:
         async with ChatModel(chat.model_copy(update={"attempt": ANSWERS})) as model:
             offered = await model.offered()

@@ -1,8 +1,9 @@
 """What the options of several commands stand for: settings and models, a suite, a store, a Q-function."""
 
+import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
@@ -42,8 +43,10 @@ def models_of(given: Given, *more: str) -> Models:
 
 
 def set_by(named: Mapping[str, object]) -> list[str]:
-    """As for `--set`, those that are given."""
-    return [f"{name}={value}" for name, value in named.items() if value is not None]
+    """As for `--set`, those that are given, each as the text that it is."""
+    return [
+        f"{name}={json.dumps(str(value), ensure_ascii=False)}" for name, value in named.items() if value is not None
+    ]
 
 
 def budget_of(budget: float | None) -> Budget:
@@ -70,9 +73,10 @@ def store_at(place: Location) -> Iterator[Store]:
                 raise
     finally:
         if made and not kept:
-            shutil.rmtree(place.folder)
-            for one in made[1:]:
-                one.rmdir()
+            with suppress(OSError):  # another command may have put something there
+                shutil.rmtree(place.folder)
+                for one in made[1:]:
+                    one.rmdir()
 
 
 @contextmanager
@@ -155,7 +159,7 @@ def one_of(what: str, name: str, known: tuple[Known, ...]) -> Known:
 
 def named_only(tasks: str | None) -> list[str]:
     """The setting for `--tasks`, where that is globs of names."""
-    return [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
+    return [] if tasks is None or tasks.isdecimal() else set_by({"suite.only": tasks})
 
 
 def training_tasks(tasks: str | None, setting: str = "suite.train_tasks") -> list[str]:

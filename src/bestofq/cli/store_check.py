@@ -1,18 +1,25 @@
 """`bestofq doctor --store`: what of a store is not what was written, and what becomes of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 from rich.console import Console
 
 from bestofq.cli.doctor import Finding, show_findings
 from bestofq.store.location import Location
-from bestofq.store.repair import Condition, examine, migrate, repair
+from bestofq.store.repair import Condition, examine, migrate, repair, unwritten
 
 _NAMED = 5
 
 
 def check_store(console: Console, folder: Location, *, mend: bool) -> int:
-    """Print what was found; 0 where all is what was written, or was repaired. DataError where there is no store."""
+    """Print what was found; 0 where all is what was written, or was repaired. DataError where there is no store.
+    Nothing is left out that another command commits meanwhile: then, and while one writes, it is not repaired."""
+    with unwritten(folder) if mend else nullcontext(lambda: None) as check:
+        return _check_store(console, folder, check, mend=mend)
+
+
+def _check_store(console: Console, folder: Location, check: Callable[[], None], *, mend: bool) -> int:
     with console.status(f"comparing {folder} with what was written"):
         condition = examine(folder)
     show_findings(console, _findings(folder, condition), f"{folder}")
@@ -21,7 +28,7 @@ def check_store(console: Console, folder: Location, *, mend: bool) -> int:
         return 0
     if not mend:
         return 1
-    aside = repair(folder, condition)
+    aside = repair(folder, condition, check)
     console.print(f"Repaired: {folder} holds what is as it was written; the damaged store is {aside}.", markup=False)
     return 0
 

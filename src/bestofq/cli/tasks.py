@@ -71,7 +71,7 @@ def write_tasks(wanted: SuiteTasks, out: Path) -> None:
             raise ConfigError(f"--write needs --{option.replace('_', '-')}")
     assert wanted.data is not None
     today = _day(wanted)
-    named = set_by({"chat.model": wanted.model, "chat.base_url": wanted.base_url or None, "count": wanted.count})
+    named = set_by({"chat.model": wanted.model, "chat.base_url": wanted.base_url, "count": wanted.count})
     settings = load_config(GenerationSettings, wanted.config, [*named, *(wanted.set_ or ())])
     sites = [_site(text) for text in wanted.domain or ()]
     files = [wanted.data, *(wanted.held_out or ())]  # the seeds are held out too

@@ -84,6 +84,7 @@ def _spelt(character: str) -> str:
     ways += [rf"\\+u{_hex(f'{code:04x}')}"] if code < 0x10000 else []
     ways += [rf"\\+x{_hex(f'{code:02x}')}"] if code < 0x100 else []
     ways += ["".join(f"%{_hex(f'{byte:02x}')}" for byte in character.encode(errors="replace"))]
+    ways += [rf"\\+{repr(character)[2]}"] if character in "\r\n\t" else []
     if character in "\"'/\\&":
         ways.insert(0, r"\\+" + literal)
     return f"(?:{'|'.join(dict.fromkeys(ways))})"

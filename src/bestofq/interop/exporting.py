@@ -85,9 +85,12 @@ def _runs(store: Store) -> str:
 
 def export_atif(store: Store, selected: Selected, out: Path) -> int:
     """Write a trajectory an episode into a new folder, their pictures beside them; how many. InputError where it holds
-    something, DataError where there are no episodes. A folder of half the episodes is never left at `out`."""
+    something or has no name of its own (`.`), DataError where there are no episodes. A folder of half the episodes is
+    never left at `out`."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} holds something already: give --out a new folder")
+    if not out.name:
+        raise InputError(f"{out} cannot be put in place as a whole: give --out a new folder")
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # of an export that was killed
     part.mkdir(parents=True)

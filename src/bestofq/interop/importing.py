@@ -14,6 +14,7 @@ from bestofq.core.observation import Split
 from bestofq.interop import jsonl
 from bestofq.interop.files import Malformed, Naming
 from bestofq.interop.readers import reader_of
+from bestofq.store.codec import content_key
 from bestofq.store.store import Store
 
 _AT_ONCE = 128  # episodes that share transactions
@@ -31,9 +32,10 @@ _NEEDS = {  # by what no step has: what cannot be computed then
 
 @dataclass
 class Imported:
-    """What an import found; all counts but `new` are of the whole log."""
+    """What an import found; all counts but `new` are of the whole log, in which each episode counts once."""
 
     new: int = 0
+    repeated: int = 0  # the same episode again in this log
     malformed: int = 0
     examples: list[Malformed] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -96,7 +98,9 @@ async def import_log(
     first = next(reader, None)  # where there is nothing to read no run is begun
     await store.begin_run(run, {"importer": kind, "split": split}, made)
     before = store.summaries(run=run, status=None)
-    known, keys = {one.id for one in before}, Counter((one.agent, *one.key[:2]) for one in before)
+    known = {one.id: (one.agent, *one.key[:2], one.steps) for one in before}
+    keys = Counter(kept[:3] for kept in known.values())
+    seen: dict[str, bytes] = {}  # what this log's episodes hold
 
     def new(some: list[Episode | Malformed]) -> Iterator[tuple[Episode, int]]:
         for one in some:
@@ -104,12 +108,19 @@ async def import_log(
             if isinstance(one, Malformed):
                 found.refuse(one)
                 continue
-            found.count(one)
             name = hashlib.sha256("\x1f".join((run, kind, one.id)).encode()).hexdigest()[:16]
+            key, content = (one.agent, one.task.suite, one.task.id), content_key(one.model_dump_json().encode())
+            kept = *key, len(one.steps)
+            if known.get(name, kept) != kept or seen.get(name, content) != content:
+                found.refuse(Malformed(f"id {one.id}", "another episode has the same id: give each its own"))
+                continue
+            if name in seen:
+                found.repeated += 1
+                continue
+            seen[name] = content
+            found.count(one)
             if name not in known:
-                key = one.agent, one.task.suite, one.task.id
                 yield _of_run(one, name, run, split, made), keys[key]
-                known.add(name)
                 keys[key] += 1
 
     rest = reader if first is None else chain([first], reader)

@@ -115,8 +115,15 @@ def _brief(said: object, key_variable: str) -> str:
 
 def without_key(text: str, key_variable: str) -> str:
     """Endpoints may echo what they were sent: the key is taken out of all that is kept of an answer."""
-    keep_secret(os.environ.get(key_variable), f"[{key_variable}]")
+    _secret_of(key_variable)
     return hide(text)
+
+
+def _secret_of(key_variable: str) -> str:
+    """The key, hidden from now on; files and shells leave line breaks around one."""
+    key = os.environ.get(key_variable, "").strip()
+    keep_secret(key, f"[{key_variable}]")
+    return key
 
 
 _LOGGERS = (  # a filter does not reach child loggers: each that may quote an answer, of either client the SDK takes
@@ -142,11 +149,14 @@ class KeyFilter(logging.Filter):
         return True
 
 
-def keep_out_of_logs(key_variable: str) -> None:
-    """The key, for this process; a second call for the same key does nothing."""
-    keep_secret(os.environ.get(key_variable), f"[{key_variable}]")
+def key_of(key_variable: str) -> str:
+    """The key for a client, kept out of the logs of this process. ConfigError where no request can carry it."""
+    key = _secret_of(key_variable)
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(KeyFilter(key_variable))
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigError(f"{key_variable} holds more than letters, digits and signs of ASCII: put the key alone there")
+    return key or "none"  # local servers want none; the SDK wants a word
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:

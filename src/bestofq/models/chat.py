@@ -6,7 +6,6 @@ with here. Pictures are resized on this side (`images.py`). The SDK's own retrie
 
 import asyncio
 import logging
-import os
 import random
 import time
 from collections.abc import Sequence, Set
@@ -26,7 +25,7 @@ from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.core.secrets import hide
 from bestofq.core.usage import token_count
-from bestofq.models.api_errors import ApiError, Setting, address_of, api_error_of, keep_out_of_logs, without_key
+from bestofq.models.api_errors import ApiError, Setting, address_of, api_error_of, key_of, without_key
 from bestofq.models.bounds import async_client
 from bestofq.models.images import PictureCache, image_part, limits_of
 from bestofq.models.prices import Budget, Price, price_of
@@ -111,11 +110,10 @@ class ChatModel:
                 f"{config.model} is asked behind an endpoint: give its base_url; a local model that proposes is "
                 "model.path, or --model alone"
             )
-        keep_out_of_logs(config.key_variable)
         self._where = f"{config.model} at {hide(config.base_url)}"
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
-            api_key=os.environ.get(config.key_variable) or "none",  # local servers want none; the SDK wants a word
+            api_key=key_of(config.key_variable),
             max_retries=0,
             timeout=config.attempt,
             http_client=async_client(),
@@ -204,10 +202,10 @@ class ChatModel:
         failure = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.config.attempts and spent < self.config.deadline:
-            self.budget.check()
             attempt += 1
             rung, refused = self.rung, self.refused
             async with self._pace.turn() as number:
+                self.budget.check()
                 started = time.monotonic()
                 try:
                     async with asyncio.timeout(min(self.config.attempt, self.config.deadline - spent)):
@@ -221,6 +219,11 @@ class ChatModel:
                     )
                 else:
                     self._pace.succeeded()
+                    if found.usd is None and self.budget.limit < inf:
+                        raise ConfigError(
+                            f"--budget {self.budget.limit:g} cannot be kept: {where} does not say how many tokens "
+                            "a reply took; have it report usage, or leave --budget out"
+                        )
                     self.budget.spent += found.usd or 0.0
                     return replace(found, seconds=round(time.monotonic() - began, 4))
                 finally:
@@ -252,8 +255,8 @@ class ChatModel:
         )
 
     def _pause(self, attempt: int, failure: ApiError) -> float:
-        """Seconds until the next try: what the endpoint asks, else exponential with full jitter."""
-        if failure.wait is not None:
+        """Seconds until the next try: what the endpoint asks, else, and where that is none, exponential with jitter."""
+        if failure.wait:
             return failure.wait * (1 + 0.1 * self._jitter.random())
         longest = min(self.config.backoff_most, self.config.backoff * 2.0 ** (attempt - 1))
         return longest * (0.5 + 0.5 * self._jitter.random())

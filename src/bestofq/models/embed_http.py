@@ -12,7 +12,6 @@ Where `use_activation` is not false, it scales its vectors to length 1, which a 
 as well. Unlike in this process, a page's text that spells a control token is read as that token.
 """
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,7 +27,7 @@ from bestofq.core.errors import CheckpointError, ConfigError, ModelError
 from bestofq.core.noun import Noun
 from bestofq.core.secrets import hide
 from bestofq.core.usage import token_count
-from bestofq.models.api_errors import Address, keep_out_of_logs, without_key
+from bestofq.models.api_errors import Address, key_of, without_key
 from bestofq.models.bounds import OversizedError, client
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.images import image_part
@@ -82,11 +81,10 @@ class PoolingEndpoint:
     """A client of `/v1/embeddings`: a request an item, many at once."""
 
     def __init__(self, config: PoolingConfig) -> None:
-        keep_out_of_logs(config.key_variable)
         self.config = config
         self._client = openai.OpenAI(
             base_url=config.base_url,
-            api_key=os.environ.get(config.key_variable) or "none",
+            api_key=key_of(config.key_variable),
             timeout=config.attempt,
             max_retries=config.attempts - 1,
             http_client=client(),

@@ -366,9 +366,13 @@ def _template(path: str | Path) -> str | None:
 
 
 def weights_hash(path: Path) -> str:
-    """16 hex digits over a checkpoint's weight files."""
+    """16 hex digits over a checkpoint's weight files: a GGUF file, or a directory's as transformers chooses them.
+    SetupError where there are none."""
+    files = [path] if path.is_file() else sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
+    if not files:
+        raise SetupError(f"no weights in {path}: copy the model's .safetensors or pytorch_model.bin files there")
     digest = hashlib.sha256()
-    for file in [path] if path.is_file() else sorted(path.glob("*.safetensors")):
+    for file in files:
         with file.open("rb") as weights:
             hashlib.file_digest(weights, lambda: digest)
     return digest.hexdigest()[:16]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from bestofq.core.errors import BudgetError, DataError
+from bestofq.core.errors import BudgetError, ConfigError, DataError
 from bestofq.core.noun import Noun
 
 
@@ -45,6 +45,10 @@ class Budget:
     limit: float = inf
     spent: float = 0.0  # by this process
     elsewhere: float = 0.0  # by the command's other processes, as far as this one knows
+
+    def __post_init__(self) -> None:
+        if not self.limit >= 0:
+            raise ConfigError(f"--budget {self.limit:g} is no limit: give USD, 0 or more")
 
     @property
     def total(self) -> float:

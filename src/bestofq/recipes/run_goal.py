@@ -17,6 +17,7 @@ from bestofq.core.decision import Episode, Provenance, Verdict
 from bestofq.core.errors import InfraError, InputError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
+from bestofq.core.secrets import keep_secrets_of
 from bestofq.envs.web import WebEnv
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.rollouts.resuming import left_running
@@ -45,6 +46,7 @@ def page_task(goal: str, url: str, *, hosts: Sequence[str] | None = ()) -> Task:
         _ = urlsplit(start).port
     except (Impossible, ValueError) as error:  # ValueError: brackets of no IPv6 address, a port above 65535
         raise InputError(f"{url} is no web address ({error})") from error
+    keep_secrets_of(urlsplit(start)._replace(query="", fragment="").geturl())  # pages may show what is looked for
     digest = hashlib.sha256(f"{goal}\x1f{start}".encode()).hexdigest()[:12]
     allowed = () if hosts is None else tuple(dict.fromkeys((*own_hosts(start), *hosts)))
     return Task(id=digest, suite=SUITE, goal=goal, start_url=start, allowed_hosts=allowed)

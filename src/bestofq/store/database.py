@@ -197,8 +197,10 @@ def check_lists(engine: Engine) -> None:
 
 
 def connected(engine: Engine) -> Connection:
-    """One for `transaction` alone, as long as it works."""
-    return (engine if is_sqlite(engine) else engine.execution_options(isolation_level="AUTOCOMMIT")).connect()
+    """One for `transaction` alone, as long as it works. SQLite waits for a lock only where it is asked for first: what
+    was read already is not waited with."""
+    options = {"begin": "BEGIN IMMEDIATE"} if is_sqlite(engine) else {"isolation_level": "AUTOCOMMIT"}
+    return engine.execution_options(**options).connect()
 
 
 @contextmanager
@@ -352,4 +354,4 @@ def _on_error(context: ExceptionContext) -> None:
 
 
 def _on_begin(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
+    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))

@@ -1,5 +1,6 @@
 """Where a store is, as `--store` and `--files` say it. Loads no database."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -24,8 +25,8 @@ class Location:
         """Its password is hidden from now on. ConfigError on files beside a folder, or an address of no kind."""
         name, known = (where.name, where.files) if isinstance(where, Location) else (str(where), None)
         found = cls(name, known if files is None else str(files))
-        if not found.is_folder and ":" in found.name.partition("://")[2].rpartition("@")[0]:
-            keep_secrets_of(found.name)  # a user without a password is none
+        if not found.is_folder:  # a user without a password is no secret
+            keep_secrets_of(re.sub("://[^:/?#@]*@", "://", found.name, count=1))
         if found.files is not None and found.is_folder:
             raise ConfigError(f"--files {files} has no effect: the folder {where} holds its files itself, leave it out")
         if not found.is_folder and not found.name.startswith(("postgresql", "sqlite")):

@@ -1,7 +1,7 @@
 """What of a damaged store is as it was written, and a store of that alone."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -92,9 +92,36 @@ def _engine(place: Location, *, read_only: bool = False) -> Iterator[Engine]:
         engine.dispose()
 
 
-def repair(where: Location | Path | str, condition: Condition) -> Path:
-    """Put a store of what was kept in the place of the damaged one; where that is then. Damaged pictures and shards get
-    `.damaged` after their names. DataError where a process writes the store, and on PostgreSQL."""
+@contextmanager
+def unwritten(where: Location | Path | str) -> Iterator[Callable[[], None]]:
+    """DataError where a process writes a store in a folder; what it gives raises that later, and where one has written
+    since."""
+    place = Location.of(where)
+    if not place.is_folder:
+        yield lambda: None
+        return
+    _refuse_written(place)
+    with closing(sqlite3.connect(place.database, isolation_level=None)) as plain:
+        before = _version(plain)
+
+        def check() -> None:
+            _refuse_written(place)
+            if _version(plain) != before:
+                raise DataError(f"{place} was written while it was compared: run the command again")
+
+        yield check
+
+
+def _version(plain: sqlite3.Connection) -> Any:
+    """Another once another connection has committed; None where the file cannot be read."""
+    with suppress(sqlite3.DatabaseError):
+        return plain.execute("PRAGMA data_version").fetchone()
+
+
+def repair(where: Location | Path | str, condition: Condition, check: Callable[[], None] = lambda: None) -> Path:
+    """Put a store of what was kept in the place of the damaged one, once `check` lets it (`unwritten`); where that is
+    then. Damaged pictures and shards get `.damaged` after their names. DataError where a process writes the store, and
+    on PostgreSQL."""
     place = Location.of(where)
     if not place.is_folder:
         raise DataError(f"{place} is repaired by its own means: put back a backup of the database and of the files")
@@ -114,6 +141,7 @@ def repair(where: Location | Path | str, condition: Condition) -> Path:
         engine.dispose()
     with closing(sqlite3.connect(new)) as plain:
         plain.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+    check()
     for suffix in ("-wal", "-shm", ""):
         beside = file.with_name(file.name + suffix)
         if beside.exists():

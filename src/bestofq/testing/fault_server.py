@@ -75,7 +75,8 @@ class FaultServer:
     Where it is asked for log-probabilities, it gives each word of a reply, or each of its `tokens`, `log_prob`, or none
     at all. Where it is asked for `return_token_ids`, it tells `tokens` as vLLM does, or as SGLang does (`sglang`), or
     ignores it where there are none. Asked for its models it lists `models`; that counts as no request. With `echo` all
-    its answers hold the request's Authorization header, as those of debugging proxies do.
+    its answers hold the request's Authorization header, as those of debugging proxies do. `retry_after` is its header
+    with a 429.
     """
 
     reply: Callable[[Mapping[str, Any]], str] = field(kw_only=False)
@@ -89,6 +90,7 @@ class FaultServer:
     sglang: bool = False
     models: Sequence[str] = ()
     echo: bool = False
+    retry_after: str = "0"
     other: str = ""
     seed: int = 0
     requests: list[Mapping[str, Any]] = field(init=False, default_factory=list)
@@ -165,7 +167,8 @@ class FaultServer:
         if fault in _SAID:
             status, message = _SAID[fault]
             kind = "insufficient_quota" if fault == "quota" else "fault"
-            return await _send(writer, status, _error(message + echo, kind))
+            more = [f"Retry-After: {self.retry_after}"] if status == 429 else []
+            return await _send(writer, status, _error(message + echo, kind), more=more)
         match fault:
             case "reset":
                 writer.transport.abort()
@@ -278,7 +281,6 @@ async def _send(
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         f"Content-Type: {kind}",
         f"Content-Length: {len(body) if length is None else length}",
-        *(["Retry-After: 0"] if status == 429 else []),
         *([f"X-Request-Id:{echo}"] if echo else []),
         *more,
     ]
