@@ -105,14 +105,14 @@ class Proxy:
     def __init__(self, config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None) -> None:
         self.config, self.upstream, self.sessions, self.scorer = config, upstream, sessions, scorer
         self._client = httpx.AsyncClient(timeout=config.patience)
-        self._replies: dict[str, asyncio.Future[Response]] = {}  # by session and request, the last ones
+        self._replies: dict[str, tuple[Session, asyncio.Future[Response]]] = {}  # by session and request, the last ones
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            if under_way := [one for one in self._replies.values() if not one.done()]:
+            if under_way := [one for _, one in self._replies.values() if not one.done()]:
                 _, late = await asyncio.wait(under_way, timeout=LEAVING)
                 for one in late:
                     one.cancel()
@@ -158,8 +158,8 @@ class Proxy:
                 await self.sessions.judged(wanted, given, verdict)
             return reply.response()
         key = f"{given} {url} {hashlib.sha256(raw).hexdigest()}"
-        again = given is not None or request.headers.get(RETRIED, "0") != "0"  # else another agent may ask the same
-        replying = self._remembered(Asking(wire, wanted, body, raw, url, headers, key), given, again=again)
+        retried = request.headers.get(RETRIED, "0") != "0"
+        replying = self._remembered(Asking(wire, wanted, body, raw, url, headers, key), given, retried=retried)
         if body.get("stream"):
             await asyncio.wait([replying], timeout=KEPT_ALIVE)  # an error is one to clients that stream, too
             if not replying.done():
@@ -167,10 +167,10 @@ class Proxy:
         await asyncio.wait([replying])  # not cancelled with its client: who asks again gets it, too
         return LATE.response() if replying.cancelled() else replying.result()
 
-    def _remembered(self, asking: Asking, given: str | None, *, again: bool) -> asyncio.Future[Response]:
+    def _remembered(self, asking: Asking, given: str | None, *, retried: bool) -> asyncio.Future[Response]:
         """The reply that this request has had, where it was a good one; else a new one. A client that asks again has
         given up its first request: what comes first of the two is the reply to both."""
-        before = self._replies.get(asking.key) if again else None
+        before = self._before(asking.key, given, retried=retried)
         if before and before.done() and not before.cancelled() and not before.exception():
             if before.result().status_code == 200:
                 return before
@@ -179,10 +179,18 @@ class Proxy:
         replying = asyncio.ensure_future(self._reply(session, asking))
         if before and not before.done():
             replying = asyncio.ensure_future(_either(before, replying))
-        self._replies[asking.key] = replying
+        self._replies[asking.key] = session, replying
         while len(self._replies) > REMEMBERED:
             self._replies.pop(next(iter(self._replies)))
         return replying
+
+    def _before(self, key: str, given: str | None, *, retried: bool) -> asyncio.Future[Response] | None:
+        """The reply to the same request, unless another episode may ask it: another agent's, or after an outcome."""
+        if (known := self._replies.get(key)) is None:
+            return None
+        session, before = known
+        same = self.sessions.is_last(session) if retried else given is not None and self.sessions.is_open(session)
+        return before if same else None
 
     async def _ask(self, asking: Asking, temperature: float | None = None, body: Json | None = None) -> Reply:
         """Once: at a temperature, or as the request came, but that a stream is asked for whole."""

@@ -80,6 +80,10 @@ class Sessions:
         """Whether nobody has said how it ended."""
         return self._all.get(session.id) is session
 
+    def is_last(self, session: Session) -> bool:
+        """Whether no later one has its name."""
+        return self._all.get(session.id, session) is session
+
     def planted(self, session: Session, message: Json) -> dict[str, str]:
         """Ids of this reply by which the session can be known; new ones for those that another session has."""
         new: dict[str, str] = {}
