@@ -69,6 +69,17 @@ async def test_a_200_that_is_no_reply_is_an_error_to_clients_that_stream(tmp_pat
     assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
 
 
+@pytest.mark.parametrize("said", [b'{"error": {"message": "no provider"}}', b'{"choices": []}', "I would click"])
+async def test_a_200_that_is_no_decision_is_not_remembered(tmp_path: Path, said: bytes | str) -> None:
+    upstream = Upstream(lambda body, count: said if count == 1 else click(count))
+    async with serving(upstream, tmp_path, repair=False) as root, httpx.AsyncClient() as client:
+        url = f"{root}/sessions/x/v1/chat/completions"
+        bad, good, same = [(await client.post(url, json=browser_use("shoes", 1))).content for _ in range(3)]
+    assert bad == said or b"I would click" in bad
+    assert good == same != bad
+    assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

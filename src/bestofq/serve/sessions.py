@@ -30,7 +30,7 @@ class Session:
     decisions: list[Decision] = field(default_factory=list)
     quoted: tuple[str, ...] = ()  # of the last reply, what the agent's next request repeats
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)  # one step at a time
-    answered: tuple[str, Response] | None = None  # the last request, and what it was answered with
+    answered: tuple[str, Response] | None = None  # the last request that had a decision, and that
 
     def state(self, asked: Asked) -> State:
         """What Q reads."""
