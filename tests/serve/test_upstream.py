@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 
 from bestofq.models import bounds
 from bestofq.serve import upstream
@@ -13,7 +16,16 @@ from bestofq.serve.app import _usage
 from bestofq.serve.guard import Guard
 from bestofq.serve.upstream import Reply, post
 from bestofq.testing.fault_server import FaultServer
-from tests.serve.agents import Upstream, browser_use, click, episodes, openai_client, serving
+from tests.serve.agents import TOOLS, Upstream, browser_use, click, episodes, judging, openai_client, serving
+
+DEEP = "[" * 300_000
+CALL = {"id": "c1", "type": "function", "function": {"name": "click", "arguments": DEEP}}
+CALLED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+
+
+class Refusing(Upstream):
+    async def chat(self, _: Request) -> Response:
+        return Response(status_code=400)
 
 
 @pytest.mark.parametrize("fault", ["flood", "elsewhere"])
@@ -67,6 +79,23 @@ async def test_a_200_that_is_no_reply_is_an_error_to_clients_that_stream(tmp_pat
             chunks = [chunk async for chunk in await agent.chat.completions.create(**asks)]
     assert chunks[0].choices[0].delta.content == click(1)
     assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
+
+
+@pytest.mark.parametrize("said", [DEEP.encode(), DEEP, CALLED])  # a body, its content, its call's arguments
+@pytest.mark.parametrize("kind", ["schema", "tools", "judge"])
+async def test_brackets_without_end_are_a_reply_that_cannot_be_read(tmp_path: Path, said: Any, kind: str) -> None:
+    tools = {"model": "m", "messages": [{"role": "user", "content": "shoes"}], "tools": TOOLS}
+    asks = {"schema": browser_use("shoes", 1), "tools": tools, "judge": judging("shoes")}[kind]
+    async with serving(Upstream(lambda body, count: said), tmp_path) as root, httpx.AsyncClient() as client:
+        got = await client.post(f"{root}/v1/chat/completions", json=asks)
+    assert got.status_code == 200
+    assert DEEP in got.text
+
+
+async def test_brackets_without_end_of_a_client_are_no_json(tmp_path: Path) -> None:
+    async with serving(Refusing(lambda body, count: 400), tmp_path) as root, httpx.AsyncClient() as client:
+        for path, status in (("v1/chat/completions", 400), ("outcome", 422)):
+            assert (await client.post(f"{root}/sessions/x/{path}", content=DEEP)).status_code == status
 
 
 @pytest.mark.parametrize("said", [b'{"error": {"message": "no provider"}}', b'{"choices": []}', "I would click"])

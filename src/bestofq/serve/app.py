@@ -43,6 +43,7 @@ from bestofq.serve.wire import (
     candidate,
     corrected,
     is_final,
+    json_in,
     judged,
     total,
     with_ids,
@@ -152,9 +153,9 @@ class Proxy:
             return TOO_LONG.response()
         url, headers = self._url(request, wire.path), passed(request.headers.raw, HOP)
         try:
-            body = json.loads(raw)
+            body = json_in(raw)
             wanted = asked(wire.as_chat(body))
-        except (ValueError, LookupError, AttributeError, TypeError):
+        except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
             wanted = None
         if wanted is None:
             return await self._stream(request, url, raw)
@@ -312,7 +313,7 @@ class Proxy:
     async def outcome(self, request: Request) -> Response:
         """`{"success": true}`, or `{"reward": 0.4}` too; `reason` and `judge` (who says so) where known."""
         try:
-            said = await request.json()
+            said = json_in(await request.body())
             success = bool(said["success"])
             verdict = Verdict(
                 reward=float(said.get("reward", success)),
@@ -337,7 +338,7 @@ def _read(asking: Asking, reply: Reply) -> Candidate | str | None:
         return candidate(asking.asked, asking.wire.as_completion(reply.json))
     except Unreadable as error:
         return str(error)
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         return f"it has another form ({type(error).__name__})"
 
 
@@ -369,7 +370,7 @@ def _as_stream(asking: Asking, response: Response) -> Response:
         return response
     body = bytes(response.body)
     try:
-        events = b"".join(asking.wire.as_events(json.loads(body), asking.body))
+        events = b"".join(asking.wire.as_events(json_in(body), asking.body))
     except (LookupError, TypeError, AttributeError, ValueError):
         return failure(502, f"the upstream's reply is none: {body[:QUOTED].decode(errors='replace')}").response()
     return Response(events, media_type="text/event-stream")
