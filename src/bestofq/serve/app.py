@@ -377,11 +377,10 @@ def _as_stream(asking: Asking, response: Response) -> Response:
 
 
 async def _streamed(wire: Wire, replying: asyncio.Future[Answer]) -> AsyncIterator[bytes]:
-    """A comment now and then until the reply is there, then its events or the error."""
+    """A comment at once and now and then until the reply is there, then its events or the error."""
     while not replying.done():
+        yield b": waiting\n\n"
         await asyncio.wait([replying], timeout=KEPT_ALIVE)
-        if not replying.done():
-            yield b": waiting\n\n"
     reply = LATE.response() if replying.cancelled() else replying.result().response
     body = bytes(reply.body)
     yield body if reply.status_code == 200 else wire.as_error(reply.status_code, body.decode(errors="replace"))
