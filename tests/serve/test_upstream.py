@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
+from bestofq.cli.panels.maintain import serve_model
 from bestofq.models import bounds
 from bestofq.serve import upstream
 from bestofq.serve.app import _usage
@@ -129,6 +131,19 @@ async def test_no_page_elsewhere_may_write(tmp_path: Path, headers: dict[str, st
             got = await client.post(f"{root}/sessions/x/{path}", content=content, headers=plain)
             assert got.status_code == status
     assert len(episodes(tmp_path)) == (status == 200)
+
+
+@pytest.mark.parametrize(("headers", "status"), [({}, 404), ({"host": "evil.example"}, 403), ({"origin": "null"}, 403)])
+async def test_no_page_elsewhere_may_ask_a_served_model(
+    monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], status: int
+) -> None:
+    served: list[Any] = []
+    monkeypatch.setattr("uvicorn.run", lambda app, **_: served.append(app))
+    monkeypatch.setattr("bestofq.cli.settings.models_of", lambda _: SimpleNamespace(local=None))
+    monkeypatch.setattr("bestofq.models.serving.model_app", lambda _: Starlette())
+    serve_model()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(served[0])) as client:
+        assert (await client.get("http://127.0.0.1:8000/", headers=headers)).status_code == status
 
 
 @pytest.mark.parametrize(("headers", "status"), [({}, 404), ({"origin": "http://gateway:8770"}, 403)])
