@@ -94,6 +94,18 @@ async def test_brackets_without_end_are_a_reply_that_cannot_be_read(tmp_path: Pa
     assert DEEP in got.text
 
 
+@pytest.mark.parametrize("message", [b'{"tool_calls": [{}]}', b'{"tool_calls": "no"}', b'"no"', b"7"])
+async def test_a_reply_of_another_form_is_passed_on(tmp_path: Path, message: bytes) -> None:
+    said = b'{"choices": [{"message": %s}]}' % message
+    schema = {"type": "json_schema", "name": "judge", "schema": {"properties": {"verdict": {}}}}
+    asks = [("chat/completions", browser_use("shoes", 1)), ("chat/completions", judging("shoes"))]
+    asks.append(("responses", {"model": "m", "input": "shoes", "text": {"format": schema}}))
+    async with serving(Upstream(lambda body, count: said), tmp_path) as root, httpx.AsyncClient() as client:
+        for path, body in asks:
+            got = await client.post(f"{root}/v1/{path}", json=body)
+            assert (got.status_code, got.content) == (200, said)
+
+
 async def test_brackets_without_end_of_a_client_are_no_json(tmp_path: Path) -> None:
     async with serving(Refusing(lambda body, count: 400), tmp_path) as root, httpx.AsyncClient() as client:
         for path, status in (("v1/chat/completions", 400), ("outcome", 422)):

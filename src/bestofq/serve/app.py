@@ -162,7 +162,7 @@ class Proxy:
         given = request.path_params.get("session") or request.headers.get(SESSION)
         if wanted.kind == "judge":
             reply = await post(self._client, url, raw, headers)
-            if verdict := judged(reply.json and wire.as_completion(reply.json)):
+            if verdict := judged(wire, reply.json):
                 await self.sessions.judged(wanted, given, verdict)
             return reply.response()
         key = f"{given} {url} {hashlib.sha256(raw).hexdigest()}"
@@ -236,11 +236,12 @@ class Proxy:
     async def _repair(self, asking: Asking, problem: str, reply: Reply) -> Reply:
         """Asks again, with what is wrong with the reply."""
         assert reply.json is not None
+        body, turns = asking.body, asking.wire.turns
         try:
-            message = asking.wire.as_completion(reply.json)["choices"][0]["message"]
-        except (LookupError, TypeError, AttributeError):
-            message = {}
-        return await self._ask(asking, body=corrected(asking.body, asking.wire.turns, message, problem))
+            again = corrected(body, turns, asking.wire.as_completion(reply.json)["choices"][0]["message"], problem)
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
+            again = corrected(body, turns, {}, problem)
+        return await self._ask(asking, body=again)
 
     async def _decided(
         self,

@@ -135,13 +135,14 @@ def _check_call(request: Asked, function: Json) -> None:
         raise Unreadable(f"the call of {name} lacks {', '.join(missing)}")
 
 
-def judged(reply: Json | None) -> Verdict | None:
+def judged(wire: Wire, reply: Json | None) -> Verdict | None:
     """What browser-use's judge says; None where it cannot be read."""
     try:
-        verdict = verdict_of(json_in(reply["choices"][0]["message"]["content"])) if reply else None
-    except (KeyError, IndexError, TypeError, ValueError):
+        said = wire.as_completion(reply)["choices"][0]["message"]["content"] if reply else "null"
+        verdict = verdict_of(json_in(said))
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
         return None
-    return verdict if verdict and verdict.outcome != "unjudged" else None
+    return verdict if verdict.outcome != "unjudged" else None
 
 
 def ids_of(message: Json) -> list[str]:
