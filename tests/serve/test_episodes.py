@@ -140,3 +140,23 @@ async def test_an_outcome_during_a_step_costs_the_agent_nothing_and_the_step_is_
         await step(3, session="", before="call_2")  # of the session that has ended: another episode
     found = sorted((one.verdict.outcome, len(one.steps)) for one in episodes(tmp_path))
     assert found == [("success", 1), ("unjudged", 1)]
+
+
+async def test_an_outcome_ends_what_is_remembered_of_its_session(tmp_path: Path) -> None:
+    """A task is tried again under its name, with the same requests; one client tries again after the outcome."""
+    upstream = Upstream(lambda body, count: click(count))
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+
+        async def told(step: int, retry: str = "0") -> int:
+            url, headers = f"{root}/sessions/x/v1/chat/completions", {"x-stainless-retry-count": retry}
+            got = await client.post(url, json=browser_use("shoes", step), headers=headers)
+            found: int = json.loads(got.json()["choices"][0]["message"]["content"])["action"][0]["click"]["index"]
+            return found
+
+        first = [await told(1), await told(1), await told(2), await told(2)]
+        ended = [(await client.post(f"{root}/sessions/x/outcome", json={"success": False})).status_code]
+        late = await told(2, retry="1")
+        again = [await told(1), await told(2, retry="1"), await told(2)]
+        ended.append((await client.post(f"{root}/sessions/x/outcome", json={"success": True})).status_code)
+    assert (first, late, again, ended) == ([1, 1, 2, 2], 2, [3, 4, 4], [200, 200])
+    assert [(one.verdict.outcome, len(one.steps)) for one in episodes(tmp_path)] == [("failure", 2), ("success", 2)]

@@ -7,11 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.responses import Response
 
 from bestofq.core.decision import Provenance
-from bestofq.serve.app import ServeConfig, proxy_app
+from bestofq.serve.app import KEPT_ALIVE, Answer, ServeConfig, _streamed, proxy_app
 from bestofq.serve.sessions import Sessions
-from bestofq.serve.wire import asked, candidate
+from bestofq.serve.wire import CHAT, asked, candidate
 from bestofq.store.store import Store
 from bestofq.testing import serve_app
 from tests.serve.agents import (
@@ -269,6 +270,16 @@ async def test_what_has_come_by_the_deadline_is_ranked_and_an_upstream_that_is_g
         async with serve_app(app) as root, app.router.lifespan_context(app), client:
             got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
             assert got.status_code == (await client.get(f"{root}/v1/models")).status_code == 502
+
+
+async def test_the_first_comment_comes_with_the_first_bytes_of_a_stream() -> None:
+    """`decide` has waited for it already."""
+    replying: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    stream = _streamed(CHAT, replying)
+    async with asyncio.timeout(KEPT_ALIVE / 2):
+        first = await anext(stream)
+    replying.set_result(Answer(Response("data"), decision=True))
+    assert [first, *[one async for one in stream]] == [b": waiting\n\n", b"data"]
 
 
 async def test_a_client_that_streams_gets_events_and_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

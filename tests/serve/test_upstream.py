@@ -2,18 +2,32 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 
+from bestofq.cli.panels.maintain import serve_model
 from bestofq.models import bounds
 from bestofq.serve import upstream
 from bestofq.serve.app import _usage
 from bestofq.serve.guard import Guard
 from bestofq.serve.upstream import Reply, post
 from bestofq.testing.fault_server import FaultServer
-from tests.serve.agents import Upstream, browser_use, click, episodes, openai_client, serving
+from tests.serve.agents import TOOLS, Upstream, browser_use, click, episodes, judging, openai_client, serving
+
+DEEP = "[" * 300_000
+CALL = {"id": "c1", "type": "function", "function": {"name": "click", "arguments": DEEP}}
+CALLED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+
+
+class Refusing(Upstream):
+    async def chat(self, _: Request) -> Response:
+        return Response(status_code=400)
 
 
 @pytest.mark.parametrize("fault", ["flood", "elsewhere"])
@@ -69,6 +83,46 @@ async def test_a_200_that_is_no_reply_is_an_error_to_clients_that_stream(tmp_pat
     assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
 
 
+@pytest.mark.parametrize("said", [DEEP.encode(), DEEP, CALLED])  # a body, its content, its call's arguments
+@pytest.mark.parametrize("kind", ["schema", "tools", "judge"])
+async def test_brackets_without_end_are_a_reply_that_cannot_be_read(tmp_path: Path, said: Any, kind: str) -> None:
+    tools = {"model": "m", "messages": [{"role": "user", "content": "shoes"}], "tools": TOOLS}
+    asks = {"schema": browser_use("shoes", 1), "tools": tools, "judge": judging("shoes")}[kind]
+    async with serving(Upstream(lambda body, count: said), tmp_path) as root, httpx.AsyncClient() as client:
+        got = await client.post(f"{root}/v1/chat/completions", json=asks)
+    assert got.status_code == 200
+    assert DEEP in got.text
+
+
+@pytest.mark.parametrize("message", [b'{"tool_calls": [{}]}', b'{"tool_calls": "no"}', b'"no"', b"7"])
+async def test_a_reply_of_another_form_is_passed_on(tmp_path: Path, message: bytes) -> None:
+    said = b'{"choices": [{"message": %s}]}' % message
+    schema = {"type": "json_schema", "name": "judge", "schema": {"properties": {"verdict": {}}}}
+    asks = [("chat/completions", browser_use("shoes", 1)), ("chat/completions", judging("shoes"))]
+    asks.append(("responses", {"model": "m", "input": "shoes", "text": {"format": schema}}))
+    async with serving(Upstream(lambda body, count: said), tmp_path) as root, httpx.AsyncClient() as client:
+        for path, body in asks:
+            got = await client.post(f"{root}/v1/{path}", json=body)
+            assert (got.status_code, got.content) == (200, said)
+
+
+async def test_brackets_without_end_of_a_client_are_no_json(tmp_path: Path) -> None:
+    async with serving(Refusing(lambda body, count: 400), tmp_path) as root, httpx.AsyncClient() as client:
+        for path, status in (("v1/chat/completions", 400), ("outcome", 422)):
+            assert (await client.post(f"{root}/sessions/x/{path}", content=DEEP)).status_code == status
+
+
+@pytest.mark.parametrize("said", [b'{"error": {"message": "no provider"}}', b'{"choices": []}', "I would click"])
+async def test_a_200_that_is_no_decision_is_not_remembered(tmp_path: Path, said: bytes | str) -> None:
+    upstream = Upstream(lambda body, count: said if count == 1 else click(count))
+    async with serving(upstream, tmp_path, repair=False) as root, httpx.AsyncClient() as client:
+        url = f"{root}/sessions/x/v1/chat/completions"
+        bad, good, same = [(await client.post(url, json=browser_use("shoes", 1))).content for _ in range(3)]
+    assert bad == said or b"I would click" in bad
+    assert good == same != bad
+    assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -89,6 +143,19 @@ async def test_no_page_elsewhere_may_write(tmp_path: Path, headers: dict[str, st
             got = await client.post(f"{root}/sessions/x/{path}", content=content, headers=plain)
             assert got.status_code == status
     assert len(episodes(tmp_path)) == (status == 200)
+
+
+@pytest.mark.parametrize(("headers", "status"), [({}, 404), ({"host": "evil.example"}, 403), ({"origin": "null"}, 403)])
+async def test_no_page_elsewhere_may_ask_a_served_model(
+    monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], status: int
+) -> None:
+    served: list[Any] = []
+    monkeypatch.setattr("uvicorn.run", lambda app, **_: served.append(app))
+    monkeypatch.setattr("bestofq.cli.settings.models_of", lambda _: SimpleNamespace(local=None))
+    monkeypatch.setattr("bestofq.models.serving.model_app", lambda _: Starlette())
+    serve_model()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(served[0])) as client:
+        assert (await client.get("http://127.0.0.1:8000/", headers=headers)).status_code == status
 
 
 @pytest.mark.parametrize(("headers", "status"), [({}, 404), ({"origin": "http://gateway:8770"}, 403)])

@@ -43,6 +43,7 @@ from bestofq.serve.wire import (
     candidate,
     corrected,
     is_final,
+    json_in,
     judged,
     total,
     with_ids,
@@ -79,6 +80,13 @@ class Asking(NamedTuple):
     key: str  # of its session's name, its address and its content
 
 
+class Answer(NamedTuple):
+    """What the agent gets. A decision: who asks for the same again gets it, too; anything else is asked for anew."""
+
+    response: Response
+    decision: bool
+
+
 def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None = None) -> Starlette:
     """The application; `scorer` ranks, and is needed by the modes `shadow` and `rank`."""
     proxy = Proxy(config, upstream.rstrip("/"), sessions, scorer)
@@ -105,14 +113,14 @@ class Proxy:
     def __init__(self, config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None) -> None:
         self.config, self.upstream, self.sessions, self.scorer = config, upstream, sessions, scorer
         self._client = httpx.AsyncClient(timeout=config.patience)
-        self._replies: dict[str, asyncio.Future[Response]] = {}  # by session and request, the last ones
+        self._replies: dict[str, tuple[Session, asyncio.Future[Answer]]] = {}  # by session and request, the last ones
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            if under_way := [one for one in self._replies.values() if not one.done()]:
+            if under_way := [one for _, one in self._replies.values() if not one.done()]:
                 _, late = await asyncio.wait(under_way, timeout=LEAVING)
                 for one in late:
                     one.cancel()
@@ -145,44 +153,52 @@ class Proxy:
             return TOO_LONG.response()
         url, headers = self._url(request, wire.path), passed(request.headers.raw, HOP)
         try:
-            body = json.loads(raw)
+            body = json_in(raw)
             wanted = asked(wire.as_chat(body))
-        except (ValueError, LookupError, AttributeError, TypeError):
+        except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
             wanted = None
         if wanted is None:
             return await self._stream(request, url, raw)
         given = request.path_params.get("session") or request.headers.get(SESSION)
         if wanted.kind == "judge":
             reply = await post(self._client, url, raw, headers)
-            if verdict := judged(reply.json and wire.as_completion(reply.json)):
+            if verdict := judged(wire, reply.json):
                 await self.sessions.judged(wanted, given, verdict)
             return reply.response()
         key = f"{given} {url} {hashlib.sha256(raw).hexdigest()}"
-        again = given is not None or request.headers.get(RETRIED, "0") != "0"  # else another agent may ask the same
-        replying = self._remembered(Asking(wire, wanted, body, raw, url, headers, key), given, again=again)
+        retried = request.headers.get(RETRIED, "0") != "0"
+        replying = self._remembered(Asking(wire, wanted, body, raw, url, headers, key), given, retried=retried)
         if body.get("stream"):
             await asyncio.wait([replying], timeout=KEPT_ALIVE)  # an error is one to clients that stream, too
             if not replying.done():
                 return StreamingResponse(_streamed(wire, replying), media_type="text/event-stream")
         await asyncio.wait([replying])  # not cancelled with its client: who asks again gets it, too
-        return LATE.response() if replying.cancelled() else replying.result()
+        return LATE.response() if replying.cancelled() else replying.result().response
 
-    def _remembered(self, asking: Asking, given: str | None, *, again: bool) -> asyncio.Future[Response]:
-        """The reply that this request has had, where it was a good one; else a new one. A client that asks again has
+    def _remembered(self, asking: Asking, given: str | None, *, retried: bool) -> asyncio.Future[Answer]:
+        """The decision that this request has had; where it had none, a new reply. A client that asks again has
         given up its first request: what comes first of the two is the reply to both."""
-        before = self._replies.get(asking.key) if again else None
+        before = self._before(asking.key, given, retried=retried)
         if before and before.done() and not before.cancelled() and not before.exception():
-            if before.result().status_code == 200:
+            if before.result().decision:
                 return before
             before = None
         session = self.sessions.of(asking.asked, given)
         replying = asyncio.ensure_future(self._reply(session, asking))
         if before and not before.done():
             replying = asyncio.ensure_future(_either(before, replying))
-        self._replies[asking.key] = replying
+        self._replies[asking.key] = session, replying
         while len(self._replies) > REMEMBERED:
             self._replies.pop(next(iter(self._replies)))
         return replying
+
+    def _before(self, key: str, given: str | None, *, retried: bool) -> asyncio.Future[Answer] | None:
+        """The reply to the same request, unless another episode may ask it: another agent's, or after an outcome."""
+        if (known := self._replies.get(key)) is None:
+            return None
+        session, before = known
+        same = self.sessions.is_last(session) if retried else given is not None and self.sessions.is_open(session)
+        return before if same else None
 
     async def _ask(self, asking: Asking, temperature: float | None = None, body: Json | None = None) -> Reply:
         """Once: at a temperature, or as the request came, but that a stream is asked for whole."""
@@ -195,7 +211,7 @@ class Proxy:
             reply = await post(self._client, asking.url, json.dumps(asks).encode(), asking.headers)
         return reply
 
-    async def _reply(self, session: Session, asking: Asking) -> Response:
+    async def _reply(self, session: Session, asking: Asking) -> Answer:
         """What the agent is to do: one of the upstream's replies. Steps of one session follow one another."""
         ranks = self.config.mode == "rank" and session.agent == self.sessions.arms[-1]
         replies = await self._draw(asking, self.config.n if ranks or self.config.mode == "shadow" else 1)
@@ -207,22 +223,25 @@ class Proxy:
         found = [(one, reply) for one, reply in read if isinstance(one, Candidate)]
         async with session.busy:
             if session.answered and session.answered[0] == asking.key:  # asked again meanwhile
-                return session.answered[1]
-            response = await self._decided(session, asking, [one for _, one in read], own, found, ranks=ranks)
+                return Answer(session.answered[1], decision=True)
+            decided = await self._decided(session, asking, [one for _, one in read], own, found, ranks=ranks)
+            response = decided or replies[0].response()  # without a decision the agent deals with it as it always has
             if asking.body.get("stream"):
                 response = _as_stream(asking, response)
-            if response.status_code == 200:
+            answer = Answer(response, decision=decided is not None and response.status_code == 200)
+            if answer.decision:
                 session.answered = asking.key, response
-            return response
+            return answer
 
     async def _repair(self, asking: Asking, problem: str, reply: Reply) -> Reply:
         """Asks again, with what is wrong with the reply."""
         assert reply.json is not None
+        body, turns = asking.body, asking.wire.turns
         try:
-            message = asking.wire.as_completion(reply.json)["choices"][0]["message"]
-        except (LookupError, TypeError, AttributeError):
-            message = {}
-        return await self._ask(asking, body=corrected(asking.body, asking.wire.turns, message, problem))
+            again = corrected(body, turns, asking.wire.as_completion(reply.json)["choices"][0]["message"], problem)
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
+            again = corrected(body, turns, {}, problem)
+        return await self._ask(asking, body=again)
 
     async def _decided(
         self,
@@ -233,15 +252,16 @@ class Proxy:
         found: Sequence[tuple[Candidate, Reply]],
         *,
         ranks: bool,
-    ) -> Response:
+    ) -> Response | None:
+        """The chosen reply, and its step is kept; None where none can be chosen."""
         first = replies[0]
         greedy = next((one for one, reply in found if reply is own), None)
-        if not found or (greedy is None and not ranks):  # the agent deals with it as it always has
-            return first.response()
+        if not found or (greedy is None and not ranks):
+            return None
         candidates, state = distinct(one for one, _ in found), session.state(asking.asked)
         scores, best = await self._rank(state, candidates, greedy)
         if ranks and best is None:
-            return first.response()
+            return None
         chosen = best if ranks and best is not None else 0
         decision = Decision(
             candidates=candidates,
@@ -294,7 +314,7 @@ class Proxy:
     async def outcome(self, request: Request) -> Response:
         """`{"success": true}`, or `{"reward": 0.4}` too; `reason` and `judge` (who says so) where known."""
         try:
-            said = await request.json()
+            said = json_in(await request.body())
             success = bool(said["success"])
             verdict = Verdict(
                 reward=float(said.get("reward", success)),
@@ -319,7 +339,7 @@ def _read(asking: Asking, reply: Reply) -> Candidate | str | None:
         return candidate(asking.asked, asking.wire.as_completion(reply.json))
     except Unreadable as error:
         return str(error)
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         return f"it has another form ({type(error).__name__})"
 
 
@@ -333,13 +353,13 @@ def _usage(replies: Sequence[Reply]) -> Usage:
     return Usage(role="proposer", tokens_in=tokens_in, tokens_out=tokens_out, calls=len(replies))
 
 
-async def _either(before: asyncio.Future[Response], after: asyncio.Future[Response]) -> Response:
+async def _either(before: asyncio.Future[Answer], after: asyncio.Future[Answer]) -> Answer:
     """The first good reply of two requests for the same; the other is not waited for."""
     try:
         for one in asyncio.as_completed([before, after]):
-            if (response := await one).status_code == 200:
+            if (answer := await one).response.status_code == 200:
                 break
-        return response
+        return answer
     finally:
         before.cancel()
         after.cancel()
@@ -351,18 +371,17 @@ def _as_stream(asking: Asking, response: Response) -> Response:
         return response
     body = bytes(response.body)
     try:
-        events = b"".join(asking.wire.as_events(json.loads(body), asking.body))
+        events = b"".join(asking.wire.as_events(json_in(body), asking.body))
     except (LookupError, TypeError, AttributeError, ValueError):
         return failure(502, f"the upstream's reply is none: {body[:QUOTED].decode(errors='replace')}").response()
     return Response(events, media_type="text/event-stream")
 
 
-async def _streamed(wire: Wire, replying: asyncio.Future[Response]) -> AsyncIterator[bytes]:
-    """A comment now and then until the reply is there, then its events or the error."""
+async def _streamed(wire: Wire, replying: asyncio.Future[Answer]) -> AsyncIterator[bytes]:
+    """A comment at once and now and then until the reply is there, then its events or the error."""
     while not replying.done():
+        yield b": waiting\n\n"
         await asyncio.wait([replying], timeout=KEPT_ALIVE)
-        if not replying.done():
-            yield b": waiting\n\n"
-    reply = LATE.response() if replying.cancelled() else replying.result()
+    reply = LATE.response() if replying.cancelled() else replying.result().response
     body = bytes(reply.body)
     yield body if reply.status_code == 200 else wire.as_error(reply.status_code, body.decode(errors="replace"))

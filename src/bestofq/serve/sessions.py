@@ -30,7 +30,7 @@ class Session:
     decisions: list[Decision] = field(default_factory=list)
     quoted: tuple[str, ...] = ()  # of the last reply, what the agent's next request repeats
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)  # one step at a time
-    answered: tuple[str, Response] | None = None  # the last request, and what it was answered with
+    answered: tuple[str, Response] | None = None  # the last request that had a decision, and that
 
     def state(self, asked: Asked) -> State:
         """What Q reads."""
@@ -79,6 +79,10 @@ class Sessions:
     def is_open(self, session: Session) -> bool:
         """Whether nobody has said how it ended."""
         return self._all.get(session.id) is session
+
+    def is_last(self, session: Session) -> bool:
+        """Whether no later one has its name."""
+        return self._all.get(session.id, session) is session
 
     def planted(self, session: Session, message: Json) -> dict[str, str]:
         """Ids of this reply by which the session can be known; new ones for those that another session has."""

@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from bestofq.core.secrets import hide
 from bestofq.models.bounds import BODY_LIMIT, OversizedError, bounded
-from bestofq.serve.wire import Json
+from bestofq.serve.wire import Json, json_in
 
 Headers = Sequence[tuple[bytes, bytes]]  # as they are sent: in any encoding, and some more than once
 HOP = {b"connection", b"content-length", b"host", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
@@ -62,7 +62,7 @@ async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Hea
     if answer.has_redirect_location:
         return sent_on(answer)
     try:
-        said = answer.json() if answer.status_code == 200 else None
+        said = json_in(answer.content) if answer.status_code == 200 else None
     except ValueError:
         said = None
     return Reply(answer.status_code, answer.headers.raw, answer.content, said if isinstance(said, dict) else None)

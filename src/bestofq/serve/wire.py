@@ -60,6 +60,14 @@ class Asked(NamedTuple):
         return [one for one in self.messages if one["role"] == "assistant"]
 
 
+def json_in(text: str | bytes) -> Any:
+    """ValueError where it is no JSON, or has thousands of open brackets."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it nests too deeply") from error
+
+
 def asked(body: Json) -> Asked | None:
     """None where it is no agent's decision and no judge's verdict."""
     messages: Sequence[Json] = body.get("messages") or []
@@ -107,7 +115,7 @@ def candidate(request: Asked, reply: Json) -> Candidate:
             if message.get("tool_calls") or text_of(message.get("content")).strip():
                 return replied(message, request.seen, last=True)
             raise Unreadable("it is empty")
-        output = json.loads(message["content"])
+        output = json_in(message["content"])
         calls = calls_of(output)
         if missing := [name for name in request.required[""] if name not in output]:
             raise Unreadable(f"it lacks {', '.join(missing)}")
@@ -120,20 +128,21 @@ def candidate(request: Asked, reply: Json) -> Candidate:
 
 def _check_call(request: Asked, function: Json) -> None:
     """Unreadable where there is no such tool, or it lacks an argument; ValueError where its arguments are no JSON."""
-    name, arguments = function["name"], json.loads(function["arguments"] or "{}")
+    name, arguments = function["name"], json_in(function["arguments"] or "{}")
     if name not in request.required and "" not in request.required:  # "": a tool that the endpoint itself knows
         raise Unreadable(f"there is no tool {name}: it is one of {', '.join(request.required)}")
     if missing := [one for one in request.required.get(name, ()) if one not in arguments]:
         raise Unreadable(f"the call of {name} lacks {', '.join(missing)}")
 
 
-def judged(reply: Json | None) -> Verdict | None:
+def judged(wire: Wire, reply: Json | None) -> Verdict | None:
     """What browser-use's judge says; None where it cannot be read."""
     try:
-        verdict = verdict_of(json.loads(reply["choices"][0]["message"]["content"])) if reply else None
-    except (KeyError, IndexError, TypeError, ValueError):
+        said = wire.as_completion(reply)["choices"][0]["message"]["content"] if reply else "null"
+        verdict = verdict_of(json_in(said))
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
         return None
-    return verdict if verdict and verdict.outcome != "unjudged" else None
+    return verdict if verdict.outcome != "unjudged" else None
 
 
 def ids_of(message: Json) -> list[str]:

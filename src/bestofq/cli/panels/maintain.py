@@ -72,8 +72,10 @@ def serve_model(
 
     from bestofq.cli.settings import models_of
     from bestofq.models.serving import model_app
+    from bestofq.serve.guard import Guard
 
-    uvicorn.run(model_app(models_of(Given(config=config, set_=set_, model=model)).local), host="127.0.0.1", port=port)
+    app = model_app(models_of(Given(config=config, set_=set_, model=model)).local)
+    uvicorn.run(Guard(app), host="127.0.0.1", port=port)
 
 
 def new(
