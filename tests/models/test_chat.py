@@ -98,6 +98,12 @@ async def test_a_budget_is_not_kept_where_tokens_are_not_counted() -> None:
         with pytest.raises(ConfigError, match=r"--budget 1 cannot be kept: any at .* does not say how many tokens"):
             await asked.generate(ASK)
     assert server.seen.total() == 1
+    script: list[Fault] = ["ok", "uncounted"]
+    async with FaultServer(good, script=script) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
+        asked.budget.limit = 1.0
+        counted = await asked.generate(ASK)
+        await asked.generate(ASK)
+        assert asked.budget.spent == 2 * (counted.usd or 0) > 0  # as much as the dearest before it
 
 
 async def test_calls_that_wait_for_their_turn_are_not_sent_once_the_budget_is_spent() -> None:

@@ -133,8 +133,9 @@ async def test_on_a_page_with_other_numbers_the_model_is_asked_again() -> None:
     behind = (await env.step(decisions[0].candidate.action)).observation
     swapped = tuple(door.model_copy(update={"mark": 3 - door.mark}) for door in behind.elements)
     state = State(task=TASK, decisions=tuple(decisions[:1]), observation=behind)
-    assert len(scorer.found(state)) == 2
-    assert scorer.found(state.model_copy(update={"observation": behind.model_copy(update={"elements": swapped})})) == ()
+    assert len(scorer.found(state, 2)) == 2
+    elsewhere = behind.model_copy(update={"elements": swapped})
+    assert scorer.found(state.model_copy(update={"observation": elsewhere}), 2) == ()
     await scorer.aclose()
 
 

@@ -30,7 +30,7 @@ class AttachedPage:
         if hosts:
             raise ConfigError(f"a page of another browser cannot be held to {', '.join(hosts)}: leave the hosts out")
         tab = await Tab.open(self._page, self.config)
-        return Room(context=self._page.context, tab=tab, hosts=(), shared=True, once=True)
+        return Room(context=self._page.context, tab=tab, hosts=(), shared=True)
 
     async def give_back(self, room: Room) -> None: ...
 

@@ -98,8 +98,8 @@ async def import_log(
     first = next(reader, None)  # where there is nothing to read no run is begun
     await store.begin_run(run, {"importer": kind, "split": split}, made)
     before = store.summaries(run=run, status=None)
-    known = {one.id: (one.agent, *one.key[:2], one.steps) for one in before}
-    keys = Counter(kept[:3] for kept in known.values())
+    known = {one.id: (one.agent, *one.key[:2]) for one in before}
+    keys = Counter(known.values())
     seen: dict[str, bytes] = {}  # what this log's episodes hold
 
     def new(some: list[Episode | Malformed]) -> Iterator[tuple[Episode, int]]:
@@ -110,8 +110,7 @@ async def import_log(
                 continue
             name = hashlib.sha256("\x1f".join((run, kind, one.id)).encode()).hexdigest()[:16]
             key, content = (one.agent, one.task.suite, one.task.id), content_key(one.model_dump_json().encode())
-            kept = *key, len(one.steps)
-            if known.get(name, kept) != kept or seen.get(name, content) != content:
+            if known.get(name, key) != key or seen.get(name, content) != content:
                 found.refuse(Malformed(f"id {one.id}", "another episode has the same id: give each its own"))
                 continue
             if name in seen:

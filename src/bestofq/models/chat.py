@@ -125,6 +125,7 @@ class ChatModel:
                 f"--budget {self.budget.limit:g} cannot be kept: the price of {config.model} is not known; set usd_in "
                 "and usd_out of its endpoint, USD per million tokens (--set chat.usd_in=…)"
             )
+        self._dearest = 0.0  # USD, of the replies so far: what one costs of which the endpoint does not say it
         self._pictures, self._jitter = PictureCache(), random.Random()
 
     @classmethod
@@ -219,12 +220,13 @@ class ChatModel:
                     )
                 else:
                     self._pace.succeeded()
-                    if found.usd is None and self.budget.limit < inf:
+                    self._dearest = max(self._dearest, found.usd or 0.0)
+                    if found.usd is None and not self._dearest and self.budget.limit < inf:
                         raise ConfigError(
                             f"--budget {self.budget.limit:g} cannot be kept: {where} does not say how many tokens "
                             "a reply took; have it report usage, or leave --budget out"
                         )
-                    self.budget.spent += found.usd or 0.0
+                    self.budget.spent += self._dearest if found.usd is None else found.usd
                     return replace(found, seconds=round(time.monotonic() - began, 4))
                 finally:
                     spent += time.monotonic() - started
@@ -255,7 +257,7 @@ class ChatModel:
         )
 
     def _pause(self, attempt: int, failure: ApiError) -> float:
-        """Seconds until the next try: what the endpoint asks, else, and where that is none, exponential with jitter."""
+        """Seconds until the next try: what the endpoint asks for, if more than 0; else exponential with jitter."""
         if failure.wait:
             return failure.wait * (1 + 0.1 * self._jitter.random())
         longest = min(self.config.backoff_most, self.config.backoff * 2.0 ** (attempt - 1))

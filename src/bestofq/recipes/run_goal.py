@@ -46,7 +46,7 @@ def page_task(goal: str, url: str, *, hosts: Sequence[str] | None = ()) -> Task:
         _ = urlsplit(start).port
     except (Impossible, ValueError) as error:  # ValueError: brackets of no IPv6 address, a port above 65535
         raise InputError(f"{url} is no web address ({error})") from error
-    keep_secrets_of(urlsplit(start)._replace(query="", fragment="").geturl())  # pages may show what is looked for
+    keep_secrets_of(urlsplit(start)._replace(query="", fragment="").geturl())  # `?keyword=…` is no key
     digest = hashlib.sha256(f"{goal}\x1f{start}".encode()).hexdigest()[:12]
     allowed = () if hosts is None else tuple(dict.fromkeys((*own_hosts(start), *hosts)))
     return Task(id=digest, suite=SUITE, goal=goal, start_url=start, allowed_hosts=allowed)

@@ -10,7 +10,7 @@ from typing import get_args
 
 from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
-from bestofq.core.errors import InfraError
+from bestofq.core.errors import InfraError, ModelError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env, EnvFactory
 from bestofq.core.repeating import DivergedError, Unsafe, repeat, same_page
@@ -67,18 +67,18 @@ class EnvPool:
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Slot]:
-        """An environment for one rollout, wherever it stands. It is closed and not lent again where the machinery
-        failed: it may be broken."""
+        """An environment for one rollout, wherever it stands. It is closed and not lent again where its machinery
+        failed, since it may be broken."""
         slot = self._free.pop() if self._free else Slot(await self.make_env())
         try:
             yield slot
-        except InfraError:
-            with suppress(InfraError):
-                await slot.env.close()
-            raise
-        except BaseException:
-            slot.at = None
-            self._free.append(slot)
+        except BaseException as error:
+            if isinstance(error, InfraError) and not isinstance(error, ModelError):
+                with suppress(InfraError):
+                    await slot.env.close()
+            else:
+                slot.at = None
+                self._free.append(slot)
             raise
         self._free.append(slot)
 

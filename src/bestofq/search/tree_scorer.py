@@ -66,18 +66,17 @@ class TreeScorer:
             usage=tuple(search.usage),
         )
 
-    def found(self, state: State) -> tuple[Candidate, ...]:
-        """The tree's actions here where it was expanded (5.1.1), those alone that rollouts tried where a success below
-        is enough; elsewhere nothing."""
+    def found(self, state: State, n: int) -> tuple[Candidate, ...]:
+        """The search's `n` best actions, by value and then visits, where the tree was expanded (5.1.1) or has a success
+        below that is enough; elsewhere nothing."""
         search, _ = self._searches.get((state.task.id, state.seed), (None, []))
         node = None if search is None else _node_of(search, state)
-        if search is None or node is None:
+        if search is None or node is None or not (search.tree.expanded[node] or search.enough(node)):
             return ()
-        tree, enough = search.tree, search.enough(node)
-        if not tree.expanded[node] and not enough:
-            return ()
-        held = [n for n in tree.children[node] if tree.visits[n] or not enough]
-        return tuple(c for n in held if (c := tree.candidate[n]) is not None)
+        tree = search.tree
+        held = [child for child in tree.children[node] if tree.ending[child] != "pruned"]
+        held.sort(key=lambda child: (-tree.value[child], -tree.visits[child]))
+        return tuple(c for child in held[:n] if (c := tree.candidate[child]) is not None)
 
     async def aclose(self) -> None:
         """Close the environments of all trees."""
@@ -109,13 +108,13 @@ class TreeScorer:
 
 @dataclass(frozen=True)
 class FoundProposer:
-    """Offers the actions that a search's tree has, where it has some; elsewhere asks another proposer, the model."""
+    """Offers a search's actions, the best first; where it has none, asks another proposer, the model."""
 
     scorer: TreeScorer
     proposer: Proposer
 
     async def propose(self, state: State, n: int) -> Proposal:
-        if found := self.scorer.found(state):
+        if found := self.scorer.found(state, n):
             return Proposal(candidates=found, usage=())
         return await self.proposer.propose(state, n)
 
@@ -135,8 +134,10 @@ def _node_of(search: Search, state: State) -> int | None:
     seen = None if node is None or tree.ending[node] != "open" else tree.seen[node]
     if node is None or seen is None or not same_page(seen, state.observation):
         return None
-    actions = [tree.move(child).action for child in tree.children[node]]
+    actions = [tree.move(child).action for child in tree.children[node] if tree.ending[child] != "pruned"]
     try:
-        return node if [find_again(one, seen, state.observation) for one in actions] == actions else None
+        again = [find_again(one, seen, state.observation) for one in actions]
     except DivergedError:
         return None
+    same = all(there == one or getattr(one, "point", None) for there, one in zip(again, actions, strict=True))
+    return node if same else None

@@ -6,12 +6,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bestofq.core.loopback import own_host
 
-_OWN = own_host("host.docker.internal")  # as Docker Desktop's containers call the machine
-_EXTENSIONS = ("chrome-extension://", "moz-extension://")  # no page can have such an origin
+_OWN = own_host("host.docker.internal", "host.containers.internal")  # as containers call the machine
 
 
 class Guard:
-    """Refuses what bears the origin of a page elsewhere, and on loopback any `Host` but this machine's names."""
+    """Refuses what bears the origin of a page elsewhere, and any `Host` but this machine's names."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -23,11 +22,12 @@ class Guard:
 
 
 def _foreign(request: Request) -> str | None:
-    """What tells that it comes from a page elsewhere."""
+    """What tells that it comes from a page elsewhere; origins of extensions and desktop programs are none of a page."""
     for origin in request.headers.getlist("origin"):
-        if not (_OWN.fullmatch(origin.partition("://")[2]) or origin.startswith(_EXTENSIONS)):
+        scheme, _, host = origin.partition("://")
+        if origin == "null" or (scheme in ("http", "https") and not _OWN.fullmatch(host)):
             return f"a page of {origin!r} may not send here"
-    called, at = request.headers.getlist("host"), request.scope.get("server") or ("",)
-    if at[0] in ("127.0.0.1", "::1") and not (len(called) == 1 and _OWN.fullmatch(called[0])):
-        return f"this answers to the names of its own machine only, not to {', '.join(called)!r}"
+    called = request.headers.getlist("host")
+    if len(called) != 1 or not _OWN.fullmatch(called[0]):
+        return f"this answers to the names of its own machine only, not to {', '.join(called)!r}: ask 127.0.0.1"
     return None

@@ -197,8 +197,8 @@ def check_lists(engine: Engine) -> None:
 
 
 def connected(engine: Engine) -> Connection:
-    """One for `transaction` alone, as long as it works. SQLite waits for a lock only where it is asked for first: what
-    was read already is not waited with."""
+    """One for `transaction` alone, as long as it works. SQLite waits for the write lock only as a transaction begins;
+    one that has read first fails at once."""
     options = {"begin": "BEGIN IMMEDIATE"} if is_sqlite(engine) else {"isolation_level": "AUTOCOMMIT"}
     return engine.execution_options(**options).connect()
 

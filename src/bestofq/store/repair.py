@@ -94,13 +94,11 @@ def _engine(place: Location, *, read_only: bool = False) -> Iterator[Engine]:
 
 @contextmanager
 def unwritten(where: Location | Path | str) -> Iterator[Callable[[], None]]:
-    """DataError where a process writes a store in a folder; what it gives raises that later, and where one has written
-    since."""
+    """Call what it gives before the store is replaced: DataError where a process writes it, or has written since."""
     place = Location.of(where)
-    if not place.is_folder:
+    if not place.is_folder or not place.database.is_file():
         yield lambda: None
         return
-    _refuse_written(place)
     with closing(sqlite3.connect(place.database, isolation_level=None)) as plain:
         before = _version(plain)
 

@@ -82,11 +82,12 @@ class Writer:
         try:
             results = self._transaction(batch)
         except Exception as error:
-            if len(batch) == 1:
-                batch[0].done.set_exception(_sentence(error))
+            if len(batch) > 1 and not isinstance(error, OperationalError):
+                for job in batch:  # one of them is at fault: each on its own
+                    self._commit([job])
                 return
-            for job in batch:  # one of them is at fault: each on its own
-                self._commit([job])
+            for job in batch:
+                job.done.set_exception(_sentence(error))
         else:
             for job, result in zip(batch, results, strict=True):
                 job.done.set_result(result)
