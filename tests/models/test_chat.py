@@ -183,6 +183,28 @@ async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: py
     assert ["no temperature" in record.message for record in caplog.records] == [True]  # said once
 
 
+async def test_an_endpoint_that_refuses_a_seed_is_asked_without() -> None:
+    asking = replace(ASK, seed=3)
+    async with FaultServer(good, refuses=("seed",)) as server, model(server, attempts=1) as asked:
+        said = [await asked.generate(asking), await asked.generate(asking)]
+    assert [json_of(one.replies[0]) for one in said] == [{"a": 1}, {"a": 1}]
+    assert ["seed" in request for request in server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("complaint", "setting"),
+    [
+        ("Unsupported parameter: 'seed' is not supported with this model.", "seed"),
+        ("[{'type': 'extra_forbidden', 'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]", "seed"),
+        ("no such json_schema in {'model': 'any', 'seed': 3}", None),  # repeats what it was sent
+    ],
+)
+def test_a_refused_seed_is_told_from_one_that_is_repeated(complaint: str, setting: str | None) -> None:
+    response = httpx.Response(422, request=httpx.Request("POST", "http://any/"))
+    error = openai.APIStatusError(complaint, response=response, body=None)
+    assert api_error_of(error, where="any", key_variable="KEY", attempt=1.0).setting == setting
+
+
 async def test_log_probabilities_of_words_make_that_of_a_reply() -> None:
     asking = replace(ASK, log_probs=True)
     async with FaultServer(good, log_prob=-0.5) as server, model(server) as asked:
