@@ -17,7 +17,7 @@ import pytest
 
 from bestofq.agents.json_replies import json_of, tolerant_json
 from bestofq.core.errors import BestOfQError, BudgetError, ConfigError, ContextError, ModelError, ReplyError
-from bestofq.core.language import Generation, Request, user
+from bestofq.core.language import Generation, Reply, Request, user
 from bestofq.models.api_errors import api_error_of
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint
@@ -446,6 +446,16 @@ async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.Mo
 )
 def test_json_is_found_in_its_wrapping(text: str) -> None:
     assert tolerant_json(text) == {"a": 1}
+
+
+THOUGHT = ['<think>Not {"a": 2}.</think>\n{"a": 1}', 'Is it {"a": 2}?\n</think>{"a": 1}']  # begun in the prompt
+
+
+@pytest.mark.parametrize("text", [*THOUGHT, '{"a": 1, "b": "<think>"}'])
+def test_json_in_the_thinking_is_not_the_reply(text: str) -> None:
+    assert json_of(Reply(text))["a"] == 1
+    with pytest.raises(ReplyError, match="no JSON object"):
+        json_of(Reply('<think>Perhaps {"a": 2}, or'))
 
 
 UNREADABLE = ["", "click [7]", '{"a": ', '{"a": {"b": 1}', "[1, 2]", '{"a":' * 10_000, f'{{"a": {"1" * 5000}}}']
