@@ -1,11 +1,13 @@
 """Q says how many candidates are drawn, and what was not drawn is not paid for."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
 from bestofq.agents.proposers.adaptive import AdaptiveProposer
+from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Proposal, Scores, State
@@ -13,6 +15,8 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.language import Request
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.core.usage import Usage
+from bestofq.models.chat import ChatModel
+from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedModel
 
 LINKS = tuple(Element(mark=mark, role="link", name=f"link {mark}") for mark in range(1, 6))
@@ -107,6 +111,23 @@ async def test_a_greedy_reply_that_is_no_action_is_paid_for_and_the_others_are_a
     proposal = await AdaptiveProposer(model.proposer(), ByMark([0.0] * 5), enough=0.1).propose(STATE, 3)
     assert marks_of(proposal.candidates) == [2, 3]
     assert {used.role: used.calls for used in proposal.usage} == {"proposer": 2}
+
+
+@pytest.mark.parametrize(("failing", "labels"), [(1, ["click link link 1", "click link link 2"]), (2, ["wait 1"])])
+async def test_a_no_op_is_offered_only_where_all_rounds_fail(failing: int, labels: list[str]) -> None:
+    asked: list[object] = []
+
+    def reply(request: object) -> str:
+        asked.append(request)
+        listed = [{"action": {"type": "click", "element": mark}} for mark in (1, 2)]
+        return "Sorry" if len(asked) <= 3 * failing else json.dumps({"candidates": listed})
+
+    async with FaultServer(reply) as server:
+        model = ChatModel.at(server.base_url, "any")
+        proposal = await AdaptiveProposer(ChatProposer(model), ByMark([0.0] * 5), enough=0.1).propose(STATE, 3)
+        await model.close()
+    assert [candidate.label for candidate in proposal.candidates] == labels
+    assert [(used.role, used.calls) for used in proposal.usage] == [("proposer", len(asked))]
 
 
 async def test_where_no_reply_is_an_action_the_error_keeps_replies_and_all_that_was_used() -> None:

@@ -281,6 +281,11 @@ def test_valid_candidates_survive_invalid_neighbours() -> None:
     assert parse_candidates([answer], PAGE, 3, "mark")[0].action == Answer(text="5")
 
 
+def test_an_action_that_a_reply_lists_twice_has_one_vote() -> None:
+    found = parse_candidates([CLICK, WRITE, CLICK], PAGE, 3, "mark")
+    assert [(c.action.kind, c.votes) for c in found] == [("click", None), ("write", None)]
+
+
 def test_the_schema_keeps_to_what_strict_output_allows() -> None:
     def walk(node: Any) -> None:
         if isinstance(node, dict):

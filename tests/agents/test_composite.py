@@ -68,6 +68,23 @@ def test_every_command_is_read_as_it_is_written(command: str, action: object) ->
     assert composite_reply(candidate, first=False) == reply
 
 
+@pytest.mark.parametrize("before", ["<think>\nMy plan is:\nto look\n</think>\n\nPLAN:", "Sure!\nPLAN:", "PLAN:"])
+def test_what_stands_before_the_plan_is_no_part_of_it(before: str) -> None:
+    candidate = parse_composite(before + FIRST, PAGE, -1.5)
+    assert (candidate.plan, candidate.thought) == ("set the city; find a table", "it says Rome")
+    assert (candidate.reply, candidate.log_prob) == (before + FIRST, -1.5)
+
+
+def test_thinking_without_an_end_is_no_plan() -> None:
+    with pytest.raises(ReplyError):
+        parse_composite(f"<think>\nPLAN:{FIRST}", PAGE)
+
+
+def test_white_space_in_a_text_stays() -> None:
+    reply = FIRST.replace('"on"', "  on  ")
+    assert parse_composite(reply, PAGE).action == Write(mark=1, text="Pisa   on   Arno")
+
+
 def test_done_ends_the_episode_with_the_explanation() -> None:
     reply = " all set\nCOMMANDS: NONE\nEXPLANATION: booked for 7 PM\nSTATUS: DONE"
     candidate = parse_composite(reply, PAGE)
@@ -82,6 +99,8 @@ def test_done_ends_the_episode_with_the_explanation() -> None:
         (" so\nCOMMANDS: CLICK [2]\nEXPLANATION: then", "is not thought, COMMANDS"),
         (" so\nCOMMANDS: CLICK [9]\nEXPLANATION: then\nSTATUS: CONTINUE", "names mark 9: the page has 2 marks"),
         (" so\nCOMMANDS: HOVER [1]\nEXPLANATION: then\nSTATUS: CONTINUE", "'HOVER \\[1\\]' is no command"),
+        (" so\nCOMMANDS: CLICK [1]; CLICK [2]\nEXPLANATION: then\nSTATUS: CONTINUE", "is no command"),
+        (' so\nCOMMANDS: TYPE [1] "a"; TYPE [2] "b"\nEXPLANATION: then\nSTATUS: CONTINUE', "is no command"),
         (" so\nCOMMANDS: NONE\nEXPLANATION: then\nSTATUS: CONTINUE", "'NONE' is no command"),
         (" so\nCOMMANDS: CLICK [0]\nEXPLANATION: then\nSTATUS: CONTINUE", "greater than or equal to 1"),
     ],

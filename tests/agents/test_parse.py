@@ -69,6 +69,9 @@ def test_a_command_needs_no_thought() -> None:
         ("click [2] please", "is no command"),
         ("I would\nclick [2]\nI think", "is no command"),
         ('write "kettle"', "is no command"),
+        ("click [1]; click [2]", "is no command"),
+        ("click Search [1], not [2]", "is no command"),
+        ('write [1] "red"; write [2] "blue"', "is no command"),
         ("click [7]", "names mark 7: the page has 2 marks"),
         ("click [0]", "greater than or equal to 1"),
         ("scroll sideways", "'up', 'down', 'left' or 'right'"),
@@ -102,6 +105,7 @@ def test_a_click_may_say_what_it_is_on() -> None:
     assert clicked("click color: black [2]") == 1
     assert clicked("click more [6]") == 6  # two have these words
     assert clicked("click green [5]") == 5  # none has
+    assert clicked("click [sold out] blue [3]") == 3
     assert clicked("click [3]") == 3
     with pytest.raises(ReplyError, match="names mark 9"):
         parse_reply("click green [9]", page)

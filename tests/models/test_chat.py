@@ -17,7 +17,7 @@ import pytest
 
 from bestofq.agents.json_replies import json_of, tolerant_json
 from bestofq.core.errors import BestOfQError, BudgetError, ConfigError, ContextError, ModelError, ReplyError
-from bestofq.core.language import Generation, Request, user
+from bestofq.core.language import Generation, Reply, Request, user
 from bestofq.models.api_errors import api_error_of
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint
@@ -187,6 +187,28 @@ async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: py
     assert sent.count(["max_completion_tokens"]) == 3
     assert (asked.rung, asked.refused) == ("json_schema", {"max_tokens", "temperature"})
     assert ["no temperature" in record.message for record in caplog.records] == [True]  # said once
+
+
+async def test_an_endpoint_that_refuses_a_seed_is_asked_without() -> None:
+    asking = replace(ASK, seed=3)
+    async with FaultServer(good, refuses=("seed",)) as server, model(server, attempts=1) as asked:
+        said = [await asked.generate(asking), await asked.generate(asking)]
+    assert [json_of(one.replies[0]) for one in said] == [{"a": 1}, {"a": 1}]
+    assert ["seed" in request for request in server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("complaint", "setting"),
+    [
+        ("Unsupported parameter: 'seed' is not supported with this model.", "seed"),
+        ("[{'type': 'extra_forbidden', 'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]", "seed"),
+        ("no such json_schema in {'model': 'any', 'seed': 3}", None),  # repeats what it was sent
+    ],
+)
+def test_a_refused_seed_is_told_from_one_that_is_repeated(complaint: str, setting: str | None) -> None:
+    response = httpx.Response(422, request=httpx.Request("POST", "http://any/"))
+    error = openai.APIStatusError(complaint, response=response, body=None)
+    assert api_error_of(error, where="any", key_variable="KEY", attempt=1.0).setting == setting
 
 
 async def test_log_probabilities_of_words_make_that_of_a_reply() -> None:
@@ -430,6 +452,16 @@ async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.Mo
 )
 def test_json_is_found_in_its_wrapping(text: str) -> None:
     assert tolerant_json(text) == {"a": 1}
+
+
+THOUGHT = ['<think>Not {"a": 2}.</think>\n{"a": 1}', 'Is it {"a": 2}?\n</think>{"a": 1}']  # begun in the prompt
+
+
+@pytest.mark.parametrize("text", [*THOUGHT, '{"a": 1, "b": "<think>"}'])
+def test_json_in_the_thinking_is_not_the_reply(text: str) -> None:
+    assert json_of(Reply(text))["a"] == 1
+    with pytest.raises(ReplyError, match="no JSON object"):
+        json_of(Reply('<think>Perhaps {"a": 2}, or'))
 
 
 UNREADABLE = ["", "click [7]", '{"a": ', '{"a": {"b": 1}', "[1, 2]", '{"a":' * 10_000, f'{{"a": {"1" * 5000}}}']

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 import bestofq as bq
 from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.language import Request, user
+from bestofq.core.preferences import PreferencePair
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.search.pairs import rollouts
 from bestofq.testing import ScriptedProposer, ScriptedScorer, serve_app
@@ -94,7 +96,7 @@ def test_a_tuned_model_prefers_the_better_reply(tmp_path: Path) -> None:
     prompt, better, worse = "user: I want a lamp\npage: lamp [2]\nnext:", "click [2]", "go back"
 
     def margin(of: bq.LocalModel) -> float:
-        ids = tuple(tuple(of.encode(reply)) for reply in (better, worse))
+        ids = tuple((*of.encode_plain(reply), of.end) for reply in (better, worse))
         chosen, rejected = reply_log_probs(of.model, [Branches(tuple(of.encode(prompt)), ids)], share=False).tolist()
         return float(chosen - rejected)
 
@@ -106,9 +108,19 @@ def test_a_tuned_model_prefers_the_better_reply(tmp_path: Path) -> None:
         bq.tune(model, [(prompt, better, worse)], tmp_path / "other", lr=-1.0)
 
 
+def test_a_model_is_tuned_on_replies_as_it_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, found = bq.LocalModel.load(precision="float32"), list[PreferencePair]()
+    monkeypatch.setattr("bestofq.recipes.api.train_on_preferences", lambda _, pairs, *more, **rest: found.extend(pairs))
+    prompt = "user: I want a lamp\npage: lamp [2]\nnext:"
+    [drawn] = model.generate_batch([Request(messages=user(prompt))])[0].replies
+    bq.tune(model, [(prompt, drawn.text, "go back")], tmp_path)
+    [turn] = found[0].chosen
+    assert (turn.reply_ids, turn.log_prob) == (drawn.ids, pytest.approx(drawn.log_prob, abs=1e-3))
+
+
 @pytest.mark.slow
 async def test_a_visit_does_one_thing_and_leaves_open_whether_it_was_right(store: bq.Store) -> None:
-    def page(_: Request) -> HTMLResponse:
+    def page(_: HttpRequest) -> HTMLResponse:
         return HTMLResponse("<title>Lamps</title><a href='/lamp'>Red lamp</a><p>12 dollars</p>")
 
     agent = bq.Agent(name="reader", proposer=ScriptedProposer([['answer "12 dollars"']]))

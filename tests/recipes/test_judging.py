@@ -21,7 +21,7 @@ WON = Verdict(reward=1.0, outcome="success")
 LOST = Verdict(reward=0.0, outcome="failure", reason="ran out of its 30 steps")
 
 
-async def put(store: Store, name: str, verdict: Verdict, run: str = "r") -> str:
+async def put(store: Store, name: str, verdict: Verdict, run: str = "r", *, steps: int = 1) -> str:
     data = name.encode()
     shot = Screenshot(sha256=hashlib.sha256(data).hexdigest(), media_type="image/jpeg", width=8, height=8, data=data)
     page = Observation(url="http://a/", title=name, text="", elements=(), screenshot=shot)
@@ -29,7 +29,8 @@ async def put(store: Store, name: str, verdict: Verdict, run: str = "r") -> str:
     decision = Decision(candidates=(answer,), scores=(0.0,), chosen=0)
     task = Task(id=name, suite="s", goal="g", start_url="http://a/")
     episode = await store.begin_episode(run, "walker", task, 0, Provenance(version="test"))
-    await store.append_step(episode, Step(index=0, observation=page, decision=decision, terminated=True))
+    for index in range(steps):
+        await store.append_step(episode, Step(index=index, observation=page, decision=decision, terminated=True))
     await store.finish_episode(episode, verdict, page)
     return episode
 
@@ -86,6 +87,15 @@ async def test_verdicts_beside_the_environments(store: Store) -> None:
     assert await judged(store, "shop", says("failure"), which="beside") == {}
     assert await judged(store, "shop", says("success", "another"), which="beside") == {"success": 2}
     assert outcomes(store, "shop") == {"a": "success", "b": "success", "c": "failure"}
+
+
+async def test_an_episode_without_a_step_is_not_judged(store: Store) -> None:
+    await put(store, "empty", OPEN, steps=0)
+    with pytest.raises(InputError, match="with a step is a judge's"):
+        await judged(store, "r", says("success"))
+    await put(store, "a", OPEN)
+    assert await judged(store, "r", says("success")) == {"success": 1}
+    assert outcomes(store) == {"empty": "unjudged", "a": "success"}
 
 
 async def test_what_was_judged_stays_when_the_judge_goes_away(store: Store) -> None:

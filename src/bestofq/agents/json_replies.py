@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Reply
+from bestofq.core.language import Reply, without_thinking
 
 TRIES = 200
 CHARACTERS = 20_000_000  # read in all tries together
@@ -19,11 +19,11 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def json_of(reply: Reply) -> dict[str, Any]:
-    """The JSON object in a reply. ReplyError, which says what is wrong in words the model can use."""
+    """The first JSON object after a reply's thinking. ReplyError, which says what is wrong in words for the model."""
     if reply.finish in ("refused", "empty"):
         raise ReplyError("the reply was refused" if reply.finish == "refused" else "the reply was empty")
     try:
-        return tolerant_json(reply.text)
+        return tolerant_json(without_thinking(reply.text))
     except ReplyError as error:
         if not reply.finished:
             raise ReplyError(f"the reply was cut off after {reply.tokens} tokens: be briefer") from error

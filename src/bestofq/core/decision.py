@@ -52,6 +52,7 @@ class Proposal(Noun):
 
     candidates: tuple[Candidate, ...]
     usage: tuple[Usage, ...] = ()
+    failed: bool = Field(default=False, description="no reply could be read: the candidate is a recorded no-op")
 
 
 class Scores(Noun):

@@ -1,6 +1,7 @@
 """What a language model is asked (`Request`) and what comes back (`Generation`), here or behind an endpoint."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from bestofq.core.usage import Role, Usage
 
 Finish = Literal["stop", "truncated", "refused", "empty"]
 JsonSchema = Mapping[str, Any]
+_THINKING = re.compile(r"\A(?:.*</think>|\s*<think>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,11 @@ class Request:
     def prompt(self) -> str:
         """The messages' texts, joined by line breaks."""
         return "\n".join(message.text for message in self.messages)
+
+
+def without_thinking(reply: str) -> str:
+    """The same without the thinking that some models leave before what they say; nothing where they came to no end."""
+    return _THINKING.sub("", reply)
 
 
 def ids_hash(ids: Sequence[int]) -> str:

@@ -38,7 +38,7 @@ Address = Annotated[str, AfterValidator(address_of)]
 """Of an endpoint. What can be none is refused before anything is tried, and tried again."""
 
 
-Setting = Literal["max_tokens", "temperature", "logprobs"]
+Setting = Literal["max_tokens", "temperature", "logprobs", "seed"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ _SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o
     "max_tokens": re.compile(r"max_completion_tokens"),  # is its name there
     "temperature": re.compile(r"temperature.{0,40}not support|unsupported.{0,40}temperature", re.I),
     "logprobs": re.compile(r"log_?probs", re.I),
+    "seed": re.compile(r"(unknown|unsupported|unrecognized).{0,40}\bseed\b|\bseed\b.{0,40}not (support|permit)", re.I),
 }
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|schema", re.I)
 

@@ -282,7 +282,7 @@ class ChatModel:
         if "temperature" not in refused:
             sampled = config.temperature if request.temperature is None else request.temperature
             found["temperature"] = 0.0 if request.greedy else sampled
-        if request.seed is not None:
+        if request.seed is not None and "seed" not in refused:
             found["seed"] = request.seed
         if request.n > 1:
             found["n"] = request.n

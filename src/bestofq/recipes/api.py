@@ -118,7 +118,7 @@ def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **
     config, found = checked(TypeAdapter(DPOConfig), settings), []
     for number, (text, *replies) in enumerate(pairs):
         prompt = tuple(model.encode(text))
-        answers = tuple(tuple(model.encode(reply)) for reply in replies)
+        answers = tuple((*model.encode_plain(reply), model.end) for reply in replies)  # as a policy writes them
         drawn = reply_log_probs(model.model, [Branches(prompt, answers)], share=False).tolist()
         better, worse = (
             Turn(prompt_ids=prompt, reply_ids=ids, log_prob=log_prob)

@@ -29,7 +29,7 @@ OPEN: tuple[Outcome, ...] = ("unjudged", "unparseable")
 def episodes_to_judge(
     store: Store, run: str, judge: Judge, *, agent: str | None = None, which: Which = "open"
 ) -> list[EpisodeSummary]:
-    """A run's finished episodes that ended by themselves and that `judge` is to judge.
+    """A run's finished episodes with a step that ended by themselves and that `judge` is to judge.
 
     `which`: "open", the episodes without a verdict (unjudged, unparseable); "all", also those that a judge has judged;
     "beside", those that this judge has not judged yet, whose verdicts of the environment stay in force.
@@ -42,7 +42,7 @@ def episodes_to_judge(
     theirs = [e for e in store.summaries(run=run, agent=agent) if _is_judges(e, beside)]
     if not theirs:
         raise InputError(
-            f"no finished episode of run {run!r} is a judge's to judge: "
+            f"no finished episode of run {run!r} with a step is a judge's to judge: "
             + ("none ended by itself" if beside else "its verdicts are its environment's (compare: --against-env)")
         )
     if beside:
@@ -120,6 +120,6 @@ def with_pictures(store: Store, episode: Episode) -> Episode:
 
 
 def _is_judges(episode: EpisodeSummary, beside: bool) -> bool:
-    """Whether a judge may judge it: beside the environment's verdict, or where that is none."""
+    """Whether a judge may judge what was done: beside the environment's verdict, or where that is none."""
     theirs = bool(episode.judge) or episode.outcome == "unjudged"
-    return ended_by_itself(episode) and (theirs != beside)
+    return episode.steps > 0 and ended_by_itself(episode) and (theirs != beside)

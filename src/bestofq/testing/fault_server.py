@@ -32,14 +32,14 @@ Odd = Literal[
 `surrogate`: half a character, which cannot be sent back. `braces`: empty JSON. `vast`: JSON within the reply that
 Python's reader does not bear."""
 Fault = Status | Broken | Odd
-Refused = Literal["json_schema", "json_object", "max_tokens", "temperature", "logprobs", "return_token_ids"]
+Refused = Literal["json_schema", "json_object", "max_tokens", "temperature", "logprobs", "seed", "return_token_ids"]
 _SAID: Mapping[str, tuple[int, str]] = {
     "429": (429, "Rate limit reached"),
     "408": (408, "The request came too slowly"),
     "500": (500, "The server had an error"),
     "503": (503, "The engine is overloaded"),
     "format": (400, "response_format is not supported"),
-    "400": (400, "Unsupported value: 'seed'"),
+    "400": (400, "Unsupported value: 'model'"),
     "401": (401, "Incorrect API key provided"),
     "403": (403, "The key may not use this model"),
     "404": (404, "The model does not exist"),
@@ -60,6 +60,7 @@ _UNSUPPORTED = {  # as OpenAI's models since o1 say it
     "max_tokens": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'.",
     "temperature": "Unsupported value: 'temperature' does not support 0 with this model, only the default (1).",
     "logprobs": "Unsupported parameter: 'logprobs' is not supported with this model.",
+    "seed": 'Invalid JSON payload received. Unknown name "seed": Cannot find field.',  # Gemini's
     "return_token_ids": "Unrecognized request argument supplied: return_token_ids",
 }
 Tokens = Callable[[Mapping[str, Any], str], tuple[Sequence[int], Sequence[int]]]

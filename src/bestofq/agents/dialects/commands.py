@@ -9,6 +9,7 @@ A click may say what it is on, as the page does before the mark: `click extra la
 exactly one mark of the page it is on that one, whatever number is given: small models copy words more surely than they
 look up numbers. Else the number counts.
 Texts stand between the first and the last quotation mark of the line, so that they may hold quotation marks themselves.
+A line of several commands is none.
 """
 
 import re
@@ -25,12 +26,13 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
 
 MARK = r" \[(\d{1,9})\]"
+TEXT = r'"(?!.*"\W{1,3}(?i:click|type|write|submit|clear) \[\d)(.*)"'
 Commands = Sequence[tuple[re.Pattern[str], Callable[..., Action]]]
-_NAMED = re.compile(r"(click|CLICK) (.*) \[(\d{1,9})\]")
+_NAMED = re.compile(r"(click|CLICK) (?!.*\[\d+\].)(.*) \[(\d{1,9})\]")
 _COMMANDS: Commands = (
     (re.compile(rf"click{MARK}"), lambda mark: act.Click(mark=int(mark))),
     (
-        re.compile(rf'write{MARK} "(.*)"( enter)?'),
+        re.compile(rf"write{MARK} {TEXT}( enter)?"),
         lambda mark, text, enter: act.Write(mark=int(mark), text=text, enter=enter is not None),
     ),
     (re.compile(rf"submit{MARK}"), lambda mark: act.Submit(mark=int(mark))),

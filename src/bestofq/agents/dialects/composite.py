@@ -16,12 +16,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bestofq.agents.dialects.commands import MARK, Commands, check_mark, grounded, read_command
+from bestofq.agents.dialects.commands import MARK, TEXT, Commands, check_mark, grounded, read_command
 from bestofq.agents.prompting import page_values, render
 from bestofq.core.actions import Action, Answer, AskUser, Clear, Click, Goto, Scroll, Submit, Write, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Reply
+from bestofq.core.language import Reply, without_thinking
 from bestofq.core.observation import Observation
 from bestofq.core.picture import Picture
 
@@ -30,7 +30,7 @@ CHAT_TEMPLATES = ("composite_system", "composite_user")  # what a chat endpoint 
 
 _COMMANDS: Commands = (
     (re.compile(rf"CLICK{MARK}"), lambda mark: Click(mark=int(mark))),
-    (re.compile(rf'TYPE{MARK} "(.*)"'), lambda mark, text: Write(mark=int(mark), text=text)),
+    (re.compile(rf"TYPE{MARK} {TEXT}"), lambda mark, text: Write(mark=int(mark), text=text)),
     (re.compile(rf"SUBMIT{MARK}"), lambda mark: Submit(mark=int(mark))),
     (re.compile(rf"CLEAR{MARK}"), lambda mark: Clear(mark=int(mark))),
     (re.compile(r"SCROLL (UP|DOWN)"), lambda direction: Scroll(direction=direction.lower())),
@@ -38,11 +38,11 @@ _COMMANDS: Commands = (
     (re.compile(r'ASK USER HELP "(.*)"'), lambda question: AskUser(question=question)),
 )
 _REPLY = re.compile(
-    r"(?:(?:PLAN:)?(?P<plan>.*?)\nTHOUGHT:|(?:THOUGHT:)?)(?P<thought>[^\n]*)\n"
+    r"(?:(?:.*^PLAN:)?(?P<plan>.*?)\nTHOUGHT:|(?:THOUGHT:)?)(?P<thought>[^\n]*)\n"
     r"COMMANDS: (?P<command>[^\n]*)\n"
     r"EXPLANATION:(?P<explanation>[^\n]*)\n"
     r"STATUS: (?P<status>CONTINUE|DONE)",
-    re.DOTALL,
+    re.DOTALL | re.MULTILINE,
 )
 
 
@@ -78,11 +78,12 @@ def composite_reply(candidate: Candidate, *, first: bool, words: str = "") -> st
 
 
 def parse_composite(reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
-    """The candidate of a reply. ReplyError when a part is missing, or its command or mark is none."""
-    found = _REPLY.fullmatch(reply.strip())
+    """The candidate of a reply, less its thinking. ReplyError when a part is missing, or command or mark is none."""
+    found = _REPLY.fullmatch(without_thinking(reply).strip())
     if found is None:
         raise ReplyError(f"{reply[:80]!r} is not thought, COMMANDS, EXPLANATION and STATUS, each on its line")
-    plan, thought, command, explanation, status = (" ".join((part or "").split()) for part in found.groups())
+    plan, thought, explanation = (" ".join((found[part] or "").split()) for part in ("plan", "thought", "explanation"))
+    command, status = found["command"].strip(), found["status"]
     action = (
         Answer(text=explanation)
         if command == "NONE" and status == "DONE"

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import history_lines, page_values, picture_unit, render
-from bestofq.core.actions import ACTION, Action, Targeted, action_text, on_mark
-from bestofq.core.decision import Candidate, State, distinct
+from bestofq.core.actions import ACTION, Action, Targeted, action_text, identity, on_mark
+from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply
 from bestofq.core.observation import Observation, Point
@@ -78,16 +78,17 @@ def parse_candidates(
     listed = data.get("candidates") if isinstance(data, dict) else data
     if not isinstance(listed, list) or not listed:
         raise ReplyError('expected an object with a list "candidates" of at least one candidate')
-    found: list[Candidate] = []
+    found: dict[Action, Candidate] = {}
     complaints = []
     for number, entry in enumerate(listed, 1):
         try:
-            found.append(_candidate(entry, observation, by, picture))
+            candidate = _candidate(entry, observation, by, picture)
+            found.setdefault(identity(candidate.action), candidate)  # named twice in a reply is no second vote
         except ReplyError as error:
             complaints.append(f"candidate {number}: {error}")
     if not found:
         raise ReplyError("; ".join(complaints))
-    return distinct(found)[:n]
+    return [*found.values()][:n]
 
 
 def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | None) -> Candidate:

@@ -31,7 +31,8 @@ class AdaptiveProposer:
     With `enough` the greedy candidate is tried alone. Where its advantage is so much or more, nothing else is offered;
     else n candidates are asked for, with the draws of an agent that asks for n at once. While the best advantage is
     below `low`, n more are drawn, `again` times at most: up to n · (1 + again) candidates are offered. V(s) is 0 for a
-    scorer that has none. A round whose replies are no actions brings nothing; where all are so, it is a ReplyError.
+    scorer that has none. A round whose replies are no actions brings nothing; where all are so, it is a ReplyError,
+    or the last round's no-op.
     """
 
     proposer: Proposer
@@ -56,6 +57,8 @@ class AdaptiveProposer:
                     used += error.usage
                     continue
                 used += proposal.usage
+                if proposal.failed and (found or number < len(rounds)):
+                    continue
                 found = _joined(found, proposal.candidates)
                 if number < len(rounds):  # the agent scores what is offered in the end
                     scores = await self.scorer.score(state, found)

@@ -81,8 +81,9 @@ class ChatProposer:
                 self.model, prompts, read, "proposer", attempts=3, n=replies, repair=dialect.repair
             )
         except ReplyError as error:
-            wait, thought, usage = Wait(seconds=1), f"no valid reply: {error}", error.usage
-            candidates = [Candidate(action=wait, label=action_text(wait), thought=thought, reply=error.replies[-1])]
+            wait, thought = Wait(seconds=1), f"no valid reply: {error}"
+            no_op = Candidate(action=wait, label=action_text(wait), thought=thought, reply=error.replies[-1])
+            return Proposal(candidates=(no_op,), usage=error.usage, failed=True)
         return Proposal(candidates=tuple(candidates), usage=usage)
 
     def _each(self, replies: Sequence[Reply], state: State, picture: Picture | None) -> Sequence[Candidate]:
