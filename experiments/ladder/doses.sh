@@ -24,14 +24,21 @@ play() { # RUNG Q AGENTS SETTINGS...
 "$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/q140
 "$BESTOFQ" train --no-estimate $config --store $store --out $store/paper
 "$BESTOFQ" train --no-estimate $config $one_hot --store $store --out $store/one-hot
-play seeds q140 prompting,verifier,best-of-q,prior $matched
+play seeds q140 prompting,random,vote,picker,verifier,best-of-q,prior $matched
 play seeds q70 best-of-q,prior $matched
 play families q140 prompting,picker,best-of-q,prior $matched
 play families paper best-of-q,prior
 play same q140 prompting,best-of-q,prior $matched
 play same one-hot best-of-q $one_hot
+for seed in 1 2; do # other trainings
+    "$BESTOFQ" train --no-estimate $config $matched --set iql.seed=$seed --store $store --out $store/seed-$seed
+    play seeds seed-$seed best-of-q,prior $matched
+    play families seed-$seed best-of-q,prior $matched
+done
 for rung in seeds families same; do
     "$BESTOFQ" report $store-$rung --baseline prompting --table agents --markdown $store-$rung/report --json $store-$rung/report
     cp $store-$rung/report/agents.md $here/doses-$rung.md
     cp $store-$rung/report/agents.json $here/doses-$rung.json
 done
+"$BESTOFQ" report $store-seeds --baseline verifier --table agents --json $store-seeds/verifier
+cp $store-seeds/verifier/agents.json $here/doses-seeds-verifier.json
