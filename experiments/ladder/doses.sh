@@ -26,6 +26,7 @@ play() { # RUNG Q AGENTS SETTINGS...
 "$BESTOFQ" train --no-estimate $config $one_hot --store $store --out $store/one-hot
 play seeds q140 prompting,random,vote,picker,verifier,best-of-q,prior $matched
 play seeds q70 best-of-q,prior $matched
+play seeds paper best-of-q,prior
 play families q140 prompting,picker,best-of-q,prior $matched
 play families paper best-of-q,prior
 play same q140 prompting,best-of-q,prior $matched
