@@ -27,7 +27,7 @@ play() { # RUNG Q AGENTS SETTINGS...
 play seeds q140 prompting,random,vote,picker,verifier,best-of-q,prior $matched
 play seeds q70 best-of-q,prior $matched
 play seeds paper best-of-q,prior
-play families q140 prompting,picker,best-of-q,prior $matched
+play families q140 prompting,random,vote,picker,verifier,best-of-q,prior $matched
 play families paper best-of-q,prior
 play same q140 prompting,best-of-q,prior $matched
 play same one-hot best-of-q $one_hot
