@@ -196,6 +196,8 @@ def test_weights_are_sized_by_their_files_or_else_by_the_name(tmp_path: Path) ->
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors").write_bytes(bytes(1000))
     assert room_for(str(tmp_path), "cpu").needed == 2000
+    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    assert room_for(str(tmp_path), "cpu").needed == 2000
     assert room_for("Qwen/Qwen2.5-VL-3B-Instruct", "cpu").needed == pytest.approx(15e9, rel=0.1)
     assert room_for("nameless", "cpu").needed is None
 

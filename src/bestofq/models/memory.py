@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from transformers.utils.hub import cached_file
 
+from bestofq.models.local import weight_files
+
 _PARAMETERS = re.compile(r"(\d+(?:\.\d+)?)b(?![a-z])", re.I)
 _PER_NAMED = 1.25  # parameters for each in the name: Qwen2.5-VL-3B has 3.75 billion with what sees
 
@@ -28,7 +30,7 @@ def room_for(path: str, device: str = "auto") -> Room:
     free = torch.cuda.mem_get_info(target)[0] if on_gpu else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         folder = Path(cached_file(path, "config.json", local_files_only=True)).parent
-        half = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+        half = sum(file.stat().st_size for file in weight_files(folder))
     except OSError:
         named = _PARAMETERS.search(path.rpartition("/")[2])
         half = round(float(named[1]) * 1e9 * _PER_NAMED) * 2 if named else 0
