@@ -425,6 +425,16 @@ async def test_a_search_that_draws_goes_on_as_if_it_had_not_stopped() -> None:
     assert (await drawn(7, tree=half)).tree.to_tree() == (await drawn(12)).tree.to_tree()
 
 
+async def test_a_stand_in_for_replies_that_cannot_be_read_is_no_action_of_the_tree() -> None:
+    class Unread(Coin):
+        async def propose(self, state: State, n: int) -> Proposal:
+            return (await super().propose(state, n)).model_copy(update={"failed": True})
+
+    search, _, _ = await search_of({"11": 1.0}, depth=2, ranks=None, proposer=Unread(both_doors))
+    await search.run(3)
+    assert search.tree.children == [[]]
+
+
 async def test_a_draw_that_is_no_action_fails_the_rollout_and_not_the_page() -> None:
     class Never(Coin):
         async def sample(self, state: State) -> Proposal:

@@ -1,9 +1,11 @@
 """One process writes a store: the database says so, and nothing else in its folder."""
 
+import asyncio
 import os
 import signal
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from threading import Timer
 
@@ -12,7 +14,7 @@ from forked import Forked
 from sqlalchemy import Engine, delete, insert
 from store_nouns import PROVENANCE, step, task
 
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DataError, SetupError
 from bestofq.store import database
 from bestofq.store.schema import WRITERS
 from bestofq.store.store import Store
@@ -105,3 +107,18 @@ def test_a_damaged_claim_keeps_nobody_out(tmp_path: Path, value: str) -> None:
     with Store.open(tmp_path, read_only=True) as store:
         assert not store.is_written
     Store.open(tmp_path).close()
+
+
+async def test_all_that_waits_for_a_lock_in_vain_learns_of_it_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_BUSY_MS", 300)
+    with Store.open(tmp_path) as store:
+        await store.begin_run("a", {}, PROVENANCE)
+        with closing(sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+            jobs = [store.begin_episode("a", "first", task(), number, PROVENANCE) for number in range(20)]
+            said = await asyncio.gather(*jobs, return_exceptions=True)
+        assert {type(one) for one in said} == {SetupError}
+        assert time.monotonic() - began < 20 * 0.3 / 2  # not one after the other

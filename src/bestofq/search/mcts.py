@@ -188,7 +188,7 @@ class Search:
             log.debug("nothing is proposed: %s", error)
             proposal = Proposal(candidates=(), usage=error.usage)
         self.usage += proposal.usage
-        return proposal.candidates
+        return () if proposal.failed else proposal.candidates
 
     async def _follow_policy(self, node: int) -> int | None:
         """Where the policy goes; None where it has no valid action. Unless it is drawn from, the episode ends there."""

@@ -39,7 +39,10 @@ class TreeScorer:
 
     async def forget(self, task: Task, seed: int) -> None:
         """Close the environments of the episode's tree."""
-        search, _ = self._searches.pop((task.id, seed), (None, []))
+        await self._close(task.id, seed)
+
+    async def _close(self, task_id: str, seed: int) -> None:
+        search, _ = self._searches.pop((task_id, seed), (None, []))
         if search is not None:
             with suppress(InfraError):  # what cut the episode may have been one of these
                 await search.envs.aclose()
@@ -80,10 +83,8 @@ class TreeScorer:
 
     async def aclose(self) -> None:
         """Close the environments of all trees."""
-        while self._searches:
-            _, (search, _) = self._searches.popitem()
-            if search is not None:
-                await search.envs.aclose()
+        for task_id, seed in [*self._searches]:
+            await self._close(task_id, seed)
 
     async def _search_at(self, state: State) -> tuple[Search, int]:
         """The search of the state's episode, and the node at which the agent is now."""

@@ -53,7 +53,7 @@ Mode = Literal["record", "shadow", "rank"]
 SESSION, RETRIED = "x-session-id", "x-stainless-retry-count"
 KEPT_ALIVE = 10.0  # seconds between comments to a client that waits
 REMEMBERED = 1_000  # replies, for clients that ask again
-QUOTED = 1_000  # bytes of a reply that is none
+QUOTED = 1_000  # bytes of a reply that cannot be read
 LEAVING = 5.0  # seconds that a stop waits for replies under way
 
 
@@ -366,14 +366,14 @@ async def _either(before: asyncio.Future[Answer], after: asyncio.Future[Answer])
 
 
 def _as_stream(asking: Asking, response: Response) -> Response:
-    """A good reply as events; a 502 where it is none."""
+    """A good reply as events; a 502 where it cannot be read."""
     if response.status_code != 200:
         return response
     body = bytes(response.body)
     try:
         events = b"".join(asking.wire.as_events(json_in(body), asking.body))
     except (LookupError, TypeError, AttributeError, ValueError):
-        return failure(502, f"the upstream's reply is none: {body[:QUOTED].decode(errors='replace')}").response()
+        return failure(502, f"the upstream's reply cannot be read: {body[:QUOTED].decode(errors='replace')}").response()
     return Response(events, media_type="text/event-stream")
 
 

@@ -22,7 +22,7 @@ class Guard:
 
 
 def _foreign(request: Request) -> str | None:
-    """What tells that it comes from a page elsewhere; origins of extensions and desktop programs are none of a page."""
+    """Why it seems to come from a page elsewhere; no page has the origin of an extension or a desktop program."""
     for origin in request.headers.getlist("origin"):
         scheme, _, host = origin.partition("://")
         if origin == "null" or (scheme in ("http", "https") and not _OWN.fullmatch(host)):

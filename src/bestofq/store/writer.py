@@ -82,7 +82,7 @@ class Writer:
         try:
             results = self._transaction(batch)
         except Exception as error:
-            if len(batch) > 1 and not isinstance(error, OperationalError):
+            if len(batch) > 1 and not _is_busy(error):
                 for job in batch:  # one of them is at fault: each on its own
                     self._commit([job])
                 return
@@ -112,6 +112,12 @@ class Writer:
                     raise
                 time.sleep(_PAUSE)  # in which the other goes on
         raise AssertionError
+
+
+def _is_busy(error: Exception) -> bool:
+    """Whether SQLite waited for another's lock in vain."""
+    said = error.orig if isinstance(error, OperationalError) else None
+    return str(getattr(said, "sqlite_errorname", "")).startswith("SQLITE_BUSY")
 
 
 def _sentence(error: Exception) -> Exception:

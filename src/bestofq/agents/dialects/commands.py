@@ -9,7 +9,7 @@ A click may say what it is on, as the page does before the mark: `click extra la
 exactly one mark of the page it is on that one, whatever number is given: small models copy words more surely than they
 look up numbers. Else the number counts.
 Texts stand between the first and the last quotation mark of the line, so that they may hold quotation marks themselves.
-A line of several commands is none.
+A line with several commands is refused.
 """
 
 import re
