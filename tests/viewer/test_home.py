@@ -1,6 +1,7 @@
 """The first page, lists by their goals, and what Compare opens with."""
 
 import asyncio
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,7 @@ from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app
 from bestofq.viewer.crop import frame
-from bestofq.viewer.home import Pairs, compare
+from bestofq.viewer.home import Comparisons, Pairs, compare
 
 GOALS = {"kettles--0": "find a red kettle", "mugs--0": "find a blue mug", "mugs--1": "find a red mug"}
 
@@ -122,18 +123,20 @@ def test_compare_opens_with_prompting_beside_best_of_q_where_they_differ(store: 
 async def test_a_comparison_is_of_the_verdicts_there_are(tmp_path: Path) -> None:
     with Store.open(tmp_path) as opened:
         await opened.begin_run("eval", {}, PROVENANCE)
-        for name in ("prompting", "best-of-q"):
-            episode = await opened.begin_episode("eval", name, shop_task(), 0, PROVENANCE)
+        for name, repeat in itertools.product(("prompting", "best-of-q"), (0, 1)):
+            episode = await opened.begin_episode("eval", name, shop_task(), repeat, PROVENANCE)
             await opened.finish_episode(episode, Verdict(reward=0.0, outcome="unjudged"), None)
-        browser = TestClient(viewer_app(opened, name="tests"), base_url="http://127.0.0.1")
+        comparisons = Comparisons(opened)
 
-        async def judged(outcome: Outcome) -> str:
+        async def judged(*outcomes: Outcome) -> list[str]:
             for e in opened.summaries(run="eval"):
-                await opened.add_verdict(e.id, Verdict(reward=0.0, outcome=outcome, judge="j"), adopt=True)
-            return words(browser.get("/run?run=eval").text)
+                await opened.add_verdict(e.id, Verdict(reward=0.0, outcome=outcomes[e.repeat], judge="j"), adopt=True)
+            found = comparisons.named("eval")
+            assert found is not None
+            return [e.outcome for e in sorted(found.episodes, key=lambda e: e.repeat)]
 
-        assert "100.0 %" in await judged("success")
-        assert "100.0 %" not in await judged("failure")
+        assert await judged("success", "failure") == ["success"] * 2 + ["failure"] * 2
+        assert await judged("failure", "success") == ["failure"] * 2 + ["success"] * 2  # as many as before
 
 
 def test_a_picture_is_cut_to_what_it_shows_and_to_what_candidates_act_on(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from bestofq.store.codec import content_key, text_of
 from bestofq.store.database import read, rows_of, scalar_of
 from bestofq.store.filter import EpisodeFilter, came_to
 from bestofq.store.records import EpisodeSummary
-from bestofq.store.schema import EPISODES, RUNS, STEPS, TASKS, TREES
+from bestofq.store.schema import EPISODES, RUNS, STEPS, TASKS, TREES, VERDICTS
 
 _TASK = (EPISODES.c.suite, EPISODES.c.task)
 _NEWEST_FIRST = (EPISODES.c.started_at.desc(), EPISODES.c.id.desc())
@@ -75,6 +75,12 @@ class Catalogue:
         )
         query = query.where(*EpisodeFilter(run=run).clauses).group_by(*keys).order_by(*keys)
         return rows_of(self._engine, query)
+
+    def judged_at(self, run: str) -> str | None:
+        """When a judge gave its last verdict on an episode of the run (ISO 8601, UTC)."""
+        query = select(func.max(VERDICTS.c.judged_at)).join(EPISODES).where(EPISODES.c.run == run)
+        found: str | None = scalar_of(self._engine, query)
+        return found
 
     def used(self, episodes: Sequence[str]) -> dict[str, tuple[int, float | None]]:
         """By episode the tokens of its decisions, and their USD; None where a price is not known."""

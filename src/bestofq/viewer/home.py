@@ -90,7 +90,8 @@ class Comparisons:
 
     def of(self, run: str, lines: Sequence[Any]) -> Comparison | None:
         """The run's, None where nothing has finished in it."""
-        state = tuple((one.agent, one.suite, one.episodes - one.running, one.decided, one.successes) for one in lines)
+        counts = [(one.agent, one.suite, one.episodes - one.running, one.decided, one.successes) for one in lines]
+        state = (*counts, self._store.catalogue.judged_at(run))
         if (run, state) not in self._known:
             if len(self._known) >= KEPT:
                 self._known.clear()
