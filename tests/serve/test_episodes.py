@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from bestofq.core.actions import Write
+from bestofq.store import database
 from tests.serve.agents import TOOLS, Body, Upstream, browser_use, click, episodes, judging, serving
 
 STEPS = 50
@@ -140,6 +143,52 @@ async def test_an_outcome_during_a_step_costs_the_agent_nothing_and_the_step_is_
         await step(3, session="", before="call_2")  # of the session that has ended: another episode
     found = sorted((one.verdict.outcome, len(one.steps)) for one in episodes(tmp_path))
     assert found == [("success", 1), ("unjudged", 1)]
+
+
+async def test_a_step_that_cannot_be_stored_costs_neither_its_reply_nor_the_episode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another process writes for longer than is waited for. The agent has no name: its steps are counted."""
+    monkeypatch.setattr(database, "_BUSY_MS", 50)
+    upstream = Upstream(lambda body, count: click(count, f"memory {count}"))
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        other = sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None)
+        for step in range(1, 5):
+            if step == 2:
+                other.execute("BEGIN IMMEDIATE")
+            asks = browser_use("shoes", step, f"memory {step - 1}")
+            got = await client.post(f"{root}/v1/chat/completions", json=asks)
+            assert got.json()["choices"][0]["message"]["content"] == click(step, f"memory {step}")
+            other.rollback()
+        other.close()
+    [episode] = episodes(tmp_path)
+    assert [one.decision.candidate.note for one in episode.steps] == ["memory 1", "memory 3", "memory 4"]
+    [said] = [one.message for one in caplog.records if one.name == "bestofq.serve.app"]
+    assert "is not recorded: the store cannot be written (database is locked)" in said
+
+
+async def test_half_an_emoji_is_a_question_mark(tmp_path: Path) -> None:
+    """In the goal, in a page and in a reply; whole ones stay."""
+    half = "\ud83d"
+    written = {"name": "write", "arguments": json.dumps({"mark": 1, "text": f"kettle{half}"})}
+    called = {
+        "role": "assistant",
+        "content": half,
+        "tool_calls": [{"id": "c", "type": "function", "function": written}],
+    }
+    tools = [{"type": "function", "function": {"name": "write"}}]
+    talk: list[Any] = [{"role": "user", "content": f"buy 🫖{half}"}]
+    async with serving(Upstream(lambda body, count: called), tmp_path) as root, httpx.AsyncClient() as client:
+        for page in ("one", f"two{half}"):
+            body = json.dumps({"model": "m", "messages": talk, "tools": tools})
+            got = await client.post(f"{root}/sessions/x/v1/chat/completions", content=body)
+            assert got.json()["choices"][0]["message"] == called
+            talk += [called, {"role": "tool", "tool_call_id": "c", "content": page}]
+        last = json.dumps({"model": "m", "messages": talk, "tools": tools})
+        await client.post(f"{root}/sessions/x/v1/chat/completions", content=last)
+    [episode] = episodes(tmp_path)
+    assert (episode.task.goal, episode.steps[2].observation.text) == ("buy 🫖?", "two?")
+    assert episode.steps[0].decision.candidate.action == Write(mark=1, text="kettle?")
 
 
 async def test_an_outcome_ends_what_is_remembered_of_its_session(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from bestofq.core.actions import ACTION, Action, Answer, Other, Targeted, action_text
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Element
-from bestofq.interop.nouns import json_of
+from bestofq.interop.nouns import json_in, json_of
 
 _ON = {"mark": "mark", "index": "mark"}
 _TYPED = {**_ON, "text": "text", "enter": "enter"}
@@ -68,7 +68,7 @@ def call_of(name: Any, arguments: Any) -> Call:
     """Arguments may come as JSON in a text."""
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments)
+            arguments = json_in(arguments)
         except ValueError:
             arguments = {"arguments": arguments}
     if not isinstance(arguments, Mapping):

@@ -56,6 +56,17 @@ def log_of(rest: Mapping[str, Any]) -> str | None:
     return json_of(kept) if kept else None
 
 
+def json_in(text: str | bytes) -> Any:
+    """ValueError where it is no JSON, or has thousands of open brackets. Half an emoji in it, which JavaScript leaves
+    where it cuts a text and no store can keep, is a question mark."""
+    words = text.decode("utf-8-sig", "replace") if isinstance(text, bytes) else text
+    try:
+        found = json.loads(words)
+        return json.loads(json_of(found).encode(errors="replace")) if "\\ud" in words.lower() else found
+    except RecursionError as error:
+        raise ValueError("it nests too deeply") from error
+
+
 def json_of(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 

@@ -8,7 +8,8 @@ once more. Whatever is no decision passes through as it is.
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Literal, NamedTuple
@@ -27,7 +28,7 @@ from bestofq.core.noun import Noun
 from bestofq.core.protocols import Scorer
 from bestofq.core.secrets import keep_secret
 from bestofq.core.usage import Usage, token_count
-from bestofq.interop.nouns import text_of
+from bestofq.interop.nouns import json_in, text_of
 from bestofq.serve.anthropic import MESSAGES
 from bestofq.serve.guard import Guard
 from bestofq.serve.responses import RESPONSES
@@ -43,12 +44,12 @@ from bestofq.serve.wire import (
     candidate,
     corrected,
     is_final,
-    json_in,
     judged,
     total,
     with_ids,
 )
 
+log = logging.getLogger(__name__)
 Mode = Literal["record", "shadow", "rank"]
 SESSION, RETRIED = "x-session-id", "x-stainless-retry-count"
 KEPT_ALIVE = 10.0  # seconds between comments to a client that waits
@@ -163,7 +164,7 @@ class Proxy:
         if wanted.kind == "judge":
             reply = await post(self._client, url, raw, headers)
             if verdict := judged(wire, reply.json):
-                await self.sessions.judged(wanted, given, verdict)
+                await _kept(self.sessions.judged(wanted, given, verdict), "the verdict of an agent's judge")
             return reply.response()
         key = f"{given} {url} {hashlib.sha256(raw).hexdigest()}"
         retried = request.headers.get(RETRIED, "0") != "0"
@@ -278,7 +279,8 @@ class Proxy:
         new: Mapping[str, str] = {}
         if self.sessions.is_open(session):  # else it was said meanwhile how it ended
             new = self.sessions.planted(session, message)
-            await self.sessions.step(session, state, decision, text_of(message.get("content")))
+            step = self.sessions.step(session, state, decision, text_of(message.get("content")))
+            await _kept(step, f"a step of the session {session.id!r}")
         if taken is first and not ranks and not new:
             return first.response()
         said = with_ids(taken.json, new) if new else taken.json
@@ -341,6 +343,14 @@ def _read(asking: Asking, reply: Reply) -> Candidate | str | None:
         return str(error)
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         return f"it has another form ({type(error).__name__})"
+
+
+async def _kept(saving: Awaitable[None], what: str) -> None:
+    """Waits until it is stored; where that fails it is said, and the agent gets its reply all the same."""
+    try:
+        await saving
+    except Exception as error:
+        log.warning("%s is not recorded: %s", what, error)
 
 
 def _usage(replies: Sequence[Reply]) -> Usage:

@@ -27,7 +27,8 @@ class Session:
     agent: str
     task: Task
     episode: str | None = None  # in the store, from its first step on
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)  # those that are stored
+    steps: int = 0  # those that could not be stored, too
     quoted: tuple[str, ...] = ()  # of the last reply, what the agent's next request repeats
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)  # one step at a time
     answered: tuple[str, Response] | None = None  # the last request that had a decision, and that
@@ -67,7 +68,7 @@ class Sessions:
         said = "\n".join(text_of(one.get("content")) for one in asked.replies)
         text = said if asked.kind == "tools" else asked.text  # with tools, replies are repeated word for word
         goal = [one for one in self._all.values() if one.task.goal == asked.goal]
-        counted = [one for one in goal if asked.step in (None, len(one.decisions))]
+        counted = [one for one in goal if asked.step in (None, one.steps)]
         quoted = [one for one in counted if one.quoted and all(words in text for words in one.quoted)]
         return max(quoted, key=lambda one: len(one.decisions), default=None)
 
@@ -94,15 +95,16 @@ class Sessions:
         return new
 
     async def step(self, session: Session, state: State, decision: Decision, said: str) -> None:
-        """Keeps a step; `said` are the words of the reply."""
+        """Keeps a step; `said` are the words of the reply. Where that fails, the next step has its number."""
         if session.episode is None:
             at = (session.agent, session.task.id)
             repeat, self._repeats[at] = self._repeats[at], self._repeats[at] + 1
             session.episode = await self.store.begin_episode(self.run, session.agent, session.task, repeat, self.made)
         step = Step(index=len(session.decisions), observation=state.observation, decision=decision)
-        session.decisions.append(decision)
+        session.steps += 1
         session.quoted = tuple(_quoted(decision.candidate)) or tuple(filter(None, (said.strip(),)))
         await self.store.append_step(session.episode, step)
+        session.decisions.append(decision)
 
     async def outcome(self, name: str, verdict: Verdict) -> None:
         """How a session ended. DataError where there is none of that name with a step, or it has ended."""

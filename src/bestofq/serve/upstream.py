@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from bestofq.core.secrets import hide
+from bestofq.interop.nouns import json_in
 from bestofq.models.bounds import BODY_LIMIT, OversizedError, bounded
-from bestofq.serve.wire import Json, json_in
+from bestofq.serve.wire import Json
 
 Headers = Sequence[tuple[bytes, bytes]]  # as they are sent: in any encoding, and some more than once
 HOP = {b"connection", b"content-length", b"host", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}

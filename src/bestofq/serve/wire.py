@@ -16,7 +16,7 @@ from bestofq.core.decision import Candidate, Verdict
 from bestofq.core.observation import Observation
 from bestofq.interop.browser_use import calls_of, candidate_of_output, elements_on, goal_in, page_in, verdict_of
 from bestofq.interop.chat import heard, replied
-from bestofq.interop.nouns import text_of
+from bestofq.interop.nouns import json_in, text_of
 from bestofq.safety.irreversible import irreversible
 
 Json = Mapping[str, Any]
@@ -58,14 +58,6 @@ class Asked(NamedTuple):
     def replies(self) -> list[Json]:
         """What the model said so far."""
         return [one for one in self.messages if one["role"] == "assistant"]
-
-
-def json_in(text: str | bytes) -> Any:
-    """ValueError where it is no JSON, or has thousands of open brackets."""
-    try:
-        return json.loads(text)
-    except RecursionError as error:
-        raise ValueError("it nests too deeply") from error
 
 
 def asked(body: Json) -> Asked | None:
