@@ -28,6 +28,7 @@ def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
         {"type": "text", "text": "[7] button 'Buy'"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_DOT}"}},
     ]
+    patch = {"name": "apply_patch", "input": "*** Begin"}
     messages = [
         {"role": "system", "content": "You shop."},
         {"role": "user", "content": "buy a kettle"},
@@ -38,6 +39,9 @@ def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
         called("hover", x=3),
         {"role": "tool", "tool_call_id": "3", "content": "nothing"},
         called("wait"),
+        {"role": "tool", "tool_call_id": "4", "content": "waited"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "5", "type": "custom", "custom": patch}]},
+        {"role": "tool", "tool_call_id": "5", "content": "patched"},
         {"role": "assistant", "content": "Done."},
     ]
     log = written(tmp_path / "chats.jsonl", {"messages": messages, "user": "u1"}, messages, {"messages": 3})
@@ -53,6 +57,7 @@ def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
         Click(mark=7),
         Other(text='hover {"x": 3}'),
         Other(text="wait"),
+        Other(text='apply_patch {"input": "*** Begin"}'),
         Answer(text="Done."),
     ]
     assert steps[1].decision.candidate.label == "click button Buy"
@@ -60,7 +65,7 @@ def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
     assert (steps[0].observation.text, steps[2].observation.text) == ("buy a kettle", "bought")
     assert (steps[0].decision.candidate.thought, episodes[0].task.goal) == ("I go on.", "buy a kettle")
     assert episodes[0].verdict.outcome == "unjudged"
-    assert steps[4].terminated
+    assert steps[5].terminated
 
 
 def test_inspect_samples_have_candidates_and_scores(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.serve.agents import Body, Upstream, by_label, episodes, openai_client, serving
+from tests.serve.agents import TOOLS, Body, Upstream, by_label, episodes, openai_client, serving
 
 CLICK: Any = {"type": "function", "name": "click", "parameters": {"type": "object"}, "strict": False}
 COMPUTER: Any = {"type": "computer_use_preview", "display_width": 9, "display_height": 9, "environment": "browser"}
@@ -145,6 +145,59 @@ async def test_a_call_that_lacks_what_its_tool_requires_is_repaired_in_each_prot
         assert got["output"][0]["arguments"] == '{"on": 1}'
     assert "lacks on" in upstream.asked[1]["messages"][-1]["content"]
     assert "lacks on" in upstream.asked[3]["input"][-1]["content"]
+
+
+PATCH = {"name": "apply_patch", "input": "*** Begin Patch"}
+UNKNOWN = [
+    (
+        "chat/completions",
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "new", "new": {}}]},
+    ),
+    ("responses", response(1, {"type": "shell_call", "id": "s1", "call_id": "c1", "action": {"commands": ["ls"]}})),
+    ("messages", said(1, {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}})),
+]
+
+
+def asking(path: str) -> dict[str, Any]:
+    """With a tool that is a function, and a custom one."""
+    custom = {"name": "apply_patch"}
+    if path == "responses":
+        return {"input": "fix it", "tools": [CLICK, {"type": "custom", **custom}]}
+    tools = [*TOOLS, {"type": "custom", "custom": custom}]
+    if path == "messages":
+        tools = [{"name": "click", "input_schema": {"type": "object"}}]
+    return {"messages": [{"role": "user", "content": "fix it"}], "tools": tools}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_call_of_a_custom_tool_is_a_decision(tmp_path: Path, stream: bool) -> None:
+    item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c1", **PATCH}
+    call = {"id": "c1", "type": "custom", "custom": PATCH}
+    replies = {"responses": response(1, item), "chat": {"role": "assistant", "content": None, "tool_calls": [call]}}
+    upstream = Upstream(lambda body, count: replies["responses" if "input" in body else "chat"])
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        for path in ("chat/completions", "responses"):
+            asks = {**asking(path), "stream": stream}
+            got = await client.post(f"{root}/sessions/{path[:4]}/v1/{path}", json=asks)
+            assert "*** Begin Patch" in got.text
+    assert len(upstream.asked) == 2
+    labels = [step.decision.candidate.label for episode in episodes(tmp_path) for step in episode.steps]
+    assert labels == ['apply_patch {"input": "*** Begin Patch"}'] * 2
+    if stream:
+        events = [json.loads(line[6:]) for line in got.text.splitlines() if line.startswith("data: ")]
+        assert [one["delta"] for one in events if one["type"] == "response.custom_tool_call_input.delta"] == [
+            "*** Begin Patch"
+        ]
+
+
+@pytest.mark.parametrize(("path", "reply"), UNKNOWN)
+async def test_a_reply_of_a_kind_that_we_do_not_know_passes_as_it_is(tmp_path: Path, path: str, reply: Any) -> None:
+    upstream = Upstream(lambda body, count: reply)
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        got = (await client.post(f"{root}/v1/{path}", json=asking(path))).json()
+    assert (got["choices"][0]["message"] if "choices" in got else got) == reply
+    assert len(upstream.asked) == 1
+    assert episodes(tmp_path) == []
 
 
 async def test_an_error_after_a_comment_is_one_of_the_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,10 @@ def replied(message: Mapping[str, Any], seen: Observation, *, last: bool) -> Can
 
 
 def _call(one: Mapping[str, Any]) -> Call:
-    """OpenAI has name and arguments in `function`; inspect has the name there, and the arguments beside it."""
+    """OpenAI has name and arguments in `function`, or name and input in `custom`; inspect has the name in `function`,
+    and the arguments beside it."""
+    if isinstance(custom := one.get("custom"), Mapping):
+        return call_of(custom.get("name"), {"input": custom.get("input")})
     function = one.get("function")
     own = function if isinstance(function, Mapping) else {"name": function, **one}
     return call_of(own.get("name"), own.get("arguments"))

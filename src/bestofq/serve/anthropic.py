@@ -59,9 +59,11 @@ def as_completion(reply: Json) -> Json:
     content = reply["content"]
     words = text_of([one for one in content if one["type"] == "text"])
     calls = [_call(one) for one in content if one["type"] == "tool_use"]
-    return {
-        "choices": [{"message": {"role": "assistant", "content": words} | ({"tool_calls": calls} if calls else {})}]
-    }
+    others = {one["type"] for one in content} - {"text", "tool_use", "thinking", "redacted_thinking"}
+    message: dict[str, Any] = {"role": "assistant", "content": words}
+    if others and not words and not calls:
+        message["unknown"] = True
+    return {"choices": [{"message": message | ({"tool_calls": calls} if calls else {})}]}
 
 
 def as_events(reply: Json, _: Json) -> Iterator[bytes]:

@@ -334,7 +334,8 @@ class Proxy:
 
 
 def _read(asking: Asking, reply: Reply) -> Candidate | str | None:
-    """What a reply would do; where it cannot be read, why; None where it is no reply."""
+    """What a reply would do; where it cannot be read, why; None where it is no reply, or of a kind that we do not know:
+    it passes as it is."""
     if reply.json is None:
         return None
     try:

@@ -1,4 +1,5 @@
-"""The Responses API in the words of Chat Completions: function calls, `computer_call`, `previous_response_id`.
+"""The Responses API in the words of Chat Completions: calls of functions, custom tools and the computer,
+`previous_response_id`.
 
 Each action of a `computer_call` is a tool call, named by its type. Types as in openai-python (`types/responses`).
 """
@@ -9,6 +10,18 @@ from typing import Any
 
 from bestofq.interop.nouns import text_of
 from bestofq.serve.wire import Json, Wire, as_error, sse
+
+_CALLS = ("function_call", "custom_tool_call", "computer_call")
+_OWN = {  # what the service does by itself
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+    "mcp_list_tools",
+    "compaction",
+}
+_WRITTEN = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
 def as_chat(body: Json) -> Json:
@@ -22,10 +35,10 @@ def as_chat(body: Json) -> Json:
     for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
         said += _message(item)
     schema = (body.get("text") or {}).get("format") or {}
-    tools = [one for one in body.get("tools") or () if one["type"] == "function" or one["type"].startswith("computer")]
+    tools = [one for one in body.get("tools") or () if one["type"].startswith(("function", "custom", "computer"))]
     return {
         "messages": said,
-        "tools": [{"function": one} if one["type"] == "function" else one for one in tools],
+        "tools": [{one["type"]: one} for one in tools],
         "tool_choice": body.get("tool_choice"),
         "response_format": {"json_schema": schema},
     }
@@ -38,9 +51,9 @@ def _message(item: Json) -> list[Json]:
         content = item["content"]
         parts = content if isinstance(content, str) else [_part(one) for one in content]
         return [{"role": item["role"], "content": parts}]
-    if kind in ("function_call", "computer_call"):
+    if kind in _CALLS:
         return [{"role": "assistant", "content": None, "tool_calls": _calls(item)}]
-    if kind in ("function_call_output", "computer_call_output"):
+    if kind in [f"{one}_output" for one in _CALLS]:
         output = item["output"]
         found = output if isinstance(output, list) else [output]
         shown = [{"type": "text", "text": one} if isinstance(one, str) else _part(one) for one in found]
@@ -55,6 +68,8 @@ def _part(part: Json) -> Json:
 
 def _calls(item: Json) -> list[Json]:
     """A call as tool calls: several where the computer is to do several things."""
+    if item["type"] == "custom_tool_call":
+        return [{"id": item["call_id"], "type": "custom", "custom": {"name": item["name"], "input": item["input"]}}]
     if item["type"] == "function_call":
         functions = [{"name": item["name"], "arguments": item["arguments"]}]
     else:
@@ -67,8 +82,11 @@ def _calls(item: Json) -> list[Json]:
 def as_completion(reply: Json) -> Json:
     output = reply["output"]
     words = "\n".join(text_of(one["content"]) for one in output if one["type"] == "message")
-    calls = [call for one in output if one["type"] in ("function_call", "computer_call") for call in _calls(one)]
+    calls = [call for one in output if one["type"] in _CALLS for call in _calls(one)]
+    others = {one["type"] for one in output}.difference(_CALLS, ("message", "reasoning"))
     message: dict[str, Any] = {"role": "assistant", "content": words, "response_id": reply.get("id")}
+    if others - _OWN or (others and not words and not calls):
+        message["unknown"] = True
     return {"choices": [{"message": message | ({"tool_calls": calls} if calls else {})}]}
 
 
@@ -85,10 +103,10 @@ def as_events(reply: Json, _: Json) -> Iterator[bytes]:
                 events.append(("response.output_text.delta", {**here, "delta": text, "logprobs": []}))
                 events.append(("response.output_text.done", {**here, "text": text, "logprobs": []}))
                 events.append(("response.content_part.done", {**here, "part": part}))
-        if item["type"] == "function_call":
-            written = item["arguments"]
-            events.append(("response.function_call_arguments.delta", {**at, "delta": written}))
-            events.append(("response.function_call_arguments.done", {**at, "name": item["name"], "arguments": written}))
+        if field := _WRITTEN.get(item["type"]):
+            kind, written = f"response.{item['type']}_{field}", item[field]
+            events.append((f"{kind}.delta", {**at, "delta": written}))
+            events.append((f"{kind}.done", {**at, "name": item["name"], field: written}))
         events.append(("response.output_item.done", {"output_index": index, "item": item}))
     events.append((f"response.{reply.get('status', 'completed')}", {"response": reply}))
     for number, (name, values) in enumerate(events):
@@ -97,8 +115,9 @@ def as_events(reply: Json, _: Json) -> Iterator[bytes]:
 
 def _empty(item: Json) -> dict[str, Any]:
     """What an item has not yet as it begins."""
-    lacks: dict[str, dict[str, Any]] = {"message": {"content": []}, "function_call": {"arguments": ""}}
-    return lacks.get(item["type"], {})
+    if item["type"] == "message":
+        return {"content": []}
+    return {_WRITTEN[item["type"]]: ""} if item["type"] in _WRITTEN else {}
 
 
 RESPONSES = Wire("responses", as_chat, as_completion, as_events, as_error, "input")

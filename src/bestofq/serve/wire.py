@@ -72,7 +72,7 @@ def asked(body: Json) -> Asked | None:
         kind = "schema"
     elif body.get("tools") and body.get("tool_choice") != "none":
         kind = "tools"
-        functions = [one.get("function") or {} for one in body["tools"]]
+        functions = [one.get("function") or one.get("custom") or {} for one in body["tools"]]
         required = {one.get("name", ""): _required(one.get("parameters") or {}) for one in functions}
     else:
         return None
@@ -97,14 +97,20 @@ def _required(schema: Json) -> list[str]:
     return [one for one, about in named if "default" not in about and "null" not in json.dumps(about)]
 
 
-def candidate(request: Asked, reply: Json) -> Candidate:
-    """What a reply (a `chat.completion`) would do, all its actions together. Unreadable where it is no valid one."""
+def candidate(request: Asked, reply: Json) -> Candidate | None:
+    """What a reply (a `chat.completion`) would do, all its actions together. None where it holds what we do not know,
+    which may be valid; Unreadable where it is no valid one."""
     try:
         message = reply["choices"][0]["message"]
+        if message.get("unknown"):
+            return None
         if request.kind == "tools":
-            for call in message.get("tool_calls") or ():
-                _check_call(request, call["function"])
-            if message.get("tool_calls") or text_of(message.get("content")).strip():
+            called = message.get("tool_calls") or ()
+            if any("function" not in one and "custom" not in one for one in called):
+                return None
+            for call in called:
+                _check_call(request, call)
+            if called or text_of(message.get("content")).strip():
                 return replied(message, request.seen, last=True)
             raise Unreadable("it is empty")
         output = json_in(message["content"])
@@ -118,9 +124,11 @@ def candidate(request: Asked, reply: Json) -> Candidate:
     return candidate_of_output(output, calls, request.seen.elements)
 
 
-def _check_call(request: Asked, function: Json) -> None:
-    """Unreadable where there is no such tool, or it lacks an argument; ValueError where its arguments are no JSON."""
-    name, arguments = function["name"], json_in(function["arguments"] or "{}")
+def _check_call(request: Asked, call: Json) -> None:
+    """Unreadable where there is no such tool, or it lacks an argument; ValueError where its arguments are no JSON.
+    A custom tool takes any text."""
+    own = call.get("function") or call["custom"]
+    name, arguments = own["name"], json_in(own["arguments"] or "{}") if call.get("function") else {}
     if name not in request.required and "" not in request.required:  # "": a tool that the endpoint itself knows
         raise Unreadable(f"there is no tool {name}: it is one of {', '.join(request.required)}")
     if missing := [one for one in request.required.get(name, ()) if one not in arguments]:
@@ -159,7 +167,7 @@ def with_ids(reply: Any, new: Mapping[str, str]) -> Any:
 def corrected(body: Json, turns: str, message: Json, problem: str) -> Json:
     """The request after a reply that was no use, with what is wrong with it. Calls are quoted: nobody answered them."""
     before, said = body[turns], text_of(message.get("content"))
-    calls = [one["function"] for one in message.get("tool_calls") or ()]
+    calls = [one.get("function") or one["custom"] for one in message.get("tool_calls") or ()]
     quoted = f" You called {json.dumps(calls)}." if calls else ""
     told = f"Your reply could not be used: {problem}.{quoted} Reply again, in the form that was asked for."
     more = [{"role": "assistant", "content": said}] if said.strip() else []
