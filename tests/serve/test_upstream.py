@@ -29,6 +29,15 @@ class Refusing(Upstream):
         return Response(status_code=400)
 
 
+class Setting(Upstream):
+    """It gives everybody a cookie."""
+
+    async def chat(self, request: Request) -> Response:
+        response = await super().chat(request)
+        response.set_cookie("sid", "1")
+        return response
+
+
 @pytest.mark.parametrize("fault", ["flood", "elsewhere"])
 async def test_no_flood_and_no_other_host(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "BODY_LIMIT", 2**20)
@@ -66,6 +75,18 @@ async def test_the_query_and_every_header_are_sent_on_as_they_came(tmp_path: Pat
     for sent in upstream.headers:
         assert sent["x-title"].encode("latin-1").decode() == "Mön 日本"
         assert sent.getlist("anthropic-beta") == ["one", "two"]
+
+
+async def test_no_client_gets_the_cookies_of_another_or_headers_that_it_did_not_send(tmp_path: Path) -> None:
+    upstream = Setting(lambda body, count: click(1))
+    talk = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        for body in (browser_use("shoes", 1), talk, browser_use("hats", 1), talk):  # decisions, and none
+            got = await client.send(httpx.Request("POST", f"{root}/v1/chat/completions", json=body))
+            assert got.cookies["sid"] == "1"
+    for sent in upstream.headers:
+        assert sorted(sent) == ["accept-encoding", "content-length", "content-type", "host"]
+        assert sent["accept-encoding"] == "identity"
 
 
 @pytest.mark.parametrize("said", [b'{"error": {"message": "no provider"}}', b"no provider", b'{"choices": []}'])

@@ -33,7 +33,19 @@ from bestofq.serve.anthropic import MESSAGES
 from bestofq.serve.guard import Guard
 from bestofq.serve.responses import RESPONSES
 from bestofq.serve.sessions import Session, Sessions
-from bestofq.serve.upstream import HOP, LATE, TOO_LONG, Headers, Reply, body_of, failure, passed, post, streamed
+from bestofq.serve.upstream import (
+    HOP,
+    LATE,
+    TOO_LONG,
+    Headers,
+    Reply,
+    body_of,
+    failure,
+    passed,
+    post,
+    request_to,
+    streamed,
+)
 from bestofq.serve.wire import (
     CHAT,
     Asked,
@@ -136,8 +148,7 @@ class Proxy:
         return await self._stream(request, url, body) if body is not None else TOO_LONG.response()
 
     async def _stream(self, request: Request, url: str, body: bytes) -> Response:
-        headers = passed(request.headers.raw, HOP)
-        sent = self._client.build_request(request.method, url, content=body, headers=headers)
+        sent = request_to(self._client, request.method, url, body, passed(request.headers.raw, HOP))
         return await streamed(self._client, sent)
 
     def _url(self, request: Request, path: str) -> str:

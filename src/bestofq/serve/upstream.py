@@ -50,12 +50,20 @@ async def body_of(request: Request) -> bytes | None:
     return b"".join(pieces)
 
 
+def request_to(client: httpx.AsyncClient, method: str, url: str, content: bytes, headers: Headers) -> httpx.Request:
+    """As an agent sent it. `client.build_request` would add the cookies that others were given, and ask for gzip."""
+    timeout = {"timeout": client.timeout.as_dict()}
+    sent = httpx.Request(method, url, content=content, headers=headers, extensions=timeout)
+    sent.headers.setdefault("accept-encoding", "identity")
+    return sent
+
+
 async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Headers) -> Reply:
     """The whole answer, at most `BODY_LIMIT` bytes of it; a 502 where there is none, or a redirect."""
-    plain = httpx.Headers(headers)
-    plain["accept-encoding"] = "identity"
+    sent = request_to(client, "POST", url, content, headers)
+    sent.headers["accept-encoding"] = "identity"
     try:
-        async with client.stream("POST", url, content=content, headers=plain) as answer:
+        async with aclosing(await client.send(sent, stream=True)) as answer:
             await bounded(answer)
             await answer.aread()
     except (httpx.TransportError, OversizedError) as error:
