@@ -1,6 +1,9 @@
 """What a hostile upstream, or a client, may not do to the proxy."""
 
+import gzip
 import json
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +12,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from bestofq.cli.panels.maintain import serve_model
 from bestofq.models import bounds
@@ -17,7 +20,17 @@ from bestofq.serve import upstream
 from bestofq.serve.app import _usage
 from bestofq.serve.upstream import Reply, post
 from bestofq.testing.fault_server import FaultServer
-from tests.serve.agents import TOOLS, Upstream, browser_use, click, episodes, judging, openai_client, serving
+from tests.serve.agents import (
+    TOOLS,
+    Upstream,
+    browser_use,
+    click,
+    completion,
+    episodes,
+    judging,
+    openai_client,
+    serving,
+)
 
 DEEP = "[" * 300_000
 CALL = {"id": "c1", "type": "function", "function": {"name": "click", "arguments": DEEP}}
@@ -27,6 +40,14 @@ CALLED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 class Refusing(Upstream):
     async def chat(self, _: Request) -> Response:
         return Response(status_code=400)
+
+
+class Keeping(Upstream):
+    """It keeps what it gets as bytes, with how they are encoded."""
+
+    async def chat(self, request: Request) -> Response:
+        self.got = request.headers.get("content-encoding"), await request.body()
+        return JSONResponse(completion(click(1)))
 
 
 class Setting(Upstream):
@@ -55,6 +76,39 @@ async def test_a_request_that_is_too_long_is_refused(tmp_path: Path, monkeypatch
     async with serving(Upstream(lambda body, count: click(1)), tmp_path) as root, httpx.AsyncClient() as client:
         for path in ("chat/completions", "anything/else"):
             assert (await client.post(f"{root}/v1/{path}", content=b" " * 2**11)).status_code == 413
+        bomb: Any = {"content": gzip.compress(b" " * 2**11), "headers": {"content-encoding": "gzip"}}
+        assert (await client.post(f"{root}/v1/chat/completions", **bomb)).status_code == 413
+
+
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+async def test_a_compressed_request_is_unpacked_for_a_decision_and_else_passes_as_it_is(
+    tmp_path: Path, encoding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    upstream, headers = Keeping(lambda body, count: 0), {"content-encoding": encoding}
+    talk = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        for body in (browser_use("shoes", 1), judging("shoes"), talk):
+            plain = json.dumps(body).encode()
+            packed = pack(plain)
+            await client.post(f"{root}/v1/chat/completions", content=packed, headers=headers)
+            assert upstream.got == ((encoding, packed) if body is talk else (None, plain))
+    assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
+
+
+async def test_a_request_in_another_encoding_passes_and_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    upstream = Keeping(lambda body, count: 0)
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        for encoding in ("zstd", "zstd", "br", "gzip"):  # none is what it says
+            got = await client.post(
+                f"{root}/v1/chat/completions", content=b"\x28\xb5", headers={"content-encoding": encoding}
+            )
+            assert got.status_code == 200
+            assert upstream.got == (encoding, b"\x28\xb5")
+        await client.post(f"{root}/v1/chat/completions", content=b"no JSON")
+    told = [one.message for one in caplog.records if one.name == "bestofq.serve.app"]
+    assert [one.split()[3] for one in told] == ["'zstd'", "'br'", "'gzip'"]
 
 
 def test_forged_counts_of_tokens_are_none() -> None:

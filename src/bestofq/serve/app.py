@@ -34,6 +34,7 @@ from bestofq.serve.guard import Guard
 from bestofq.serve.responses import RESPONSES
 from bestofq.serve.sessions import Session, Sessions
 from bestofq.serve.upstream import (
+    ENCODED,
     HOP,
     LATE,
     TOO_LONG,
@@ -45,6 +46,7 @@ from bestofq.serve.upstream import (
     post,
     request_to,
     streamed,
+    unpacked,
 )
 from bestofq.serve.wire import (
     CHAT,
@@ -126,6 +128,7 @@ class Proxy:
     def __init__(self, config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None) -> None:
         self.config, self.upstream, self.sessions, self.scorer = config, upstream, sessions, scorer
         self._client = httpx.AsyncClient(timeout=config.patience)
+        self._unread = {"identity"}  # encodings that need not be told (any more)
         self._replies: dict[str, tuple[Session, asyncio.Future[Answer]]] = {}  # by session and request, the last ones
 
     @asynccontextmanager
@@ -163,23 +166,30 @@ class Proxy:
         raw = await body_of(request)
         if raw is None:
             return TOO_LONG.response()
-        url, headers = self._url(request, wire.path), passed(request.headers.raw, HOP)
+        encoding = request.headers.get("content-encoding", "identity").lower()
+        if (plain := unpacked(raw, encoding)) is None:
+            return TOO_LONG.response()
+        url, headers = self._url(request, wire.path), passed(request.headers.raw, ENCODED)
         try:
-            body = json_in(raw)
+            body = json_in(plain)
             wanted = asked(wire.as_chat(body))
         except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
             wanted = None
+            if plain is raw and encoding not in self._unread:
+                self._unread.add(encoding)
+                what = "requests with content-encoding %r pass through, not recorded: only gzip and deflate are read"
+                log.warning(what, encoding[:40])
         if wanted is None:
             return await self._stream(request, url, raw)
         given = request.path_params.get("session") or request.headers.get(SESSION)
         if wanted.kind == "judge":
-            reply = await post(self._client, url, raw, headers)
+            reply = await post(self._client, url, plain, headers)
             if verdict := judged(wire, reply.json):
                 await _kept(self.sessions.judged(wanted, given, verdict), "the verdict of an agent's judge")
             return reply.response()
-        key = f"{given} {url} {hashlib.sha256(raw).hexdigest()}"
+        key = f"{given} {url} {hashlib.sha256(plain).hexdigest()}"
         retried = request.headers.get(RETRIED, "0") != "0"
-        replying = self._remembered(Asking(wire, wanted, body, raw, url, headers, key), given, retried=retried)
+        replying = self._remembered(Asking(wire, wanted, body, plain, url, headers, key), given, retried=retried)
         if body.get("stream"):
             await asyncio.wait([replying], timeout=KEPT_ALIVE)  # an error is one to clients that stream, too
             if not replying.done():
