@@ -163,8 +163,26 @@ async def test_a_step_that_cannot_be_stored_costs_neither_its_reply_nor_the_epis
         other.close()
     [episode] = episodes(tmp_path)
     assert [one.decision.candidate.note for one in episode.steps] == ["memory 1", "memory 3", "memory 4"]
-    [said] = [one.message for one in caplog.records if one.name == "bestofq.serve.app"]
+    [said] = [one.message for one in caplog.records if one.name == "bestofq.serve.sessions"]
     assert "is not recorded: the store cannot be written (database is locked)" in said
+
+
+async def test_an_outcome_that_cannot_be_stored_is_refused_and_can_be_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_BUSY_MS", 50)
+    upstream = Upstream(lambda body, count: click(count))
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        await client.post(f"{root}/sessions/x/v1/chat/completions", json=browser_use("shoes", 1))
+        other = sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        locked = await client.post(f"{root}/sessions/x/outcome", json={"success": True})
+        other.rollback()
+        other.close()
+        again = await client.post(f"{root}/sessions/x/outcome", json={"success": True})
+    assert (locked.status_code, again.status_code) == (503, 200)
+    assert "database is locked" in locked.json()["error"]["message"]
+    assert [one.verdict.outcome for one in episodes(tmp_path)] == ["success"]
 
 
 async def test_half_an_emoji_is_a_question_mark(tmp_path: Path) -> None:

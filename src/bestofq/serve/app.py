@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Literal, NamedTuple
@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from bestofq.core.decision import Candidate, Decision, Scores, State, Verdict, distinct
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DataError, SetupError
 from bestofq.core.noun import Noun
 from bestofq.core.protocols import Scorer
 from bestofq.core.secrets import keep_secret
@@ -32,7 +32,7 @@ from bestofq.interop.nouns import json_in, text_of
 from bestofq.serve.anthropic import MESSAGES
 from bestofq.serve.guard import Guard
 from bestofq.serve.responses import RESPONSES
-from bestofq.serve.sessions import Session, Sessions
+from bestofq.serve.sessions import Session, Sessions, kept
 from bestofq.serve.upstream import (
     ENCODED,
     HOP,
@@ -185,7 +185,7 @@ class Proxy:
         if wanted.kind == "judge":
             reply = await post(self._client, url, plain, headers)
             if verdict := judged(wire, reply.json):
-                await _kept(self.sessions.judged(wanted, given, verdict), "the verdict of an agent's judge")
+                await kept(self.sessions.judged(wanted, given, verdict), "the verdict of an agent's judge")
             return reply.response()
         key = f"{given} {url} {hashlib.sha256(plain).hexdigest()}"
         retried = request.headers.get(RETRIED, "0") != "0"
@@ -301,7 +301,7 @@ class Proxy:
         if self.sessions.is_open(session):  # else it was said meanwhile how it ended
             new = self.sessions.planted(session, message)
             step = self.sessions.step(session, state, decision, text_of(message.get("content")))
-            await _kept(step, f"a step of the session {session.id!r}")
+            await kept(step, f"a step of the session {session.id!r}")
         if taken is first and not ranks and not new:
             return first.response()
         said = with_ids(taken.json, new) if new else taken.json
@@ -348,6 +348,8 @@ class Proxy:
             await self.sessions.outcome(request.path_params["session"], verdict)
         except DataError as error:
             return JSONResponse({"error": {"message": str(error)}}, 404)
+        except SetupError as error:  # the store cannot be written
+            return JSONResponse({"error": {"message": str(error)}}, 503)
         except (ValueError, KeyError, TypeError, AttributeError):
             what = 'an outcome is {"success": true or false}, with reward from 0 to 1, reason and judge where known'
             return JSONResponse({"error": {"message": what}}, 422)
@@ -365,14 +367,6 @@ def _read(asking: Asking, reply: Reply) -> Candidate | str | None:
         return str(error)
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         return f"it has another form ({type(error).__name__})"
-
-
-async def _kept(saving: Awaitable[None], what: str) -> None:
-    """Waits until it is stored; where that fails it is said, and the agent gets its reply all the same."""
-    try:
-        await saving
-    except Exception as error:
-        log.warning("%s is not recorded: %s", what, error)
 
 
 def _usage(replies: Sequence[Reply]) -> Usage:

@@ -1,9 +1,10 @@
 """Which episode a request belongs to, and its record: each session of an agent is an episode in the store."""
 
 import asyncio
+import logging
 import secrets
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 
 from starlette.responses import Response
@@ -16,6 +17,7 @@ from bestofq.interop.nouns import text_of
 from bestofq.serve.wire import Asked, Json, ids_of
 from bestofq.store.store import Store
 
+log = logging.getLogger(__name__)
 SUITE = "serve"
 
 
@@ -112,8 +114,12 @@ class Sessions:
             raise DataError(f"there is no open session {name!r} in the run {self.run}")
         del self._all[name]
         self._of_id = {name: one for name, one in self._of_id.items() if one is not session}
-        async with session.busy:
-            await self.store.finish_episode(session.episode, verdict, None)
+        try:
+            async with session.busy:
+                await self.store.finish_episode(session.episode, verdict, None)
+        except Exception:  # it can be said again
+            self._all.setdefault(name, session)
+            raise
 
     async def judged(self, asked: Asked, given: str | None, verdict: Verdict) -> None:
         """By the agent's own judge: it speaks of the session that the client named; without a name of the one with the
@@ -129,7 +135,16 @@ class Sessions:
         """What was never judged is kept, unjudged: it teaches nothing until `bestofq judge` says how it ended."""
         for session in list(self._all.values()):
             if session.episode:
-                await self.outcome(session.id, Verdict(reward=0.0, outcome="unjudged"))
+                ending = self.outcome(session.id, Verdict(reward=0.0, outcome="unjudged"))
+                await kept(ending, f"the end of the session {session.id!r}")
+
+
+async def kept(saving: Awaitable[None], what: str) -> None:
+    """Waits until it is stored; where that fails it is said, and all else goes on."""
+    try:
+        await saving
+    except Exception as error:
+        log.warning("%s is not recorded: %s", what, error)
 
 
 def _quoted(chosen: Candidate) -> Iterable[str]:
