@@ -49,8 +49,10 @@ class Search:
     checkpoint: str | None = None  # of the Q-function that ranks, where one does
     _in_flight: InFlight = field(default_factory=InFlight)
     _failures: int = 0
+    _told: bool = False  # whether the judge could tell how any episode ended
 
     def __post_init__(self) -> None:
+        self._told = self.tree.visits[0] > 0  # of a tree that is gone on with
         self.config = self.envs.config
         self.envs.usage = self.usage  # one list for both
 
@@ -249,7 +251,8 @@ class Search:
             self.usage += used
 
     async def _judged(self, node: int, final: Observation) -> float:
-        """What the judge gives the episode that ends at the node. InfraError where it cannot tell."""
+        """What the judge gives the episode that ends at the node. Where it cannot tell the node is pruned, so that it
+        is not asked again: DivergedError, or InfraError while it could tell of no episode yet."""
         if self.judge is None:
             raise ConfigError(
                 f"nobody can tell what an episode of {self.tree.task.suite} is worth: a search there needs a judge "
@@ -258,7 +261,10 @@ class Search:
         verdict = await self.judge.judge(self._episode(node, final))
         self.usage += verdict.usage
         if verdict.outcome not in DECIDED:
-            raise InfraError(f"the judge could not tell how an episode ended: {verdict.reason or verdict.outcome}")
+            self.tree.ending[node] = "pruned"
+            kind = DivergedError if self._told else InfraError
+            raise kind(f"the judge could not tell how an episode ended: {verdict.reason or verdict.outcome}")
+        self._told = True
         return verdict.reward
 
     def _episode(self, node: int, final: Observation) -> Episode:
