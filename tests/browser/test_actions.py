@@ -37,6 +37,28 @@ async def test_a_click_is_a_real_one(session: Any, show: Any) -> None:
     assert (await text(session))[0] == "down click down click"
 
 
+async def test_the_links_of_an_image_map_are_clicked_where_they_lie(session: Any, show: Any) -> None:
+    dot = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+    await show(f"""<map name="a map"><area coords="0,0,40,40" href=#den alt=Den>
+      <area shape=circle coords="60,20,15" href=#hall onclick="log('hall')" alt=Hall>
+      <area shape=poly coords="0,50,40,50,0,90,x" href=#attic onclick="log('attic')" alt=Attic>
+      <area shape=rect coords="90,0,900,90" href="/plan?room=loft" alt=Loft><area shape=default href=#rest alt=Rest>
+      <area coords="0,0,9,9" alt="No link"></map><div style="height:3000px"></div>
+      <img usemap="#a map" width=100 height=100 alt=Plan src="{dot}"><img usemap="#a map" src="{dot}">""")
+    seen: Observation = await session.snapshot()
+    assert seen.text.split("\n")[-1] == "Plan Den [1] Hall [2] Attic [3] Loft [4] Rest [5]"
+    assert [(e.role, e.href) for e in seen.elements[2:4]] == [("link", "#attic"), ("link", "/plan?room=loft")]
+    corner, boxes = seen.elements[0].box, [element.box for element in seen.elements]
+    assert [(b.x - corner.x, b.y - corner.y, b.width, b.height) for b in boxes] == [
+        *((0, 0, 40, 40), (45, 5, 30, 30), (0, 50, 40, 40), (90, 0, 10, 90), (0, 0, 100, 100)),
+    ]
+    for mark in (2, 3):
+        assert await session.act(Click(mark=mark)) is None
+    assert (await text(session))[0] == "hall attic"
+    assert await session.act(Click(mark=4)) is None
+    assert (await session.snapshot()).url.endswith("/plan?room=loft")
+
+
 async def test_a_click_scrolls_and_avoids_what_covers(session: Any, show: Any) -> None:
     await show("""<div style="height:3000px"></div><div style="position:relative;width:300px">
       <button style="width:300px" onclick=log('hit')>wide</button>

@@ -12,6 +12,7 @@ from PIL import Image
 from bestofq.core.actions import Answer, Click, GoBack, Goto, Other, Scroll, Wait, Write
 from bestofq.core.decision import Episode
 from bestofq.core.observation import Box
+from bestofq.core.usage import Usage
 from bestofq.store.store import Store
 
 
@@ -149,6 +150,41 @@ def test_atif(tmp_path: Path) -> None:
     assert json.loads(first.decision.log or "")["metrics"] == {"prompt_tokens": 12}
     assert "<button>" in (first.decision.log or "")
     assert json.loads(episode.provenance.log or "")["schema_version"] == "ATIF-v1.7"
+
+
+def test_atif_has_pictures_usage_and_copied_steps_that_are_no_decisions(tmp_path: Path) -> None:
+    for name, width in (("begun.png", 8), ("added.png", 9)):
+        Image.new("RGB", (width, 6)).save(tmp_path / name)
+
+    def part(path: str) -> dict[str, Any]:
+        return {"type": "image", "source": {"media_type": "image/png", "path": path}}
+
+    def acted(mark: int, content: object, **more: Any) -> dict[str, Any]:
+        call = {"tool_call_id": "1", "function_name": "click", "arguments": {"mark": mark}}
+        results = {"results": [{"source_call_id": "1", "content": content}]}
+        return {"source": "agent", "message": f"I press {mark}", "tool_calls": [call], "observation": results, **more}
+
+    goal = {"source": "user", "message": [{"type": "text", "text": "buy a kettle"}, part("begun.png")]}
+    copied = acted(1, "[1] button 'Home'", is_copied_context=True), acted(2, "[3] button 'Buy'", is_copied_context=True)
+    used = {"prompt_tokens": 12, "completion_tokens": 3, "cost_usd": 0.5, "cached_tokens": 4}
+    added = acted(3, [{"type": "text", "text": "added"}, part("lost.png"), part("added.png")], metrics=used)
+    last = {"source": "agent", "message": "It is bought."}
+    short, long = [goal, added, last], [{**goal, "is_copied_context": True}, *copied, added, last]
+    for name, steps in (("short", short), ("long", long)):
+        written(tmp_path / f"{name}.json", {"schema_version": "ATIF-v1.7", "steps": steps})
+    (begun,) = imported("atif", tmp_path / "short.json", tmp_path / "short")
+    shots = [step.observation.screenshot for step in begun.steps]
+    assert [shot and shot.width for shot in shots] == [8, 9]
+    assert [step.decision.usage for step in begun.steps] == [
+        (Usage(role="proposer", tokens_in=12, tokens_out=3, calls=1, usd=0.5),),
+        (),
+    ]
+    assert json.loads(begun.steps[0].decision.log or "")["metrics"] == used
+    (gone_on,) = imported("atif", tmp_path / "long.json", tmp_path / "long")
+    assert actions(gone_on) == [Click(mark=3), Answer(text="It is bought.")]
+    assert (gone_on.task.goal, labels(gone_on)[0]) == ("buy a kettle", "click button Buy")
+    assert gone_on.steps[0].observation.text == "[3] button 'Buy'\nbuy a kettle\nI press 1\nI press 2"
+    assert json.loads(gone_on.provenance.log or "")["steps"] == long[:3]
 
 
 def test_webvoyager(tmp_path: Path) -> None:

@@ -115,5 +115,31 @@ def test_inspect_samples_have_candidates_and_scores(tmp_path: Path) -> None:
     assert kept["events"] == [events[0], events[3]]  # the grader's call is no decision
 
 
+def test_inspects_attachments_stand_where_they_belong(tmp_path: Path) -> None:
+    goal, page = "buy a kettle; " * 10, "\n".join(f"[{mark}] button 'Kettle {mark}'" for mark in (1, 2))
+    call = {"id": "1", "function": "click", "arguments": {"mark": 2}, "type": "function"}
+    asked = [{"role": "user", "content": "attachment://0a"}]
+    act = {"role": "assistant", "content": [{"type": "text", "text": "attachment://0d"}], "tool_calls": [call]}
+    shown = [{"type": "text", "text": "attachment://0b"}, {"type": "image", "image": "attachment://0c"}]
+    later = [*asked, act, {"role": "tool", "content": shown}]
+    events = [
+        {"event": "model", "input": seen, "output": {"choices": [{"message": act}]}, "call": {"request": seen}}
+        for seen in (asked, later)
+    ]
+    attachments = {"0a": goal, "0b": page, "0c": f"data:image/png;base64,{_DOT}", "0d": "the second"}
+    samples = [{"id": 1, "events": events, "attachments": attachments}, {"id": 2, "events": events}]
+    log = written(tmp_path / "dump.json", {"samples": samples})
+    said = bestofq("import", "inspect", log, "--store", tmp_path / "first")
+    assert counts(said)["malformed"] == 1
+    assert "it has no 'attachment://0a'" in said
+    (episode,) = imported("inspect", log, tmp_path / "store")
+    first, last = episode.steps
+    assert (episode.task.goal, first.observation.text, last.observation.text) == (goal, goal, page)
+    assert (last.decision.candidate.label, last.decision.candidate.thought) == ("click button Kettle 2", "the second")
+    assert last.observation.screenshot is not None
+    assert json.loads(last.decision.log or "")["call"]["request"] == later  # each kept once: with the episode
+    assert json.loads(episode.provenance.log or "")["attachments"] == attachments
+
+
 def test_the_kinds_named_in_help_are_those_there_are() -> None:
     assert {*LOGS} == {*READERS}

@@ -1,5 +1,6 @@
 """Our own JSON lines, and what any import does."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,9 @@ from logs import bestofq, counts, imported, shop_episode, written
 
 from bestofq.core.actions import Answer, Click, Other
 from bestofq.core.errors import ConfigError, DataError
+from bestofq.recipes.judging import episodes_to_judge, judge_run
 from bestofq.store.store import Store
+from bestofq.testing.scripted import ScriptedJudge
 
 
 def test_every_field_is_kept(tmp_path: Path) -> None:
@@ -72,6 +75,39 @@ def test_another_episode_with_an_id_is_refused_and_the_same_counts_once(tmp_path
         assert (found["malformed"], found["with an outcome"]) == (2, 1)
     said = bestofq("import", "jsonl", written(log, other, shop_episode(3)), "--store", store)
     assert (counts(said)["malformed"], counts(said)["episodes imported"]) == (1, 1)
+
+
+def test_an_episode_that_has_changed_in_its_log_is_refused(tmp_path: Path) -> None:
+    """What is printed is what the store has."""
+    whole = shop_episode(2, id="e1")
+    short, open_ = {**whole, "steps": whole["steps"][:1], "outcome": None}, {**whole, "outcome": None}
+    log, store = tmp_path / "log.jsonl", tmp_path / "store"
+    bestofq("import", "jsonl", written(log, short), "--store", store)
+    for later, has in (
+        (whole, "2, success"),
+        (open_, "2, unjudged"),
+        ({**short, "outcome": True}, "1, success"),
+    ):
+        written(log, later, shop_episode(3))
+        said = bestofq("import", "jsonl", log, "--store", store)
+        assert f"id e1: it has changed since it was imported (steps: 1, unjudged; now {has}" in said
+        assert "another --run" in said
+        found = counts(said)
+        assert (found["malformed"], found["with an outcome"], found["steps"]) == (1, 1, 2)  # of the other episode
+    assert counts(bestofq("import", "jsonl", log, "--store", store, "--run", "later"))["episodes imported"] == 2
+
+
+def test_what_a_judge_said_of_a_stored_episode_is_no_change_of_its_log(tmp_path: Path) -> None:
+    theirs = shop_episode(4, id="theirs", judge="a careful reader")
+    log = written(tmp_path / "log.jsonl", shop_episode(1, id="open", outcome=None), theirs)
+    bestofq("import", "jsonl", log, "--store", tmp_path / "store")
+    with Store.open(tmp_path / "store") as store:
+        ids = episodes_to_judge(store, "imported", judge := ScriptedJudge(lambda _: "failure"), which="all")
+        asyncio.run(judge_run(store, ids, judge, concurrency=1))
+    said = counts(bestofq("import", "jsonl", log, "--store", tmp_path / "store"))
+    assert (len(ids), said["already there"], said["malformed"]) == (2, 2, 0)
+    written(log, shop_episode(1, id="open", outcome=True), theirs)
+    assert "(steps: 2, failure; now 2, success)" in bestofq("import", "jsonl", log, "--store", tmp_path / "store")
 
 
 def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:

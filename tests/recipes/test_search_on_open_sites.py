@@ -1,11 +1,13 @@
 """Search on a site as anybody's open page, in Chromium: what cannot be taken back is valued and never done."""
 
+import json
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pytest
 import pytest_asyncio
 from rich.console import Console
@@ -14,6 +16,7 @@ from bestofq.browser.browser import Browser
 from bestofq.build.context import OpenSuite, RunContext
 from bestofq.build.models import Models
 from bestofq.build.settings import AgentQSettings, BestOfQSettings
+from bestofq.core.decision import State
 from bestofq.core.language import Request
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, LanguageModel
@@ -26,7 +29,7 @@ from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.recipes.collect import begin
-from bestofq.recipes.tree_search import search_tasks
+from bestofq.recipes.tree_search import search_tasks, searching_agent
 from bestofq.search.config import SearchConfig
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedModel
@@ -80,18 +83,23 @@ async def tables() -> AsyncIterator[tuple[Task, Ordered]]:
         yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visits[root][1].reservation is not None
 
 
-async def searched(task: Task, browser: Browser, folder: Path, *, sandboxed: bool) -> SearchTree:
-    """The recipe's search from an open page, with no knowledge of the site."""
-
+def open_page(task: Task, browser: Browser, *, sandboxed: bool) -> OpenSuite:
     async def make_env() -> Env:
         return WebEnv(browser, screenshots=False)
 
     async def tasks(split: Split, limit: int | None) -> list[Task]:
         return [task]
 
+    return OpenSuite(make_env, tasks, step_limit=15, sandboxed=sandboxed)
+
+
+async def searched(
+    task: Task, browser: Browser, folder: Path, *, sandboxed: bool, models: Models | None = None
+) -> SearchTree:
+    """The recipe's search from an open page, with no knowledge of the site."""
     search = SearchConfig(iterations=5, candidates=2, depth=12)
-    models = Scripted(BestOfQSettings(agent_q=AgentQSettings(search=search)))
-    suite = OpenSuite(make_env, tasks, step_limit=15, sandboxed=sandboxed)
+    models = models or Scripted(BestOfQSettings(agent_q=AgentQSettings(search=search)))
+    suite = open_page(task, browser, sandboxed=sandboxed)
     with Store.open(folder) as store:
         context = RunContext(models, suite, store, Console(quiet=True))
         await begin(context, "search", "train")
@@ -126,3 +134,42 @@ async def test_no_order_is_placed_though_ordering_is_weighed(
         tree = await searched(task, browser, tmp_path / "sandbox", sandboxed=True)
         assert ordered()
     assert "unsafe" not in tree.ending
+
+
+def in_words(request: Request) -> Sequence[str]:
+    """Searches by what it calls the field at the top, or goes back; and as a localizer says that the first element is
+    that field."""
+    if request.name == "element":
+        return ['{"element": 1}']
+    action = {"type": "write", "element": "the field at the top", "text": "mug", "enter": True}
+    said = {"thought": "", "note": ""}
+    return [
+        json.dumps({"candidates": [{**said, "action": action}, {**said, "action": {"type": "go_back"}}], "best": 1})
+    ]
+
+
+class InWords(Models):
+    prompted = None
+    chatting = ScriptedModel(in_words)  # type: ignore[assignment]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_elements_named_in_words_are_found_by_the_localizer(browser: Browser, tmp_path: Path) -> None:
+    search = SearchConfig(iterations=1, candidates=2, depth=1)
+    chosen = AgentQSettings(search=search, feedback="none")
+    models = InWords(BestOfQSettings(by="words", localizer="text", agent_q=chosen))
+    async with shop() as (task, _):
+        tree = await searched(task, browser, tmp_path, sandboxed=True, models=models)
+        suite = open_page(task, browser, sandboxed=True)
+        env = await suite.make_env()
+        async with searching_agent(models, suite, None) as agent:
+            state = State(task=task, observation=await env.reset(task, seed=0))
+            decision = await agent.decide(state, np.random.default_rng(0))
+        result = await env.step(decision.candidate.action)
+        await env.close()
+    found = tree.pages[tree.page[1]]
+    assert (found.error, result.observation.error) == (None, None)
+    assert found.url.endswith("/search?q=mug")
+    assert result.observation.url.endswith("/search?q=mug")
+    for used in (tree.usage, decision.usage):
+        assert {one.role: one.calls for one in used}["localizer"] >= 1

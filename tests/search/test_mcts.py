@@ -353,6 +353,26 @@ async def test_what_nobody_can_tell_is_one_sentence_and_what_a_judge_cannot_is_n
     assert search.tree.visits[0] == 0
 
 
+async def test_an_ending_that_the_judge_cannot_tell_is_pruned_and_met_once() -> None:
+    asked: list[str] = []
+
+    def outcome(episode: Episode) -> Outcome:
+        assert episode.final is not None
+        asked.append(episode.final.url)
+        return "success" if asked[-1] == "branch://22" else "unparseable"
+
+    world: dict[str, Any] = {"make": of_nobodys_world, "judge": ScriptedJudge(outcome)}
+    search, _, _ = await search_of({}, depth=2, iterations=6, ranks=lambda *_: (0.0, 1.0), exploration=5.0, **world)
+    await search.run()
+    assert search.tree.visits[0] == 6
+    resumed = MutableTree.from_tree(search.tree.to_tree())
+    search, envs, _ = await search_of({}, depth=2, iterations=6, **world)
+    await Search(resumed, search.state, envs, proposer=search.proposer, ranker=None, judge=search.judge).run()
+    assert resumed.visits[0] == 12
+    assert sorted(asked) == ["branch://11", "branch://12", "branch://21", "branch://22"]  # each once
+    assert resumed.ending.count("ended") == 1
+
+
 @pytest.mark.parametrize("silent_when", [1, 2], ids=["in a rollout", "in an expansion"])
 async def test_a_proposal_without_a_valid_action_is_paid_for(silent_when: int) -> None:
     asked: list[int] = []

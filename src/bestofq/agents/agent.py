@@ -9,10 +9,10 @@ import numpy as np
 
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.core.actions import Targeted
 from bestofq.core.counted import counted
 from bestofq.core.decision import Decision, Proposal, State
 from bestofq.core.errors import BestOfQError, ModelError, ReplyError
+from bestofq.core.placing import placed
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
 from bestofq.core.tracing import span, traced
 from bestofq.core.usage import Usage, merge_usage
@@ -91,14 +91,9 @@ def _ended(task: asyncio.Future[Any]) -> bool:
 
 
 async def _localized(decision: Decision, state: State, localizer: Localizer) -> Decision:
-    """The decision with its chosen target in words given a point (A.1). A refusal stays beside the words: the agent
-    reads it as the error of its next observation."""
-    action = decision.candidate.action
-    if not isinstance(action, Targeted) or action.target is None:
-        return decision
-    found = await localizer.locate(state.observation, action.target)
-    placed = {"refusal": found.refusal} if found.point is None else {"point": found.point}
+    """The decision with its chosen target in words given a point."""
+    candidate, used = await placed(decision.candidate, state.observation, localizer)
     candidates = list(decision.candidates)
-    candidates[decision.chosen] = decision.candidate.model_copy(update={"action": action.model_copy(update=placed)})
-    usage = merge_usage((*decision.usage, *found.usage))
+    candidates[decision.chosen] = candidate
+    usage = merge_usage((*decision.usage, *used))
     return decision.model_copy(update={"candidates": tuple(candidates), "usage": usage})

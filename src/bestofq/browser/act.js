@@ -1,8 +1,8 @@
 // Where to click, what to fill, how to scroll, and when a page has come to rest. Each answer is {…} or {error: sentence}.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, beginning, element, flatParent, hostsEditing, is, isElement, nameOf, read, squeeze, unmarked, viewOf,
-    within } = globalThis.bestofq;
+  const { $, beginning, element, flatParent, hostsEditing, is, isElement, mapped, nameOf, read, rectOf, squeeze, unmarked,
+    viewOf, within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
   const fail = (error) => ({ error: error.toWellFormed() });
@@ -50,7 +50,7 @@ Object.assign(globalThis.bestofq, (() => {
     }
     const el = element(ref);
     if (!el) return fail(`There is no element [${ref}] on this page.`);
-    if (!el[$.isConnected] || !el[$.getClientRects]().length && !el[$.firstElementChild]) {
+    if (!el[$.isConnected] || !mapped(el) && !el[$.getClientRects]().length && !el[$.firstElementChild]) {
       return fail(`Element [${ref}] is no longer on the page.`);
     }
     return { el };
@@ -67,7 +67,8 @@ Object.assign(globalThis.bestofq, (() => {
   }
 
   function candidates(el) {
-    const rects = Array.from(el[$.getClientRects]()).filter((rect) => rect.width >= 1 && rect.height >= 1);
+    const all = mapped(el) ? [rectOf(el)] : Array.from(el[$.getClientRects]());
+    const rects = all.filter((rect) => rect.width >= 1 && rect.height >= 1);
     if (!rects.length) rects.push((el[$.firstElementChild] || el)[$.getBoundingClientRect]());
     return rects.flatMap((rect) => [[0.5, 0.5], [0.2, 0.5], [0.8, 0.5], [0.5, 0.2], [0.5, 0.8]]
       .map(([across, down]) => [rect.x + rect.width * across, rect.y + rect.height * down]));
@@ -103,7 +104,7 @@ Object.assign(globalThis.bestofq, (() => {
     }
     if (Array.isArray(ref)) return { x: ref[0], y: ref[1] };
     if (disabled(el)) return fail(`Element [${ref}] is disabled.`);
-    if (!inView(el)) el[$.scrollIntoView]({ block: "center", inline: "nearest", behavior: "instant" });
+    if (!inView(el)) (mapped(el) || el)[$.scrollIntoView]({ block: "center", inline: "nearest", behavior: "instant" });
     const offset = offsetOf(el);
     let cover = null;
     for (const [left, top] of candidates(el)) {

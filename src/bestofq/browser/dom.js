@@ -108,8 +108,27 @@ globalThis.bestofq = (() => {
     return range.getBoundingClientRect();
   }
 
+  // The picture that an area of an image map lies on; none of anything else.
+  function mapped(el) {
+    const name = is(el, "area") && el[$.closest]("map")?.[$.getAttribute]("name");
+    return name && el[$.ownerDocument][$.documentElement][$.querySelector](`img[usemap="#${CSS.escape(name)}"]`);
+  }
+
+  // What the coordinates of an area span of its picture; without any, all of it.
+  function areaRect(area) {
+    const { x, y, width, height } = mapped(area)?.[$.getBoundingClientRect]() || new DOMRect();
+    const n = (area[$.getAttribute]("coords")?.slice(0, 2000).match(/-?\d+(\.\d+)?/g) || []).map(Number);
+    let spans = [n.filter((_, i) => i % 2 === 0), n.filter((_, i) => i % 2)];
+    if (n.length === 3) spans = [[n[0] - n[2], n[0] + n[2]], [n[1] - n[2], n[1] + n[2]]]; // a circle
+    if (n.length < 3) spans = [[0, width], [0, height]];
+    const [[left, right], [top, bottom]] = spans.map((span, i) => [Math.min(...span), Math.max(...span)]
+      .map((at) => Math.min(Math.max(at, 0), [width, height][i])));
+    return new DOMRect(x + left, y + top, right - left, bottom - top);
+  }
+
   // An inline box around floats has no area of its own.
   function rectOf(el) {
+    if (is(el, "area")) return areaRect(el);
     const rect = el[$.getBoundingClientRect]();
     return (rect.width && rect.height) || !el[$.firstChild] ? rect : rangeRect(el);
   }
@@ -239,5 +258,5 @@ globalThis.bestofq = (() => {
   }
 
   return { $, within, beginning, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
-    collapse, squeeze, unmarked, rectOf, sight, styleOf, unreachable, legible, forget };
+    collapse, squeeze, unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget };
 })();

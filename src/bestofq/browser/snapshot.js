@@ -2,7 +2,7 @@
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
   const { $, within, beginning, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse, squeeze,
-    unmarked, rectOf, sight, styleOf, unreachable, legible, forget } = globalThis.bestofq;
+    unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget } = globalThis.bestofq;
   const NAME_LIMIT = 200; // characters of an accessible name
   const TITLE_LIMIT = 2000;
   const NAME_NODES = 2000; // nodes read for one
@@ -17,9 +17,9 @@ Object.assign(globalThis.bestofq, (() => {
   const FIELDS = new Set(["textbox", "searchbox", "combobox", "spinbutton", "slider"]);
   const BUTTON_VALUES = { submit: "Submit", reset: "Reset", image: "Submit" };
   const SKIP = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "OPTION", "OPTGROUP", "DATALIST", "VIDEO",
-    "AUDIO", "CANVAS", "OBJECT", "EMBED"]);
+    "AUDIO", "CANVAS", "OBJECT", "EMBED", "AREA"]);
   const INPUTS = new Set(["INPUT", "SELECT", "TEXTAREA"]);
-  const NATIVE = "a[href],button,input,select,textarea,summary,[role],[contenteditable],[onclick],[tabindex]";
+  const NATIVE = "a[href],area[href],button,input,select,textarea,summary,[role],[contenteditable],[onclick],[tabindex]";
   const MARK = "\ufdd0"; // where a mark comes; `clean` takes it out of what pages say
   const isInline = (style) => style.display.startsWith("inline") || style.display === "contents";
   const attribute = (el, name) => el[$.getAttribute](name) || "";
@@ -233,6 +233,17 @@ Object.assign(globalThis.bestofq, (() => {
       flush();
     }
 
+    // The links of a picture's map, which may stand anywhere.
+    function walkMap(picture, offset) {
+      const name = CSS.escape(attribute(picture, "usemap").slice(1));
+      const areas = Array.from(picture[$.ownerDocument][$.querySelectorAll](`map[name="${name}"] area[href]`));
+      if (!areas.length || mapped(areas[0]) !== picture) return;
+      for (const area of areas.slice(0, MOST.marks - marked.length)) {
+        const rect = rectOf(area);
+        if (rect.width && rect.height && !unreachable(picture, rect)) mark(area, area, "link", offset);
+      }
+    }
+
     // Whether a large page is left out here: far from the viewport, or when enough was read.
     function far(el, offset) {
       if (large) {
@@ -284,6 +295,7 @@ Object.assign(globalThis.bestofq, (() => {
       const inner = INPUTS.has(kind) ? [] : children(el);
       if (kind === "IMG") {
         if (seen.shown && !role && !silent && el[$.alt]) put(el[$.alt]);
+        if (seen.shown && el[$.hasAttribute]("usemap")) walkMap(el, offset);
       } else if (!role || (target === el && hasWidget(el, depth))) {
         const hush = silent || (kind === "LABEL" && speaksFor(el));
         for (const child of inner) walk(child, offset, seen.shown, clickableAbove || Boolean(role), hush, depth + 1);

@@ -101,7 +101,7 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
         scorer=scorer,
         selector=selector,
         n_candidates=n,
-        localizer=_localizer(models),
+        localizer=make_localizer(models),
     )
 
 
@@ -240,7 +240,8 @@ def shipped_q(settings: BestOfQSettings) -> Path | None:
     return SHIPPED_Q.get((proposer_name(settings), settings.suite.name))
 
 
-def _localizer(models: Models) -> Localizer | None:
+def make_localizer(models: Models) -> Localizer | None:
+    """Who places targets in words, where they are. ConfigError where it needs a model that the settings do not name."""
     kind = models.settings.localizer
     if kind in ("none", "page"):
         return PageLocalizer() if kind == "page" else None

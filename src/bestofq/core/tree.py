@@ -12,8 +12,8 @@ from bestofq.core.usage import Usage
 
 Ending = Literal["open", "ended", "unsafe", "pruned"]
 """open: the episode continues there, or nobody has been there; ended: it ends there; unsafe: an irreversible action
-that search does not carry out, valued by feedback alone; pruned: it could not be reached again, or nothing was
-proposed."""
+that search does not carry out, valued by feedback alone; pruned: it could not be reached again, nothing was
+proposed, or the judge could not tell how it ended."""
 
 
 Way = Literal["stayed", "restored", "replayed"]

@@ -15,6 +15,7 @@ from bestofq.interop import jsonl
 from bestofq.interop.files import Malformed, Naming
 from bestofq.interop.readers import reader_of
 from bestofq.store.codec import content_key
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 _AT_ONCE = 128  # episodes that share transactions
@@ -97,9 +98,9 @@ async def import_log(
     found, reader = Imported(), _read(kind, path)
     first = next(reader, None)  # where there is nothing to read no run is begun
     await store.begin_run(run, {"importer": kind, "split": split}, made)
-    before = store.summaries(run=run, status=None)
-    known = {one.id: (one.agent, *one.key[:2]) for one in before}
-    keys = Counter(known.values())
+    known = {one.id: one for one in store.summaries(run=run, status=None)}
+    keys = Counter(_key(one) for one in known.values())
+    judged = store.verdicts(run=run)
     seen: dict[str, bytes] = {}  # what this log's episodes hold
 
     def new(some: list[Episode | Malformed]) -> Iterator[tuple[Episode, int]]:
@@ -110,15 +111,19 @@ async def import_log(
                 continue
             name = hashlib.sha256("\x1f".join((run, kind, one.id)).encode()).hexdigest()[:16]
             key, content = (one.agent, one.task.suite, one.task.id), content_key(one.model_dump_json().encode())
-            if known.get(name, key) != key or seen.get(name, content) != content:
+            stored = known.get(name)
+            if (stored and _key(stored) != key) or seen.get(name, content) != content:
                 found.refuse(Malformed(f"id {one.id}", "another episode has the same id: give each its own"))
+                continue
+            if stored and (other := _changed(one, stored, judged=name in judged.get(stored.judge, ()))):
+                found.refuse(Malformed(f"id {one.id}", other))
                 continue
             if name in seen:
                 found.repeated += 1
                 continue
             seen[name] = content
             found.count(one)
-            if name not in known:
+            if stored is None:
                 yield _of_run(one, name, run, split, made), keys[key]
                 keys[key] += 1
 
@@ -126,6 +131,21 @@ async def import_log(
     while some := list(islice(rest, _AT_ONCE)):
         found.new += len(await asyncio.gather(*(store.add_episode(*one) for one in new(some))))
     return found
+
+
+def _key(stored: EpisodeSummary) -> tuple[str, str, str]:
+    return stored.agent, stored.suite, stored.task
+
+
+def _changed(episode: Episode, stored: EpisodeSummary, *, judged: bool) -> str:
+    """How the log tells the episode otherwise than when it was imported; empty where it does not. A stored episode that
+    was `judged` since has another verdict by that, unless the log now has one that no judge may replace."""
+    then, now = stored.verdict, episode.verdict
+    same = (then.outcome, then.reward) == (now.outcome, now.reward)
+    if stored.steps == len(episode.steps) and (same or (judged and (now.judge or now.outcome == "unjudged"))):
+        return ""
+    was, has = f"{stored.steps}, {then.outcome}", f"{len(episode.steps)}, {now.outcome}"
+    return f"it has changed since it was imported (steps: {was}; now {has}): import this log into another --run"
 
 
 def _read(kind: str, path: Path) -> Iterator[Episode | Malformed]:

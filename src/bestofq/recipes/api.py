@@ -18,6 +18,7 @@ from bestofq.core.observation import Split, Task
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.protocols import Env, EnvFactory, Proposer, Scorer, Suite
 from bestofq.core.tree import SearchTree
+from bestofq.core.usage import merge_usage
 from bestofq.envs.serving import serve_app
 from bestofq.envs.suites import AnySuiteSettings, make_suite
 from bestofq.envs.web import Approve, Evaluator, WebEnv
@@ -106,8 +107,9 @@ async def search_tree(
             root = await envs.start()
             tree = MutableTree(task, root)
             state = State(task=task, observation=root)
-            await Search(tree, state, envs, proposer=proposer, ranker=ranker, judge=suite.judge).run()
-        found = tree.to_tree()
+            search = Search(tree, state, envs, proposer=proposer, ranker=ranker, judge=suite.judge)
+            await search.run()
+        found = tree.to_tree(merge_usage(search.usage), envs.costs.to_tuple())
         await store.trees.save(run, found)
     return found
 

@@ -10,7 +10,7 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.learned import Values
 from bestofq.agents.scorers.picker import FeedbackScorer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.build.agents import make_picker, make_proposer, make_q_scorer
+from bestofq.build.agents import make_localizer, make_picker, make_proposer, make_q_scorer
 from bestofq.build.context import OpenSuite, RunContext, opened_there
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
@@ -93,8 +93,15 @@ async def _search(
         tree = MutableTree(task, root) if kept is None else MutableTree.from_tree(kept)
         seed = episode_seed(context.settings.seed, run, "search", task, 0)
         state = State(task=task, observation=root, seed=seed)
-        proposer, ranks = make_proposer(models), ranker(models, values)
-        search = Search(tree, state, envs, proposer=proposer, ranker=ranks, judge=suite.judge)
+        search = Search(
+            tree,
+            state,
+            envs,
+            proposer=make_proposer(models),
+            ranker=ranker(models, values),
+            judge=suite.judge,
+            localizer=make_localizer(models),
+        )
         if kept is not None:
             search.usage += kept.usage
             for before in kept.back:
@@ -143,6 +150,7 @@ async def searching_agent(models: Models, suite: OpenSuite, values: Values | Non
         config=config,
         irreversible=suite.irreversible,
         judge=suite.judge,
+        localizer=make_localizer(models),
     )
     async with aclosing(scorer):
         yield Agent(
@@ -150,5 +158,6 @@ async def searching_agent(models: Models, suite: OpenSuite, values: Values | Non
             proposer=FoundProposer(scorer, make_proposer(models)),
             scorer=scorer,
             selector=GreedySelector(),
+            localizer=scorer.localizer,
             n_candidates=config.candidates,
         )

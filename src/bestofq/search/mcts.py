@@ -14,7 +14,8 @@ from bestofq.core.concurrency import run_all
 from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Proposal, Provenance, State, Step, Verdict
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.observation import Observation
-from bestofq.core.protocols import Judge, Proposer, Samples, Scorer
+from bestofq.core.placing import placed
+from bestofq.core.protocols import Judge, Localizer, Proposer, Samples, Scorer
 from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import step_seed
 from bestofq.core.usage import Usage
@@ -30,7 +31,7 @@ Report = Callable[[float], Awaitable[None]]
 @dataclass
 class Search:
     """One tree. `state` is what the agent sees at its root, its past decisions included; `ranker` gives Q̂ in [0, 1];
-    `judge` says what an episode is worth where the environment cannot tell.
+    `judge` says what an episode is worth where the environment cannot tell; `localizer` places targets in words.
 
     `start` is the node from which rollouts begin: the root, or a node below it once the agent has acted.
     """
@@ -42,13 +43,16 @@ class Search:
     proposer: Proposer
     ranker: Scorer | None
     judge: Judge | None = None
+    localizer: Localizer | None = None
     start: int = 0
     usage: list[Usage] = field(default_factory=list)
     checkpoint: str | None = None  # of the Q-function that ranks, where one does
     _in_flight: InFlight = field(default_factory=InFlight)
     _failures: int = 0
+    _told: bool = False  # whether the judge could tell how any episode ended
 
     def __post_init__(self) -> None:
+        self._told = self.tree.visits[0] > 0  # of a tree that is gone on with
         self.config = self.envs.config
         self.envs.usage = self.usage  # one list for both
 
@@ -224,6 +228,7 @@ class Search:
     async def _carry_out(self, slot: Slot, node: int) -> None:
         """Carry out the action that leads to the node, and keep what is seen there and what it brought."""
         tree = self.tree
+        await self._place(slot, node)
         result = await self.envs.carry_out(slot, tree, node)
         if result.truncated:
             raise InfraError("the environment was cut off")
@@ -238,8 +243,16 @@ class Search:
         await self.envs.save(slot, node)
         self._in_flight.reached(node)
 
+    async def _place(self, slot: Slot, node: int) -> None:
+        """Find what the action that leads to the node names in words. The tree keeps the point, for replays."""
+        candidate = self.tree.candidate[node]
+        if self.localizer is not None and candidate is not None and slot.page is not None:
+            self.tree.candidate[node], used = await placed(candidate, slot.page, self.localizer)
+            self.usage += used
+
     async def _judged(self, node: int, final: Observation) -> float:
-        """What the judge gives the episode that ends at the node. InfraError where it cannot tell."""
+        """What the judge gives the episode that ends at the node. Where it cannot tell the node is pruned, so that it
+        is not asked again: DivergedError, or InfraError while it could tell of no episode yet."""
         if self.judge is None:
             raise ConfigError(
                 f"nobody can tell what an episode of {self.tree.task.suite} is worth: a search there needs a judge "
@@ -248,7 +261,10 @@ class Search:
         verdict = await self.judge.judge(self._episode(node, final))
         self.usage += verdict.usage
         if verdict.outcome not in DECIDED:
-            raise InfraError(f"the judge could not tell how an episode ended: {verdict.reason or verdict.outcome}")
+            self.tree.ending[node] = "pruned"
+            kind = DivergedError if self._told else InfraError
+            raise kind(f"the judge could not tell how an episode ended: {verdict.reason or verdict.outcome}")
+        self._told = True
         return verdict.reward
 
     def _episode(self, node: int, final: Observation) -> Episode:

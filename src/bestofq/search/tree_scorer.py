@@ -8,7 +8,7 @@ from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import EnvFactory, Judge, Proposer, Scorer
+from bestofq.core.protocols import EnvFactory, Judge, Localizer, Proposer, Scorer
 from bestofq.core.repeating import DivergedError, Unsafe, find_again, same_page
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
@@ -29,6 +29,7 @@ class TreeScorer:
     config: SearchConfig
     irreversible: Unsafe
     judge: Judge | None = None
+    localizer: Localizer | None = None
     _searches: dict[tuple[str, int], tuple[Search | None, list[Observation]]] = field(default_factory=dict)
     """By an episode's task and seed: its search, and the pages that it has been on."""
 
@@ -104,7 +105,15 @@ class TreeScorer:
         before = [Move(page, of.candidate.action) for page, of in zip(known, state.decisions, strict=True)]
         tree = MutableTree(state.task, state.observation, before=before)
         envs = EnvPool(self.make_env, state.task, self.config, self.irreversible)
-        return Search(tree, state, envs, proposer=self.proposer, ranker=self.ranker, judge=self.judge)
+        return Search(
+            tree,
+            state,
+            envs,
+            proposer=self.proposer,
+            ranker=self.ranker,
+            judge=self.judge,
+            localizer=self.localizer,
+        )
 
 
 @dataclass(frozen=True)
