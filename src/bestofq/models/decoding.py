@@ -4,13 +4,14 @@ The fused kernels are made for many queries; for the few of a decoding step a CP
 products, once the keys lie as the first of them reads them.
 """
 
+from math import inf
 from typing import Any
 
 import torch
 import transformers  # its attention takes a second to import: it is named where it is used
 from torch import Tensor
 from torch.nn import functional
-from transformers.cache_utils import DynamicLayer
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 # A model's input and output of that meaning: transformers 5.24 renamed it, and the old name warns.
@@ -25,9 +26,16 @@ def attend_in_order(model: Any) -> None:
     model.set_attn_implementation(NAME)
 
 
+def window_of(cache: Any) -> float:
+    """Tokens of prompt and reply up to which a mask alone keeps the branches of a row apart: infinite where all layers
+    see every token before, the smallest window where some do not, 0 where a layer keeps a state, as recurrent ones."""
+    plain = {DynamicLayer, DynamicSlidingWindowLayer}
+    return min(getattr(layer, "sliding_window", inf) if type(layer) in plain else 0 for layer in cache.layers)
+
+
 def with_room(cache: Any, room: int) -> Any:
-    """The cache of a prompt with room for `room` tokens; layers of another kind than the plain one are left alone."""
-    cache.layers = [_RoomyLayer(layer, room) if type(layer) is DynamicLayer else layer for layer in cache.layers]
+    """The cache of a prompt with room for `room` tokens of branches, each of which stays within `window_of` it."""
+    cache.layers = [_RoomyLayer(layer, room) for layer in cache.layers]
     return cache
 
 
