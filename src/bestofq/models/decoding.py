@@ -26,9 +26,12 @@ def attend_in_order(model: Any) -> None:
     model.set_attn_implementation(NAME)
 
 
-def window_of(cache: Any) -> float:
+@torch.inference_mode()
+def window_of(model: Any, ids: Tensor) -> float:
     """Tokens of prompt and reply up to which a mask alone keeps the branches of a row apart: infinite where all layers
-    see every token before, the smallest window where some do not, 0 where a layer keeps a state, as recurrent ones."""
+    see every token before, the smallest window where some do not, 0 where a layer keeps a state, as recurrent ones.
+    Told by the cache of any prompt, such as `ids` [1, 1]."""
+    cache = getattr(model(input_ids=ids, use_cache=True), CACHE)
     plain = {DynamicLayer, DynamicSlidingWindowLayer}
     return min(getattr(layer, "sliding_window", inf) if type(layer) in plain else 0 for layer in cache.layers)
 
@@ -61,9 +64,11 @@ class _RoomyLayer(DynamicLayer):  # type: ignore[misc]
         self.values[:, :, start:] = value_states
         return self.keys, self.values
 
-    def batch_select_indices(self, indices: Tensor) -> None:
-        self._keys, self._values = self._keys[indices], self._values[indices]
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        self._keys, self._values = self._keys[beam_idx], self._values[beam_idx]
         self._view()
+
+    batch_select_indices = reorder_cache
 
 
 def _attend(

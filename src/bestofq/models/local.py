@@ -131,10 +131,7 @@ class LocalModel(PromptTokens):
 
     @cached_property
     def _window(self) -> float:
-        """Tokens of prompt and reply up to which draws can be branches of one row, by the cache of a single token."""
-        with torch.inference_mode():
-            out = self.model(input_ids=torch.tensor([[self.end]], device=self.device), use_cache=True)
-        return window_of(getattr(out, CACHE))
+        return window_of(self.model, torch.tensor([[self.end]], device=self.device))
 
     def _apart(self, request: Request, prompt: Sequence[int]) -> int:
         """The prompt's length where each draw needs a row of its own, which is not padded; else 0."""
@@ -244,10 +241,7 @@ class LocalModel(PromptTokens):
             if step + 1 == limit or left == 0:
                 break
             if left <= 0.7 * len(active):  # finished rows leave the batch
-                if apart:
-                    cache.reorder_cache(going.repeat_interleave(draws).nonzero().squeeze(1))
-                else:
-                    cache.batch_select_indices(going.nonzero().squeeze(1))
+                cache.reorder_cache((going.repeat_interleave(draws) if apart else going).nonzero().squeeze(1))
                 active, tokens = active[going], tokens[going]
             prefix = seen[active, None, None, :].expand(-1, 1, draws, -1)  # each branch sees its prompt
             branches = own.repeat(1, step + 1).expand(len(active), 1, -1, -1)  # and its own tokens
