@@ -318,6 +318,16 @@ async def test_a_picker_without_a_usable_reply_leaves_the_choice_to_the_proposer
     assert list(schema["properties"]) == ["reasoning", "best"]  # section 5: a reasoning, before the choice
 
 
+async def test_a_picker_may_think_as_long_as_its_endpoint_is_set_to_let_it() -> None:
+    def thoughtful(request: Mapping[str, Any]) -> str:
+        return '{"best": "2"}' if request["max_tokens"] >= 900 else ""  # thinking counts, and is not told
+
+    offered = [Candidate(action=Click(mark=mark), label="click") for mark in (1, 2)]
+    async with FaultServer(thoughtful) as server, endpoint(server, max_tokens=900) as model:
+        scores = await ChatPickerScorer(model).score(STATE, offered)
+    assert (scores.values, scores.usage[0].unusable) == ((0.0, 1.0), None)
+
+
 async def test_a_picker_s_request_that_is_too_long_goes_down_the_ladder_too() -> None:
     done = Candidate(action=Click(mark=2), label="click link Mug", note="seen")
     decisions = (Decision(candidates=(done,), scores=(0.0,), chosen=0),) * 3

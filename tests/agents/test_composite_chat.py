@@ -124,6 +124,18 @@ async def test_replies_without_an_action_get_a_repair_turn_then_a_fresh_one_then
     assert (offered.candidates[0].label, offered.usage[0].calls) == ("wait 1", 4)
 
 
+@pytest.mark.parametrize("room", [True, False], ids=["for a repair turn", "for none"])
+async def test_a_fresh_reply_is_none_that_was_drawn_before(room: bool) -> None:
+    async with FaultServer(lambda _: "Sure!") as server, endpoint(server) as model:
+        await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 3)
+        if not room:
+            server.takes = max(len(json.dumps(one)) for one in server.requests if len(one["messages"]) == 2) + 20
+            server.requests.clear()
+            await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 3)
+    drawn = [request["seed"] for request in server.requests if len(request["messages"]) == 2]
+    assert len(drawn) == len(set(drawn)) == (4 if room else 5)
+
+
 async def test_too_long_a_history_is_shown_in_part_and_never_sent_again() -> None:
     async with FaultServer(lambda _: said("CLICK [2]")) as server, endpoint(server) as model:
         taken = (await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 1)).candidates

@@ -69,6 +69,27 @@ async def test_same_names_are_told_apart_by_role_only() -> None:
     assert (await PageLocalizer().locate(mixed, "Subscribe button")).point == Point(10, 15)
 
 
+@pytest.mark.parametrize(
+    ("elements", "target", "mark"),
+    [
+        ([("searchbox", "Search"), ("button", "Search")], "the search box", 1),
+        ([("searchbox", "Search"), ("button", "Search")], "search input field", 1),
+        ([("searchbox", "Search"), ("button", "Search")], "the search button", 2),
+        ([("searchbox", "Search"), ("button", "Search")], 'the "Search" button', 2),
+        ([("button", "Search"), ("searchbox", "Search products")], "the search bar", 2),
+        ([("button", "Search"), ("searchbox", "Search products")], "searchbox", 2),
+        ([("button", "Search"), ("textbox", "E-mail"), ("searchbox", "What do you need?")], "the search box", 3),
+        ([("button", "Search"), ("textbox", "What do you need?")], "the search box", None),
+        ([("textbox", "Name"), ("link", "Gift box")], "gift box", 2),
+        ([("button", "Add"), ("link", "Menu")], "the menu link", 2),
+        ([("link", "Shop"), ("button", "Reviews")], "the reviews tab", 2),
+    ],
+)
+async def test_the_kind_of_element_that_is_said(elements: list[tuple[str, str]], target: str, mark: int | None) -> None:
+    located = await PageLocalizer().locate(page(*elements), target)
+    assert located.point == (None if mark is None else Point(10, 10 * (mark - 1) + 5)), located.refusal
+
+
 async def test_an_element_without_a_place_cannot_be_pointed_at() -> None:
     nowhere = Observation(url="", title="", text="", elements=(Element(mark=1, role="button", name="Go"),))
     assert "no place" in (await PageLocalizer().locate(nowhere, "Go button")).refusal

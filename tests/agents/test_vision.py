@@ -53,7 +53,10 @@ def size(request: Mapping[str, Any]) -> tuple[int, int]:
 
 
 async def test_a_click_on_the_sent_picture_is_a_point_of_the_page() -> None:
-    async with FaultServer(lambda _: '{"x": 658, "y": 364}') as server, localizer(server).model as model:
+    async with (
+        FaultServer(lambda _: '{"x": 658, "y": 364}') as server,
+        localizer(server, max_tokens=3000).model as model,
+    ):
         found = await VisionLocalizer(model).locate(PAGE, "the blue mug")
     assert found.point == Point(640, 360)
     assert [(u.role, u.calls, u.tokens_in, u.usd) for u in found.usage] == [("localizer", 1, 100, 140 / 1e6)]
@@ -63,6 +66,7 @@ async def test_a_click_on_the_sent_picture_is_a_point_of_the_page() -> None:
     assert "the blue mug" in said
     assert "1316 wide and 728 high" in said
     assert (request["temperature"], request["response_format"]["json_schema"]["name"]) == (0.0, "click")
+    assert request["max_tokens"] == 3000  # what a model thinks counts, too
 
 
 async def test_thousandths_where_the_model_answers_in_them() -> None:

@@ -54,6 +54,23 @@ async def test_a_request_waits_for_no_batch_while_a_lane_is_free() -> None:
     assert await long == "long"
 
 
+@pytest.mark.parametrize("turns", range(5))
+def test_a_run_that_is_cut_off_leaves_nothing_to_wait_for(turns: int) -> None:
+    """Before a batch is made, before it is worked on, and while."""
+    batcher: MicroBatcher[int, Sequence[int]] = MicroBatcher(lambda items: [items] * len(items), limit=1)
+
+    async def cut_off() -> None:
+        asked = [asyncio.create_task(batcher.submit(n)) for n in range(3)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        assert not all(one.done() for one in asked)
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        asyncio.run(cut_off())
+    assert asyncio.run(asyncio.wait_for(batcher.submit(3), PATIENCE)) == [3]
+
+
 async def test_an_error_reaches_its_own_batch_alone_and_the_next_is_worked_on() -> None:
     def work(items: Sequence[int]) -> Sequence[int]:
         if 0 in items:

@@ -197,15 +197,31 @@ async def test_an_endpoint_that_refuses_a_seed_is_asked_without() -> None:
     assert ["seed" in request for request in server.requests] == [True, False, False]
 
 
+async def test_an_endpoint_that_gives_one_reply_at_a_time_is_asked_so() -> None:
+    asking = replace(ASK, n=3, seed=3)
+    async with FaultServer(good, refuses=("n",)) as server, model(server, attempts=1) as asked:
+        said = [await asked.generate(asking), await asked.generate(asking)]
+    assert [len(one.replies) for one in said] == [3, 3]
+    sent = [(request.get("n"), request["seed"]) for request in server.requests]
+    one_by_one = [(None, 3), (None, 4), (None, 5)]
+    assert sent == [(3, 3), *one_by_one, *one_by_one]
+
+
 @pytest.mark.parametrize(
     ("complaint", "setting"),
     [
+        ("Only n = 1 is supported", "n"),
+        ("n > 1 is not supported for this model", "n"),
+        ("[{'type': 'less_than_equal', 'loc': ['body', 'n'], 'msg': 'Input should be less than or equal to 1'}]", "n"),
+        ("Only one candidate can be specified in the current model", "n"),
+        ("no such json_schema in {'model': 'any', 'n': 3}", None),
+        ("no such json_schema:\\n must be an object", None),  # a line break, escaped
         ("Unsupported parameter: 'seed' is not supported with this model.", "seed"),
         ("[{'type': 'extra_forbidden', 'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]", "seed"),
         ("no such json_schema in {'model': 'any', 'seed': 3}", None),  # repeats what it was sent
     ],
 )
-def test_a_refused_seed_is_told_from_one_that_is_repeated(complaint: str, setting: str | None) -> None:
+def test_a_refused_setting_is_told_from_one_that_is_repeated(complaint: str, setting: str | None) -> None:
     response = httpx.Response(422, request=httpx.Request("POST", "http://any/"))
     error = openai.APIStatusError(complaint, response=response, body=None)
     assert api_error_of(error, where="any", key_variable="KEY", attempt=1.0).setting == setting

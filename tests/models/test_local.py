@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file
 from tiny_llama import save_instruct_llama
 
-from bestofq.core.errors import SetupError
+from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.language import Request, user
 from bestofq.models.local import LocalModel, PromptTokens, has_own_template, weights_hash
 
@@ -54,6 +55,57 @@ def test_sampled_branches_do_not_see_each_other(model: LocalModel) -> None:
     assert len({reply.ids for reply in replies}) > 3
     for reply in replies:
         assert reply.log_prob == pytest.approx(_log_prob(model, request.prompt, list(reply.ids)), abs=1e-3)
+
+
+def _with_layers(kind: str, folder: Path, like: LocalModel, **more: object) -> LocalModel:
+    """A model with random weights and layers of one kind; every fourth token ends a reply."""
+    shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "num_attention_heads": 4}
+    more |= {"vocab_size": len(like.tokenizer), "num_key_value_heads": 2, "initializer_range": 0.3}
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{kind}Config")(
+        **shape,
+        **more,
+        eos_token_id=list(range(0, len(like.tokenizer), 4)),
+        pad_token_id=0,
+        max_position_embeddings=256,
+    )
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    like.tokenizer.save_pretrained(folder)
+    return LocalModel.load(folder, device="cpu", precision="float32")
+
+
+LINEAR = {"linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        pytest.param("Qwen3Next", {**LINEAR, **EXPERTS, "head_dim": 8}, id="a state"),
+        pytest.param("Lfm2", {"layer_types": ["conv", "full_attention"] * 2}, id="a convolution"),
+        pytest.param("Gemma3Text", {"head_dim": 8, "sliding_window": 20}, id="a window that some replies exceed"),
+        pytest.param("Gemma3Text", {"head_dim": 8, "sliding_window": 256}, id="a window wider than any reply"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # that a kernel is not installed
+def test_draws_are_right_whatever_layers_remember(
+    kind: str, more: dict[str, object], model: LocalModel, tmp_path: Path
+) -> None:
+    """Neither padding nor other draws of the prompt are read where a mask cannot hide them."""
+    other = _with_layers(kind, tmp_path, model, **more)
+    requests = [Request(messages=user(prompt), n=6, max_tokens=8, seed=5) for prompt in (*PROMPTS, PROMPTS[1])]
+    for request, (generation, states) in zip(requests, other.drawn(requests, states=True), strict=True):
+        for reply in generation.replies:
+            assert reply.log_prob == pytest.approx(_log_prob(other, request.prompt, list(reply.ids)), abs=1e-3)
+        before, first = other.encode(request.prompt), list(generation.replies[0].ids)
+        read = other.model(torch.tensor([before + first]), output_hidden_states=True).hidden_states[-1][0]
+        torch.testing.assert_close(states, read[len(before) - 1 : -1], rtol=1e-3, atol=1e-3)
+
+
+def test_beams_beyond_a_window_are_refused(model: LocalModel, tmp_path: Path) -> None:
+    narrow = _with_layers("Gemma3Text", tmp_path, model, head_dim=8, sliding_window=20)
+    with pytest.raises(ConfigError, match="leave the agent beam out"):
+        narrow.generate_batch([Request(messages=user(PROMPTS[0]), beams=2, max_tokens=8)])
 
 
 def test_draws_depend_on_prompt_and_seed_alone(model: LocalModel) -> None:

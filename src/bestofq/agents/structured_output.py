@@ -62,6 +62,7 @@ async def ask(
     """
     usage: list[Usage] = []
     first_replies: list[str] = []
+    fresh = max(1, n or 1)  # seeds after the first: an endpoint may take one for each reply of the first attempt
     async with aclosing(prompts):
         prompt = await anext(prompts)
 
@@ -76,7 +77,7 @@ async def ask(
                     )
                 except ContextError as error:
                     if tail:  # no room for a repair turn: a sample of its own
-                        tail, later = (), later + 2
+                        tail, later = (), fresh + 1
                     elif shorter := await anext(prompts, None):
                         prompt = shorter
                     else:
@@ -94,7 +95,7 @@ async def ask(
                     if n > 1:
                         replies = (*replies, *await generate(later=1, n=n - 1))
                 else:
-                    replies = await (generate(later=1) if attempt > 1 else generate(tail))
+                    replies = await (generate(later=fresh) if attempt > 1 else generate(tail))
                 first_replies.append(replies[0].text)
                 try:
                     return read(replies, prompt.picture), merge_usage(usage)

@@ -38,7 +38,7 @@ Address = Annotated[str, AfterValidator(address_of)]
 """Of an endpoint. What can be none is refused before anything is tried, and tried again."""
 
 
-Setting = Literal["max_tokens", "temperature", "logprobs", "seed"]
+Setting = Literal["max_tokens", "temperature", "logprobs", "seed", "n"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ _SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o
     "temperature": re.compile(r"temperature.{0,40}not support|unsupported.{0,40}temperature", re.I),
     "logprobs": re.compile(r"log_?probs", re.I),
     "seed": re.compile(r"(unknown|unsupported|unrecognized).{0,40}\bseed\b|\bseed\b.{0,40}not (support|permit)", re.I),
+    "n": re.compile(  # more than one reply
+        r"(?<![\w\\])n\b.{0,40}(at most|less than|(must|should) be|not (support|permit|allow))"
+        r"|(unknown|unsupported|unrecognized|only).{0,40}(?<![\w\\])n\b|only one (candidate|choice|completion)",
+        re.I,
+    ),
 }
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|schema", re.I)
 

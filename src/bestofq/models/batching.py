@@ -34,7 +34,7 @@ def in_groups(
 
 
 class MicroBatcher(Generic[Item, Result]):
-    """`await submit(item)` from any task of one event loop; `work` runs in threads, `lanes` batches at once."""
+    """`await submit(item)` from tasks of one event loop at a time; `work` runs in threads, `lanes` batches at once."""
 
     def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]], *, limit: int, lanes: int = 1) -> None:
         self.busy = 0  # lanes at work
@@ -44,10 +44,13 @@ class MicroBatcher(Generic[Item, Result]):
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._gathering = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def submit(self, item: Item) -> Result:
         """The result for `item`. An exception of `work` is raised to every request of its batch."""
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        if (loop := asyncio.get_running_loop()) is not self._loop:  # one that was cut off may have left anything
+            self._loop, self._waiting, self._gathering, self.busy = loop, [], False, 0
+        future: asyncio.Future[Result] = loop.create_future()
         self._waiting.append((item, future))
         self._begin()
         return await future
@@ -84,4 +87,4 @@ class MicroBatcher(Generic[Item, Result]):
                     future.set_result(result)
         finally:
             self.busy -= 1
-            self._begin()
+        self._begin()  # unless the loop ends, which has cancelled this

@@ -166,7 +166,8 @@ class ChatModel:
     async def generate(self, request: Request) -> Generation:
         """The draws of a request. Greedy decoding is temperature 0 in a call of its own. The others are asked for
         together with `n`, and one by one, each with the next seed, from an endpoint that gives one reply whatever `n`
-        says; which draws a seed stands for is up to the endpoint: behind `models.serving` they are `LocalModel`'s.
+        says or refuses it; which draws a seed stands for is up to the endpoint: behind `models.serving` they are
+        `LocalModel`'s.
 
         Raises, with what earlier calls used: BudgetError once the budget is spent, ConfigError where a setting must be
         changed (key, model, address) or beams are asked for, ContextError where the request is too long for the model,
@@ -284,7 +285,7 @@ class ChatModel:
             found["temperature"] = 0.0 if request.greedy else sampled
         if request.seed is not None and "seed" not in refused:
             found["seed"] = request.seed
-        if request.n > 1:
+        if request.n > 1 and "n" not in refused:
             found["n"] = request.n
         if request.log_probs and "logprobs" not in refused:
             found["logprobs"] = True

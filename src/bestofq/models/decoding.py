@@ -4,13 +4,14 @@ The fused kernels are made for many queries; for the few of a decoding step a CP
 products, once the keys lie as the first of them reads them.
 """
 
+from math import inf
 from typing import Any
 
 import torch
 import transformers  # its attention takes a second to import: it is named where it is used
 from torch import Tensor
 from torch.nn import functional
-from transformers.cache_utils import DynamicLayer
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 # A model's input and output of that meaning: transformers 5.24 renamed it, and the old name warns.
@@ -25,9 +26,19 @@ def attend_in_order(model: Any) -> None:
     model.set_attn_implementation(NAME)
 
 
+@torch.inference_mode()
+def window_of(model: Any, ids: Tensor) -> float:
+    """Tokens of prompt and reply up to which a mask alone keeps the branches of a row apart: infinite where all layers
+    see every token before, the smallest window where some do not, 0 where a layer keeps a state, as recurrent ones.
+    Told by the cache of any prompt, such as `ids` [1, 1]."""
+    cache = getattr(model(input_ids=ids, use_cache=True), CACHE)
+    plain = {DynamicLayer, DynamicSlidingWindowLayer}
+    return min(getattr(layer, "sliding_window", inf) if type(layer) in plain else 0 for layer in cache.layers)
+
+
 def with_room(cache: Any, room: int) -> Any:
-    """The cache of a prompt with room for `room` tokens; layers of another kind than the plain one are left alone."""
-    cache.layers = [_RoomyLayer(layer, room) if type(layer) is DynamicLayer else layer for layer in cache.layers]
+    """The cache of a prompt with room for `room` tokens of branches, each of which stays within `window_of` it."""
+    cache.layers = [_RoomyLayer(layer, room) for layer in cache.layers]
     return cache
 
 
@@ -53,9 +64,11 @@ class _RoomyLayer(DynamicLayer):  # type: ignore[misc]
         self.values[:, :, start:] = value_states
         return self.keys, self.values
 
-    def batch_select_indices(self, indices: Tensor) -> None:
-        self._keys, self._values = self._keys[indices], self._values[indices]
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        self._keys, self._values = self._keys[beam_idx], self._values[beam_idx]
         self._view()
+
+    batch_select_indices = reorder_cache
 
 
 def _attend(

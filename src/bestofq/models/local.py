@@ -2,7 +2,8 @@
 
 A prompt's key-value cache is computed once for all its draws. The draws are branches of one row: at each step a row
 feeds one token a branch, and a mask lets each branch see the prompt and its own tokens only, so that the cache of the
-prompt is neither copied nor read more than once.
+prompt is neither copied nor read more than once. Layers that keep a state, or whose window prompt and reply exceed,
+cannot tell branches apart: there each draw is a row of its own, beside those of prompts as long.
 """
 
 import hashlib
@@ -30,7 +31,7 @@ from bestofq.core.picture import Picture
 from bestofq.models.batching import MicroBatcher, in_groups
 from bestofq.models.beams import beam_search
 from bestofq.models.constrained import Grammars
-from bestofq.models.decoding import CACHE, attend_in_order, with_room
+from bestofq.models.decoding import CACHE, attend_in_order, window_of, with_room
 from bestofq.models.pooling import padded
 from bestofq.models.shipped import POCKET
 
@@ -128,6 +129,14 @@ class LocalModel(PromptTokens):
         texts = self.tokenizer.batch_decode([[token] for token in range(len(self.tokenizer))])
         return torch.tensor([token for token, text in enumerate(texts) if "\n" in text], dtype=torch.long)
 
+    @cached_property
+    def _window(self) -> float:
+        return window_of(self.model, torch.tensor([[self.end]], device=self.device))
+
+    def _apart(self, request: Request, prompt: Sequence[int]) -> int:
+        """The prompt's length where each draw needs a row of its own, which is not padded; else 0."""
+        return len(prompt) if len(prompt) + _most_tokens(request) > self._window else 0
+
     async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
         """ConfigError: it reads texts alone."""
         raise ConfigError(f"{self.name} reads no pictures: ask it in texts alone, or a model behind --base-url")
@@ -176,7 +185,10 @@ class LocalModel(PromptTokens):
             lambda some: self._generate(some, states),
             size=self.max_batch,
             length=lambda one: len(one[1]),
-            kind=lambda one: (one[0].n, one[0].beams, one[0].greedy, one[0].one_line, _most_tokens(one[0])),
+            kind=lambda one: (
+                *(one[0].n, one[0].beams, one[0].greedy, one[0].one_line, _most_tokens(one[0])),
+                self._apart(*one),
+            ),
         )
 
     @torch.inference_mode()
@@ -188,8 +200,10 @@ class LocalModel(PromptTokens):
         lengths = seen.sum(1)  # [B]
         kept, where = torch.unique(lengths - 1, return_inverse=True)
         out = self.model(input_ids=ids, use_cache=True, logits_to_keep=kept, output_hidden_states=states)
-        beams = requests[0].beams
-        cache = with_room(getattr(out, CACHE), (beams or draws) * limit)
+        beams, apart = requests[0].beams, bool(self._apart(*asked[0]))
+        if beams and apart:
+            raise ConfigError(f"the layers of {self.name} cannot tell so long beams apart: leave the agent beam out")
+        cache = getattr(out, CACHE) if apart else with_room(getattr(out, CACHE), (beams or draws) * limit)
         each = torch.arange(rows, device=self.device)
         first = out.logits[each, where]  # [B, V]
         if beams:
@@ -210,6 +224,8 @@ class LocalModel(PromptTokens):
         written = torch.full((rows, draws, limit), -1, dtype=torch.long, device=self.device)
         own = torch.eye(draws, dtype=torch.bool, device=self.device)
         active = each  # rows still in the batch
+        if apart:
+            cache.reorder_cache(each.repeat_interleave(draws))
         for step in range(limit):
             if grammar is not None:
                 logits = grammar.masked(logits, active, alive)
@@ -225,21 +241,22 @@ class LocalModel(PromptTokens):
             if step + 1 == limit or left == 0:
                 break
             if left <= 0.7 * len(active):  # finished rows leave the batch
-                cache.batch_select_indices(going.nonzero().squeeze(1))
+                cache.reorder_cache((going.repeat_interleave(draws) if apart else going).nonzero().squeeze(1))
                 active, tokens = active[going], tokens[going]
             prefix = seen[active, None, None, :].expand(-1, 1, draws, -1)  # each branch sees its prompt
             branches = own.repeat(1, step + 1).expand(len(active), 1, -1, -1)  # and its own tokens
+            fed = (-1, 1) if apart else (-1, draws)
             out = self.model(
-                input_ids=tokens,
-                attention_mask=torch.cat([prefix, branches], dim=-1),  # [A, 1, R, P + R·(step+1)]
-                position_ids=(lengths[active, None] + step).expand(-1, draws),
+                input_ids=tokens.reshape(fed),
+                attention_mask=None if apart else torch.cat([prefix, branches], dim=-1),  # [A, 1, R, P + R·(step+1)]
+                position_ids=(lengths[active, None] + step).expand(-1, draws).reshape(fed),
                 use_cache=True,
                 output_hidden_states=states,
                 **{CACHE: cache},
             )
-            logits = out.logits.float()
+            logits = out.logits.float().view(len(active), draws, -1)
             if states:
-                read.append((active, out.hidden_states[-1][:, 0]))
+                read.append((active, out.hidden_states[-1].view(len(active), draws, -1)[:, 0]))
         drawn = [[[t for t in branch if t >= 0] for branch in row] for row in written.tolist()]
         generations = [
             self._generation(drawn[row], log_prob[row].tolist(), prompts[row], requests[row].one_line, tokens)

@@ -24,6 +24,7 @@ _WORDS_OF_A_LINK = 3  # a longer one is a title
 _WORDS_OF_A_BUTTON = 8
 _LETTERS_OF_A_BUTTON = 45  # of as many words as a language needs
 _LETTERS_OF_A_SCRIPT = 24  # of a name in a language without blanks
+_PAUSE = re.compile(r"[,;:.!?|–—]+\s+|\s+[-·•–—]+\s+|\n+")  # "No, delete it", not "non-stop"
 _BEFORE = 240  # characters of the page read before a bare "Yes"
 
 # The words of `words.toml` and `commands/` as patterns, to be matched against `plain` text.
@@ -72,7 +73,8 @@ _DATA = _read("words")
 _KINDS = ("delete", "cancel", "reset", "buy", "book", "send")  # the first that fits gives the reason
 COMMANDS: Sequence[Command] = [Command(_read(f"commands/{kind}")) for kind in _KINDS]
 QUESTION = _any(*_DATA["question"], start="^(?:", end=r")\b")
-NO = _any(*_DATA["no"], start="^(?:", end=r")(?= |$)")
+NO = _any(*_DATA["no"], start="^(?:(?:", end=r")(?: |$))+")
+DENIED = _any(*_DATA["denied"])
 LEAD_IN = _any(*_DATA["lead_in"], start="^(?:(?:", end=") )+")
 BARE_YES = _any(*_DATA["bare_yes"])
 WITH_TEXT = _any(*_DATA["with_text"], end=r")$")
@@ -197,17 +199,26 @@ def _named_personal(name: str) -> str | None:
 
 def _by_words(words: str, observation: Observation) -> str | None:
     """An element that is only described is judged by the description, as if it were a button's name."""
-    names = [" ".join(ROLE_WORDS.sub(" ", name).split()) for name in readings(words)]
+    names = [" ".join(ROLE_WORDS.sub(" ", name).split()) for name in _readings(words)]
     said = next((found for name in names if (found := _commanded(name, "button", observation))), None)
     if said is None and any(SUBMITTING.match(name) for name in names):
         return _sends(observation.elements, None)
     return None if said is None else f'{said} ("{_short(words)}")'
 
 
+def _readings(text: str) -> tuple[str, ...]:
+    """Of the text; where it begins with no and is short, of what follows a pause in it, too ("No, delete it")."""
+    names = readings(text)
+    if any(NO.match(name) and len(name.split()) <= _WORDS_OF_A_BUTTON for name in names):
+        parts = _PAUSE.split(visible(text))[1:]
+        names += tuple(name for part in parts for name in readings(part) if not DENIED.search(name))
+    return names
+
+
 def _said_by(element: Element, observation: Observation) -> str | None:
     """What its name or its visible text says, in quotes."""
     for text in filter(None, (element.name, element.shown)):
-        names = readings(text)
+        names = _readings(text)
         found = (
             _commanded(name, element.role, observation) or _confirmed(name, element, observation) for name in names
         )
@@ -224,8 +235,10 @@ def _with_text(names: Sequence[str], element: Element, observation: Observation)
 
 
 def _commanded(name: str, role: str, observation: Observation) -> str | None:
-    if NO.match(name):
-        return None
+    if no := NO.match(name):  # it is the word after it that is denied: "no deposit pay now", not "do not pay now"
+        after = "" if role == "link" or role in _CHOICES else name[no.end() :]
+        sure = (c.reason for c in COMMANDS if c.sure.search(after, 1) and not c.harmless.search(after))
+        return next(sure, None)
     name = LEAD_IN.sub("", name) or name
     link = role == "link"
     letters, words = len(normalize("NFC", name)), len(name.split())  # a Korean letter is several without NFC

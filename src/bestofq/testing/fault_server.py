@@ -32,7 +32,9 @@ Odd = Literal[
 `surrogate`: half a character, which cannot be sent back. `braces`: empty JSON. `vast`: JSON within the reply that
 Python's reader does not bear."""
 Fault = Status | Broken | Odd
-Refused = Literal["json_schema", "json_object", "max_tokens", "temperature", "logprobs", "seed", "return_token_ids"]
+Refused = Literal[
+    "json_schema", "json_object", "max_tokens", "temperature", "logprobs", "seed", "n", "return_token_ids"
+]
 _SAID: Mapping[str, tuple[int, str]] = {
     "429": (429, "Rate limit reached"),
     "408": (408, "The request came too slowly"),
@@ -61,6 +63,7 @@ _UNSUPPORTED = {  # as OpenAI's models since o1 say it
     "temperature": "Unsupported value: 'temperature' does not support 0 with this model, only the default (1).",
     "logprobs": "Unsupported parameter: 'logprobs' is not supported with this model.",
     "seed": 'Invalid JSON payload received. Unknown name "seed": Cannot find field.',  # Gemini's
+    "n": "'n' : number must be at most 1",  # Groq's
     "return_token_ids": "Unrecognized request argument supplied: return_token_ids",
 }
 Tokens = Callable[[Mapping[str, Any], str], tuple[Sequence[int], Sequence[int]]]

@@ -19,7 +19,7 @@ ROLES = {  # words people use, and the ARIA roles they mean
     "field": {"textbox", "searchbox", "combobox", "spinbutton"},
     "box": {"textbox", "searchbox", "combobox", "checkbox"},
     "input": {"textbox", "searchbox", "combobox", "spinbutton"},
-    "search": {"searchbox", "textbox", "combobox", "button"},
+    "textbox": {"textbox", "searchbox", "combobox", "spinbutton"},
     "checkbox": {"checkbox", "switch"},
     "radio": {"radio"},
     "option": {"option", "radio", "checkbox", "menuitem"},
@@ -28,6 +28,7 @@ ROLES = {  # words people use, and the ARIA roles they mean
     "tab": {"tab", "link"},
     "slider": {"slider"},
 }
+_WRITTEN = {"textbox", "searchbox"}
 _IDLE = frozenset(
     ["the", "a", "an", "of", "on", "in", "at", "to", "for", "with", "labeled", "labelled", "named", "called", "that"]
 )
@@ -69,15 +70,18 @@ class PageLocalizer:
 
     def rank(self, observation: Observation, target: str) -> list[Found]:
         """All elements, the best first."""
-        words = default_process(target).split()
-        kinds = [word for word in words if word in ROLES]
-        named = " ".join(word for word in words if word not in ROLES and word not in _IDLE)
         quoted = re.search(r"[\"'“](.+?)[\"'”]", target)
+        outside = default_process(target.replace(quoted.group(), " ") if quoted else target)
+        words = re.sub(r"\bsearch ?(?:bar|box)\b", "search box", outside).split()
+        kinds = {word for word in words if word in ROLES}
+        named = " ".join(word for word in words if word not in ROLES and word not in _IDLE)
         wanted = default_process(quoted.group(1)) if quoted else named
-        roles = set().union(*(ROLES[kind] for kind in kinds)) if kinds else set()
-        found = [
-            Found(element, _score(element, wanted, default_process(target), roles)) for element in observation.elements
-        ]
+        each = [ROLES[kind] for kind in kinds]
+        roles = (set.intersection(*each) or set.union(*each)) | kinds if each else set()  # "menu link": a link, too
+        if not any(element.role in roles for element in observation.elements):
+            roles = set()
+        whole = default_process(target)
+        found = [Found(element, _score(element, wanted, whole, kinds, roles)) for element in observation.elements]
         return sorted(found, key=lambda f: -f.score)
 
 
@@ -89,14 +93,17 @@ def middle_of(element: Element, target: str) -> Point:
     return Point(box.x + box.width / 2, box.y + box.height / 2)
 
 
-def _score(element: Element, wanted: str, whole: str, roles: set[str]) -> float:
-    """Mostly the name: its similarity to the words left when role words are gone, and to all of them."""
+def _score(element: Element, wanted: str, whole: str, kinds: set[str], roles: set[str]) -> float:
+    """Mostly the name: its similarity to the words left when role words are gone, and to all of them. No field is meant
+    by words for a button, and no button by words for a field, unless they are of its name ("gift box")."""
     name = default_process(f"{element.name} {element.value or ''}")
     similarity = max(_similarity(name, wanted), 0.9 * _similarity(name, whole)) if name else 0.0
-    if not wanted:
-        similarity = max(similarity, 0.7 if element.role in roles else 0.0)  # "the search box": the role says it all
-    fits = not roles or element.role in roles
-    return similarity * (1.0 if fits else 0.75)
+    if element.role in roles and (not wanted or (wanted, element.role) == ("search", "searchbox")):
+        similarity = max(similarity, 0.7)  # the role says it all
+    if not roles or element.role in roles:
+        return similarity
+    other = bool(roles & _WRITTEN) != (element.role in _WRITTEN)
+    return similarity * (0.5 if other and not kinds & set(name.split()) else 0.75)
 
 
 def _similarity(name: str, words: str) -> float:

@@ -55,7 +55,6 @@ class VisionLocalizer:
                 messages=user(render("localizer", target=target, unit=picture_unit(picture)), (shot,)),
                 schema=POINT,
                 name="click",
-                max_tokens=256,
                 pixels=picture.limits.most,
             )
             yield Prompt(request=request, picture=picture)

@@ -60,7 +60,7 @@ class ChatPickerScorer(_Picking):
         prompts = state_prompts(
             self.model,
             state,
-            Request(messages=(), schema=_CHOICE, name="choice", max_tokens=500),
+            Request(messages=(), schema=_CHOICE, name="choice"),
             system=lambda picture: render("picker_system", step=len(state.decisions) + 1, candidates=candidates),
             text=partial(candidates_user, state),
             screenshots=self.screenshots,
@@ -74,7 +74,7 @@ class ChatPickerScorer(_Picking):
 
 def _named(number: object, count: int, usage: Usage) -> tuple[int | None, Usage]:
     """The index of candidate `number`, which counts from 1; where it is none of them, counted as unusable."""
-    index = next((i for i in range(count) if i + 1 == number), None)
+    index = next((i for i in range(count) if number in (i + 1, str(i + 1))), None)
     return index, usage if index is not None else usage.model_copy(update={"unusable": 1})
 
 
