@@ -143,8 +143,10 @@ def test_a_difference_alike_in_all_tasks_is_no_certainty(
 def test_what_cannot_be_corrected_is_refused_in_words() -> None:
     with pytest.raises(InputError, match=r"no better than chance \(sensitivity 0.50, specificity 0.50\)"):
         corrected("a", attempts(5, 10), error(5, 5, 5, 5))
-    with pytest.raises(InputError, match="no better than chance"):
-        corrected("a", attempts(5, 10), error(0, 0, 0, 9))  # no true success: sensitivity is not known
+    with pytest.raises(InputError, match=r"the sensitivity of judge j was not measured: no .* really succeeded"):
+        corrected("a", attempts(5, 10), error(0, 0, 0, 9))
+    with pytest.raises(InputError, match=r"the specificity of judge j was not measured: no .* really failed"):
+        corrected("a", attempts(5, 10), error(9, 0, 0, 0))
     with pytest.raises(InputError, match="no judged episode of a"):
         corrected("a", [], error(9, 1, 1, 9))
 

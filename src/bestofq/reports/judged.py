@@ -60,13 +60,20 @@ def corrected(
     """Success of attempts, corrected where they were judged. Both samples are drawn again, each over its own tasks; the
     difference to `baseline`, judged by the same judge, is paired by task.
 
-    InputError when there is no attempt, or the judge is no better than chance: then its verdicts say nothing.
+    InputError when there is no attempt, a rate of the judge was not measured, or it is no better than chance: then its
+    verdicts say nothing.
     """
     tasks = _shares(attempts)
     if not tasks:
         raise InputError(f"no judged episode of {agent}: there is nothing to correct")
     told = np.array(list(tasks.values()))  # [T, 3]
     whole_se, whole_sp = rates(error.counts.sum(axis=0))
+    for rate, name, ended in ((whole_se, "sensitivity", "succeeded"), (whole_sp, "specificity", "failed")):
+        if np.isnan(rate):
+            raise InputError(
+                f"the {name} of judge {error.judge} was not measured: no episode that it was measured on (--judge-run) "
+                f"really {ended}. Measure it on a run that has successes and failures (`bestofq judge --against-env`)"
+            )
     if not whole_se + whole_sp > 1:
         raise InputError(
             f"judge {error.judge} is no better than chance (sensitivity {float(whole_se):.2f}, specificity "
