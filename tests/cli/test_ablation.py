@@ -44,6 +44,15 @@ name = "own episodes, fewer candidates"
 collect = { epsilon = 0.25, seed_runs = 1, suite.train_tasks = 4 }
 act = { n_candidates = 2 }
 """
+SCORERS = """
+from bestofq.testing import ScriptedScorer
+
+def first(models):
+    return ScriptedScorer(lambda state, candidates: [-float(n) for n in range(len(candidates))])
+
+def second(models):
+    return first(models)
+"""
 PROMPTING = '[[arm]]\nname = "prompting"\nagent = "prompting"\n'
 
 
@@ -150,6 +159,25 @@ def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(
     assert len({*before, *after}) == 4
     with Store.open(tmp_path / "out", read_only=True) as store:
         assert {episode.run for episode in store.summaries()} == {*before, *after}
+
+
+@pytest.mark.parametrize(
+    ("agent", "acts"),
+    [
+        ("catts", ("catts.threshold = 0.3", "catts.threshold = 0.9")),
+        ("adaptive", ("adaptive.enough = 0.0", "adaptive.enough = 0.9")),
+        ("own", ("scorer = 'two_scorers:first'", "scorer = 'two_scorers:second'")),
+    ],
+)
+def test_arms_may_differ_in_what_only_their_agent_reads(
+    agent: str, acts: tuple[str, str], tmp_path: Path, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "two_scorers.py").write_text(SCORERS)
+    monkeypatch.chdir(tmp_path)
+    arms = (f'[[arm]]\nname = "{n}"\nagent = "{agent}"\nact = {{ {act} }}\n' for n, act in enumerate(acts))
+    head = HEAD.replace("test_tasks = 2", "test_tasks = 1").replace("seeds = [0, 1]", "seeds = [0]")
+    found = run(write(tmp_path, stored, *arms, head=head), tmp_path / "out")["arms"]
+    assert len({run for arm in found for run in arm["runs"]}) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`bestofq estimate`, the line that `train` ends with, and `serve --rank` of a Q-function that harms."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from bestofq.cli.commands import app
 from bestofq.cli.options import console
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
-from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.errors import CheckpointError, ConfigError, InputError
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import read_card
 from bestofq.reports.estimate import FILE, Estimate
@@ -30,7 +31,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forty tasks, each explored twice: the proposer's Red succeeds in 20 %, Blue in 90. `seed` and `later` are other
-    tasks; in `alone` an agent that does not explore clicked what it liked."""
+    tasks; in `alone` an agent that does not explore clicked what it liked. `again` are those of `seed`, once more."""
     folder = tmp_path_factory.mktemp("estimate") / "shop"
     asyncio.run(fill(folder))
     return folder
@@ -39,12 +40,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def fill(folder: Path) -> None:
     made, rng = Provenance(version="test", seed=0), np.random.default_rng(0)
     with Store.open(folder) as store:
-        for run in ("seed", "later", "alone"):
+        for run in ("seed", "later", "alone", "again"):
+            named = "seed" if run == "again" else run
             agent = "prompting" if run == "alone" else "explore"
             await store.begin_run(run, {"epsilon": 0.5}, made)
             for number in range(80):
                 task = Task(
-                    id=f"{run}-{number // 2}", suite="shop", goal="buy a hat", start_url=PAGE.url, split="train"
+                    id=f"{named}-{number // 2}", suite="shop", goal="buy a hat", start_url=PAGE.url, split="train"
                 )
                 episode = await store.begin_episode(run, agent, task, number % 2, made)
                 chosen = int(rng.integers(2))
@@ -67,6 +69,11 @@ def bestofq(command: str, shop: Path, *more: str) -> Result:
 def q(shop: Path) -> Path:
     bestofq("train", shop, "--out", str(shop / "q"), "--no-estimate")
     return shop / "q"
+
+
+def copied(q: Path, to: Path) -> Path:
+    """The Q-function alone, without an estimate and what was tried."""
+    return Path(shutil.copytree(q, to, ignore=shutil.ignore_patterns(FILE, "trials")))
 
 
 @pytest.mark.slow
@@ -101,16 +108,39 @@ def test_a_q_function_is_not_judged_by_what_it_learned_from(shop: Path, q: Path)
 
 
 def test_by_other_tasks_it_is_judged_itself(shop: Path, q: Path, tmp_path: Path) -> None:
-    own = tmp_path / "q"
-    own.mkdir()
-    for file in q.glob("*.*"):
-        (own / file.name).write_bytes(file.read_bytes())
+    own = copied(q, tmp_path / "q")
     said = bestofq("estimate", shop, "--q", str(own), "--run", "seed", "--run", "later").output
     assert "learned from these tasks" not in said
     found = Estimate.read(own)
     assert found is not None
     assert found.tasks == 40  # those of `later`
     assert not (own / "trials").exists()
+
+
+def test_what_other_episodes_of_its_tasks_say_is_not_kept_as_its_own(shop: Path, q: Path, tmp_path: Path) -> None:
+    own = copied(q, tmp_path / "q")
+    said = bestofq("estimate", shop, "--q", str(own), "--run", "again", "--folds", "1").output
+    assert "learned from other episodes of these tasks" in said
+    assert "expected +" in said
+    assert Estimate.read(own) is None
+
+
+def test_a_q_function_of_the_first_episodes_is_judged_by_those(shop: Path, tmp_path: Path) -> None:
+    bestofq("train", shop, "--out", str(tmp_path / "q"), "--no-estimate", "--episodes", "40")
+    bestofq("estimate", shop, "--q", str(tmp_path / "q"), "--folds", "1")
+    found = Estimate.read(tmp_path / "q")
+    assert found is not None
+    assert found.episodes == 11  # the first of each task of a fifth
+    assert found.checkpoint == Path(read_card(tmp_path / "q").weights).stem
+
+
+def test_a_q_function_of_another_embedder_is_not_judged(shop: Path, q: Path, tmp_path: Path) -> None:
+    own = copied(q, tmp_path / "q")
+    words = ["estimate", "--store", str(shop), "--q", str(own), "--set", "model.embedder=pocket-web"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, CheckpointError)
+    assert "trained on other embeddings" in str(done.exception)
+    assert Estimate.read(own) is None
 
 
 def test_where_nobody_explores_the_gain_is_not_known(shop: Path, q: Path) -> None:

@@ -15,12 +15,22 @@ from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import CARD, read_card
 from bestofq.recipes.collect import collected
+from bestofq.recipes.estimate import fold_of
+from bestofq.reports.estimate import Estimate
+from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 
 SETTINGS = ("iql.steps=150", "iql.lr_q=0.003", "iql.network.hidden=[16]", 'iql.network.q_without=["action"]')
 LEARNED = "iql.network.q_without=[] iql.network.dropout=0"
 PAGE = Observation(url="http://shop/", title="Shop", text="Red [1] Blue [2]", elements=())
 ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=Click(mark=2), label="click Blue"))
+
+BLUE_ALONE = ((0, False), (1, True))
+PLAYS: dict[str, tuple[tuple[int, bool], ...]] = {  # by run, of each task: the action chosen, and whether it won
+    **dict.fromkeys(("seed", "sure", "few", "lost"), BLUE_ALONE),
+    "alike": ((1, False), (1, True)),
+    "luck": (*BLUE_ALONE, (1, False)),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +46,8 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 async def shop(made_once: Path, tmp_path: Path) -> Path:
     """Thirty tasks, each played twice. In the run `seed` they are done by Blue and by nothing else, in `alike` Blue is
-    always clicked, and half of the episodes fail; `sure` is `seed`, but that the proposer finds Blue likelier."""
+    always clicked, and half of the episodes fail; `sure` is `seed`, but that the proposer finds Blue likelier. `luck`
+    is `seed`, but that Blue fails once, too. In `few` none is held out from a trial, in `lost` those that are fail."""
     if not (made_once / "shop").exists():
         await play_all(made_once / "shop")
     return Path(shutil.copytree(made_once / "shop", tmp_path / "shop"))
@@ -45,14 +56,20 @@ async def shop(made_once: Path, tmp_path: Path) -> Path:
 async def play_all(folder: Path) -> None:
     made = Provenance(version="test", seed=0)
     with Store.open(folder) as store:
-        for run in ("seed", "alike", "sure"):
+        for run, plays in PLAYS.items():
             await store.begin_run(run, {}, made)
-            for number, won in product(range(30), (False, True)):
+            for number, (repeat, (chosen, won)) in product(range(30), enumerate(plays)):
+                held_out = fold_of(EpisodeKey("shop", f"t{number}", repeat)) == 0
+                if run == "few" and held_out:
+                    continue
+                won = won and not (run == "lost" and held_out)
                 task = Task(id=f"t{number}", suite="shop", goal=f"buy hat {number}", start_url=PAGE.url, split="train")
-                episode = await store.begin_episode(run, "explore", task, int(won), made)
-                chosen = 1 if run == "alike" else int(won)
+                episode = await store.begin_episode(run, "explore", task, repeat, made)
                 likely = (-2.0, -0.2) if run == "sure" else (-0.2, -2.0)
-                seen = tuple(one.model_copy(update={"log_prob": p}) for one, p in zip(ACTIONS, likely, strict=True))
+                seen = tuple(
+                    one.model_copy(update={"log_prob": p, "thought": f"try {repeat}"})
+                    for one, p in zip(ACTIONS, likely, strict=True)
+                )
                 decision = Decision(candidates=seen, scores=(0.0, 0.0), chosen=chosen)
                 step = Step(index=0, observation=PAGE, decision=decision, reward=float(won), terminated=True)
                 await store.append_step(episode, step)
@@ -94,10 +111,23 @@ def test_what_was_tried_is_not_learned_again(shop: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (shop / "q").rglob(CARD)} == made
 
 
-def test_without_sibling_actions_nothing_can_be_tried(shop: Path) -> None:
-    done = train(shop, "--run", "alike", "--try", LEARNED)
+@pytest.mark.parametrize("run", ["alike", "few", "lost"])
+def test_without_sibling_actions_nothing_can_be_tried_and_nothing_is_learned(run: str, shop: Path) -> None:
+    done = train(shop, "--run", run, "--try", LEARNED)
     assert isinstance(done.exception, DataError)
     assert "several passes" in str(done.exception)
+    assert not (shop / "q").exists()
+
+
+def test_all_settings_are_judged_on_the_same_pairs_of_actions(shop: Path) -> None:
+    thoughts = "model.embed_action=reasoning"  # the same click with another thought is no other action
+    said = train(shop, "--run", "luck", "--try", thoughts, "--no-estimate").output
+    rows = [line.split() for line in said.splitlines() if line.startswith(("as given  ", f"{thoughts}  "))]
+    assert [row[-2:] for row in rows] == [["6", "6"]] * 2  # a pair of each held-out task
+    train(shop, "--run", "luck", "--set", thoughts, "--out", str(shop / "thinking"))
+    told = Estimate.read(shop / "thinking")
+    assert told is not None
+    assert told.pairs == 6
 
 
 def test_a_dry_run_tells_of_each_and_learns_nothing(shop: Path) -> None:

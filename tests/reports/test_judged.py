@@ -1,14 +1,26 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
+from report_nouns import PROVENANCE, page, task
 
+from bestofq.core.decision import Verdict
 from bestofq.core.errors import InputError
 from bestofq.reports import stats
+from bestofq.reports.diagnosis import Options
 from bestofq.reports.judged import JudgeError, corrected, corrected_table
+from bestofq.reports.report import gather
+from bestofq.reports.rows import Selection
 from bestofq.reports.stats import Attempt
+from bestofq.store.store import Store
 
 
 def attempts(won: int, of: int) -> list[Attempt]:
     return [Attempt(task=n, run=0, success=n < won, steps=1) for n in range(of)]
+
+
+def out_of_steps(*tasks: int) -> list[Attempt]:
+    return [Attempt(task=n, run=0, success=False, steps=1, judged=False) for n in tasks]
 
 
 def error(yes: int, false_yes: int, false_no: int, no: int) -> JudgeError:
@@ -29,6 +41,55 @@ def test_success_is_corrected_by_hand() -> None:
     said, true = found.said.interval, found.true.interval
     assert true.high - true.low > (said.high - said.low) / 0.7  # the judge's own error on top
     assert found.difference is None
+
+
+def test_only_what_was_judged_is_corrected_by_hand() -> None:
+    # 20 of 100 judged a success, 50 judged: (0.2 + 0.5 (0.8 - 1)) / 0.7 = 1/7; the baseline: (0.55 + 0.8 - 1) / 0.7
+    slow, judge = [*attempts(20, 50), *out_of_steps(*range(50, 100))], error(90, 20, 10, 80)
+    found = corrected("a", slow, judge, baseline=attempts(55, 100))
+    assert found.said.value == pytest.approx(0.2)
+    assert found.true.value == pytest.approx(1 / 7)
+    assert found.difference is not None
+    assert found.difference.mean == pytest.approx(1 / 7 - 0.5)
+    assert found.difference.low < 1 / 7 - 0.5 < found.difference.high
+    assert any("about 50.0 % of its tries" in note for note in corrected_table([found], judge, {}).notes)
+    # a success that is known, as by the user, is one: 0.1 + (0.2 + 0.4 (0.8 - 1)) / 0.7
+    known = [one._replace(success=one.task >= 90) for one in out_of_steps(*range(40, 100))]
+    mixed = corrected("a", [*attempts(20, 40), *known], judge)
+    assert mixed.said.value == pytest.approx(0.3)
+    assert mixed.true.value == pytest.approx(0.1 + 0.12 / 0.7)
+
+
+def test_tries_of_one_task_are_averaged_judged_or_not() -> None:
+    # each task once judged a success and once out of steps: (0.5 + 0.5 (0.8 - 1)) / 0.7
+    found = corrected("a", [*attempts(40, 40), *out_of_steps(*range(40))], error(90, 20, 10, 80), attempts(40, 40))
+    assert found.true.value == pytest.approx(0.4 / 0.7)
+    assert found.difference is not None  # alike in all tasks: -0.5 said, and 0.1 more of each task's unjudged half
+    assert found.difference.mean == pytest.approx((-0.5 + 0.5 * 0.2) / 0.7)
+    assert -1 < found.difference.low < found.difference.mean < found.difference.high < 0
+
+
+async def test_running_out_of_steps_counts_as_a_failure_though_no_judge_was_asked(tmp_path: Path) -> None:
+    slow = Verdict(reward=0.0, outcome="failure", reason="ran out of its 30 steps")
+    with Store.open(tmp_path) as store:
+        for run, agent, judge, of in (
+            ("eval", "prompting", "j", 40),
+            ("eval", "best-of-q", "j", 10),  # the other 30 ran out of steps
+            ("shop", "random", "", 10),  # its environment knows the truth
+        ):
+            await store.begin_run(run, {"suite": {"name": run}}, PROVENANCE)
+            for n in range(40):
+                episode = await store.begin_episode(run, agent, task(f"t{n}"), 0, PROVENANCE)
+                won = n % 10 < 8
+                told = Verdict(reward=float(won), outcome="success" if won else "failure", judge=judge)
+                await store.finish_episode(episode, told if n < of else slow, page(99))
+        found = gather(store, Selection(baseline="prompting"), Options(error=error(90, 10, 10, 90)))
+    (table,) = (one for one in found.tables if one.name == "judged")
+    said = {row[0].split()[0]: row[1:4] for row in table.texts()}
+    assert {agent: [cell.split()[0] for cell in cells] for agent, cells in said.items()} == {
+        "prompting": ["80.0", "87.5", "–"],  # (0.8 - 0.1) / 0.8
+        "best-of-q": ["20.0", "21.9", "-65.6"],  # (0.2 - 0.25 · 0.1) / 0.8
+    }
 
 
 def test_a_judge_that_was_not_seen_to_err_may_err_all_the_same() -> None:
@@ -82,8 +143,10 @@ def test_a_difference_alike_in_all_tasks_is_no_certainty(
 def test_what_cannot_be_corrected_is_refused_in_words() -> None:
     with pytest.raises(InputError, match=r"no better than chance \(sensitivity 0.50, specificity 0.50\)"):
         corrected("a", attempts(5, 10), error(5, 5, 5, 5))
-    with pytest.raises(InputError, match="no better than chance"):
-        corrected("a", attempts(5, 10), error(0, 0, 0, 9))  # no true success: sensitivity is not known
+    with pytest.raises(InputError, match=r"the sensitivity of judge j was not measured: no .* really succeeded"):
+        corrected("a", attempts(5, 10), error(0, 0, 0, 9))
+    with pytest.raises(InputError, match=r"the specificity of judge j was not measured: no .* really failed"):
+        corrected("a", attempts(5, 10), error(9, 0, 0, 0))
     with pytest.raises(InputError, match="no judged episode of a"):
         corrected("a", [], error(9, 1, 1, 9))
 

@@ -6,7 +6,7 @@ from logged_choices import SMALL, log_of, played
 
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Bools
-from bestofq.reports.estimate import estimate, verdict_line
+from bestofq.reports.estimate import LEAST_TASKS, estimate, verdict_line
 from bestofq.reports.off_policy import first, greedy, known, local_approximation
 from bestofq.reports.ranks import auc
 
@@ -42,6 +42,43 @@ def test_a_log_in_which_some_candidates_had_no_chance_gives_no_verdict(epsilon: 
     assert found.verdict == "not known"
     assert "0 < epsilon < 1" in verdict_line(found)
     assert known(log_of(("a", True, [((0.5,), 0)]), epsilon=epsilon)).all()  # one candidate alone is certain
+
+
+@pytest.mark.parametrize(
+    ("tasks", "low", "verdict"),
+    [
+        (1, 1 - 2 * 0.975, "not enough episodes"),  # at most 1 - 0.025^(1/T) of all tasks are others, at the other end
+        (2, 1 - 2 * 0.842, "not enough episodes"),
+        (5, 1 - 2 * 0.522, "not enough episodes"),
+        (6, 1 - 2 * 0.459, "deploy"),
+    ],
+)
+@pytest.mark.parametrize("gain", [1, -1])
+def test_tasks_that_are_all_alike_are_no_certainty(tasks: int, low: float, verdict: str, gain: int) -> None:
+    """Each once won and once lost, by what Q would choose (or by the first candidate) and by the other."""
+    log = log_of(*((f"t{i}", won == (gain > 0), [((0.1, 0.9), int(won))]) for i in range(tasks) for won in (0, 1)))
+    found = estimate(log, [])
+    assert found.lift is not None
+    assert found.lift.mean == gain
+    assert sorted((gain * found.lift.low, gain * found.lift.high)) == pytest.approx([low, 1], abs=0.001)
+    assert found.verdict == ("do not deploy" if (gain, verdict) == (-1, "deploy") else verdict)
+    said = verdict_line(found)
+    assert ("collect more tasks" in said) == (tasks < LEAST_TASKS)
+    assert ("of one task alone" in said) == (tasks == 1)
+
+
+def test_where_every_episode_ended_alike_nothing_is_known_of_a_difference() -> None:
+    found = estimate(log_of(*((f"t{i}", True, [((0.1, 0.9), i % 2)]) for i in range(10))), []).lift
+    assert found is not None
+    assert (found.mean, found.low, found.high) == pytest.approx((0, -0.308, 0.308), abs=0.001)
+
+
+def test_few_tasks_give_no_verdict_though_they_differ() -> None:
+    won = [(f"t{i}", bool(c), [((0.1, 0.9), c)]) for i in range(3) for c in (0, 1)]
+    found = estimate(log_of(*won, ("t0", True, [((0.1, 0.9), 1)])), [])
+    assert found.lift is not None
+    assert found.lift.clear
+    assert found.verdict == "not enough episodes"
 
 
 def test_joined_logs_are_one_after_the_other() -> None:

@@ -32,7 +32,7 @@ def chosen(
     with existing(folder) as store:
         on = Trials(store, collected(store, runs, episodes), out / "trials", console)
         trials = [on.tried(name, models) for name, models in named.items()]
-        proposer = on.proposer(named["as given"])
+        proposer = on.proposer()
     best = max(trials, key=lambda trial: trial.share)
     trials += [proposer] if proposer else []
     rights = [Quantity(tallied(trial.right)) for trial in trials]

@@ -10,7 +10,7 @@ from bestofq.cli.settings import existing
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.recipes.collect import collected
-from bestofq.recipes.estimate import cross_fitted, not_learned_from
+from bestofq.recipes.estimate import cross_fitted, learned_from, not_learned_from
 from bestofq.recipes.ranked_logs import HeldOut, logs_of, ranked
 from bestofq.reports.estimate import Estimate, choice_table, estimate, points, rank_table, short, verdict_line
 from bestofq.store.location import Location
@@ -21,12 +21,12 @@ TRIALS = "trials"
 
 
 def estimate_and_show(models: Models, folder: Location, runs: Sequence[str], q: Path | None, folds: int) -> None:
-    """The verdict, then the tables; kept in the folder of `q`. DataError where nothing can be held out."""
+    """The verdict, then the tables; kept in the folder of `q`, if it is about that. DataError where nothing can be held
+    out, CheckpointError where Q reads other embeddings than the settings name."""
     with existing(folder) as store:
-        found, discount = _held_out(models, store, runs, q, folder / TRIALS, folds)
-    checkpoint = None if q is None else _checkpoint(q)
-    told = estimate(found.choices, found.siblings, checkpoint)
-    if q is not None:
+        found, discount, own = _held_out(models, store, runs, q, folder / TRIALS, folds)
+    told = estimate(found.choices, found.siblings, _checkpoint(q) if q and own else None)
+    if q and own:
         told.write(q)
     console.print(verdict_line(told), style="bold", highlight=False)
     console.print(choice_table(told))
@@ -35,14 +35,16 @@ def estimate_and_show(models: Models, folder: Location, runs: Sequence[str], q: 
 
 def _held_out(
     models: Models, store: Store, runs: Sequence[str], q: Path | None, out: Path, folds: int
-) -> tuple[HeldOut, float]:
-    """What is held out, and the discount of the Q that ranks it; without `q` Q-functions are kept in `out`."""
+) -> tuple[HeldOut, float, bool]:
+    """What is held out, the discount of the Q that ranks it, and whether that tells of `q`; without `q` Q-functions are
+    kept in `out`."""
     episodes = collected(store, runs)
     if q is None:
-        return cross_fitted(models, store, episodes, out, console, folds), models.settings.iql.discount
+        return cross_fitted(models, store, episodes, out, console, folds), models.settings.iql.discount, False
     card = read_card(q)
     models = models.reading(card.embed)
     models = models.replaced(models.settings.model_copy(update={"iql": card.config}))
+    values = load_value(q, embed=models.embedder.spec)
     fresh = not_learned_from(q, episodes, models)
     if fresh is None:
         console.print(
@@ -53,10 +55,17 @@ def _held_out(
         console.print(
             f"{q} learned from these tasks: Q-functions like it, of four fifths of them each, rank the others"
         )
-        return cross_fitted(models, store, episodes, q / TRIALS, console, folds), card.config.discount
-    values = load_value(q, embed=models.embedder.spec)
+        learned = learned_from(q, store, runs, models)
+        if learned is None:
+            console.print(
+                f"{q} learned from other episodes of these tasks, or they have other verdicts now: what follows is not "
+                "about it, and is not kept there. Give --run as for the training, or train again",
+                style="yellow",
+            )
+        held_out = cross_fitted(models, store, learned or episodes, q / TRIALS, console, folds)
+        return held_out, card.config.discount, learned is not None
     logs = logs_of(models, store, episodes if fresh is None else fresh, console)
-    return ranked(logs, values), card.config.discount
+    return ranked(logs, values), card.config.discount, True
 
 
 def estimate_after_training(

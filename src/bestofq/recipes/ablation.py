@@ -24,7 +24,7 @@ from bestofq.recipes.ablation_config import Ablation, ArmConfig, Sources, choose
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import Origin, episodes_of, learn, lesson, transitions_of
-from bestofq.recipes.run_config import run_config, search_config_of
+from bestofq.recipes.run_config import agent_config, run_config, search_config_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -129,7 +129,11 @@ class AblationRunner:
         """Held-out test tasks, with draws of the seed's own."""
         models = Models(config.acting.model_copy(update={"seed": seed}))
         play = Play(config.arm.agent, self.ablation.passes, values, "test", self.ablation.test_tasks)
+        own = agent_config(models.settings, config.arm.agent, None, {})
         facts: dict[str, JsonValue] = {
+            **{
+                name: own[name] for name in ("catts", "adaptive", "scorer") if name in own
+            },  # of the agents that read it
             "q": key,
             "beta": models.settings.beta,
             "beams": models.settings.model.beams,

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
 
+from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.build.models import Models
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
-from bestofq.core.transitions import Floats, Transitions
-from bestofq.learning.siblings import ranked_right, siblings
+from bestofq.core.transitions import Transitions
+from bestofq.learning.siblings import Siblings, ranked_right, siblings
 from bestofq.recipes.estimate import fold_of, learned_apart
 from bestofq.recipes.q_training import episodes_of, transitions_of
+from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -42,36 +45,39 @@ class Trials:
     console: Console
 
     def tried(self, name: str, models: Models) -> Trial:
-        """Q and V learned from the other tasks' episodes, or resumed, rank the held-out ones. DataError as `_trial`."""
+        """Q and V learned from the other tasks' episodes, or resumed, rank the held-out ones. DataError where no task
+        has siblings among these: before anything is learned."""
+        held_out, pairs = self._held_out
         self.console.print(f"with {name}:", highlight=False)
         values = learned_apart(models, self.store, self._summaries(of_held_out=False), self.out, self.console)
-        data = self._held_out(models)
+        data = transitions_of(models, self._episodes(), self.store, self.console)
         q = values.q(*(data.vectors[rows] for rows in (data.state, data.action, data.task)))
-        return _trial(name, data, q)
+        return Trial(name, ranked_right(held_out, pairs, q))
 
-    def proposer(self, models: Models) -> Trial | None:
+    def proposer(self) -> Trial | None:
         """How the proposer's own likelihood ranks them; None where it tells none."""
-        data = self._held_out(models)
+        held_out, pairs = self._held_out
         episodes = (one for one in self._episodes() if one.verdict.outcome in DECIDED)
         likely = [step.decision.candidate.log_prob for episode in episodes for step in episode.steps]
-        return None if None in likely else _trial("the proposer's likelihood", data, np.array(likely, np.float32))
+        if None in likely:
+            return None
+        return Trial("the proposer's likelihood", ranked_right(held_out, pairs, np.array(likely, np.float32)))
 
-    def _held_out(self, models: Models) -> Transitions:
-        return transitions_of(models, self._episodes(), self.store, self.console)
+    @cached_property
+    def _held_out(self) -> tuple[Transitions, Siblings]:
+        """Steps of the held-out episodes [T], without vectors, and the siblings among them: by page and label, so that
+        they are the same in every trial, whatever it embeds. DataError where there are none."""
+        decided = [one for one in self._summaries(of_held_out=True) if one.decided and one.steps]
+        data = tabulate(self._episodes(), EmbeddingTexts()).rows if decided else None
+        if data is None or not len((pairs := siblings(data)).better):
+            raise DataError(
+                "there is nothing to try settings by: no success and failure of a held-out task differ in an action on "
+                "one page; collect several passes over the same tasks (--set seed_runs=5), or more tasks"
+            )
+        return data, pairs
 
     def _episodes(self) -> Iterator[Episode]:
         return episodes_of(self.store, self._summaries(of_held_out=True))
 
     def _summaries(self, *, of_held_out: bool) -> list[EpisodeSummary]:
         return [one for one in self.learned if (fold_of(one.key) == 0) == of_held_out]
-
-
-def _trial(name: str, data: Transitions, scores: Floats) -> Trial:
-    """How scores [T] of taken actions rank siblings. DataError where no task has a pair of them."""
-    pairs = siblings(data)
-    if not len(pairs.better):
-        raise DataError(
-            "there is nothing to try settings by: no success and failure of a held-out task differ in an action on "
-            "one page; collect several passes over the same tasks (--set seed_runs=5)"
-        )
-    return Trial(name, ranked_right(data, pairs, scores))

@@ -1,6 +1,7 @@
 """Q-functions and logged episodes of tasks that they did not learn from: a fifth of the tasks held out from each."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from bestofq.core.errors import DataError
 from bestofq.core.identity import key_of
 from bestofq.core.logged import LoggedChoices
 from bestofq.envs.splits import uniform
-from bestofq.learning.checkpoint import load_value
+from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.best_of_q import transitions
+from bestofq.recipes.collect import collected
 from bestofq.recipes.q_training import Origin, learn, lesson, task_mark
 from bestofq.recipes.ranked_logs import HeldOut, logs_of, ranked
 from bestofq.store.records import EpisodeKey, EpisodeSummary
@@ -68,3 +70,16 @@ def not_learned_from(q: Path, episodes: Sequence[EpisodeSummary], models: Models
         return [] if now and now.fingerprint == origin.episodes.fingerprint else None
     taught = set(origin.episodes.tasks)
     return [one for one in episodes if task_mark(one.key) not in taught]
+
+
+def learned_from(q: Path, store: Store, runs: Sequence[str], models: Models) -> list[EpisodeSummary] | None:
+    """The episodes of `runs` that the Q-function in a folder learned from: all, or the first ones, pass after pass.
+    None: it learned from others, or they have other verdicts now."""
+    known = read_card(q).episodes
+    for count in (None, known.count) if known else ():
+        with suppress(DataError):  # there are fewer
+            found = collected(store, runs, count)
+            now = Origin.of(models, found).episodes
+            if known and now and now.fingerprint == known.fingerprint:
+                return found
+    return None

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
+from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.learned import Values
 from bestofq.agents.selectors import EpsilonGreedySelector, UniformSelector
 from bestofq.build.models import Models
@@ -46,7 +47,8 @@ def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary], co
 
 
 def ranked(logs: Logs, values: Values) -> HeldOut:
-    """With the Q of every candidate, in the proposer's order."""
+    """With the Q of every candidate, in the proposer's order. Siblings are told apart by page and label, whatever Q
+    reads."""
     data, found, epsilons = logs
     steps = [step.decision for episode in found for step in episode.steps]
     chosen = np.array([one.chosen for one in steps])
@@ -65,7 +67,8 @@ def ranked(logs: Logs, values: Values) -> HeldOut:
         chosen=chosen,
         propensity=np.array(probable, np.float32),
     )
-    return HeldOut(choices, ranked_right(data, siblings(data), taken))
+    alone = tabulate(found, EmbeddingTexts()).rows
+    return HeldOut(choices, ranked_right(alone, siblings(alone), taken))
 
 
 def _in_order(data: Transitions, chosen: Ints) -> Ints:

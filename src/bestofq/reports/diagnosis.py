@@ -108,10 +108,18 @@ def diagnose(
 def _corrected(
     of_agent: Mapping[str, Sequence[EpisodeSummary]], error: JudgeError, baseline: str | None
 ) -> list[Corrected]:
-    """Of the agents' episodes whose verdict in force is this judge's. InputError where none is."""
-    judged = {agent: [e for e in episodes if e.judge == error.judge] for agent, episodes in of_agent.items()}
-    attempts = {agent: attempts_of(episodes) for agent, episodes in judged.items()}
-    if not any(attempts.values()):
+    """Of the agents' episodes whose verdict in force is this judge's, and of those that no judge was asked about: they
+    ran out of steps or had no valid action, so their failure is known. Runs that others alone judged stay out.
+    InputError where no verdict is this judge's."""
+    decided = [e for episodes in of_agent.values() for e in episodes if e.decided]
+    here = {e.run for e in decided if e.judge == error.judge}
+    others = {e.run for e in decided if e.judge or not e.reason} - here  # the environment gives no reason
+
+    def told(episode: EpisodeSummary) -> bool:
+        return episode.judge == error.judge or (not episode.judge and episode.run not in others)
+
+    attempts = {agent: attempts_of(filter(told, episodes)) for agent, episodes in of_agent.items()}
+    if not here:
         judges = sorted({e.judge for episodes in of_agent.values() for e in episodes if e.judge})
         raise InputError(
             f"no episode has its verdict from judge {error.judge!r}: "

@@ -21,6 +21,7 @@ from bestofq.reports.table import Row, Table, columns
 FILE = "estimate.json"
 """In a Q-function's folder."""
 FARTHEST = 5  # steps from the first that are told apart
+LEAST_TASKS = 6  # with fewer the interval holds 0 even where all are at one end (`clopper_pearson_interval`)
 Verdict = Literal["deploy", "do not deploy", "not enough episodes", "not known"]
 
 
@@ -54,7 +55,7 @@ class Estimate(Noun):
     def verdict(self) -> Verdict:
         if self.lift is None:
             return "not known"
-        if not self.lift.clear:
+        if not self.lift.clear or self.lift.tasks < LEAST_TASKS:
             return "not enough episodes"
         return "deploy" if self.lift.mean > 0 else "do not deploy"
 
@@ -132,8 +133,11 @@ def verdict_line(found: Estimate) -> str:
             "what another choice would have brought. Logs must explore: bestofq collect --agent explore, "
             "0 < epsilon < 1"
         )
-    more = found.more
-    wanted = "" if found.verdict != "not enough episodes" or more is None else f"; about {more:,} more would tell"
+    more, tasks = found.more, found.lift.tasks
+    if tasks < LEAST_TASKS:
+        wanted = f", of {'one task' if tasks == 1 else f'{tasks} tasks'} alone; collect more tasks"
+    else:
+        wanted = "" if found.verdict != "not enough episodes" or more is None else f"; about {more:,} more would tell"
     return f"{found.verdict}: expected {points(found.lift)} over the first candidate{wanted}"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Bools, Ints
-from bestofq.reports.stats import Doubles, Quantity, share
+from bestofq.reports.stats import SIGNED, Doubles, Quantity, share
 
 
 def greedy(log: LoggedChoices, n: int | None = None) -> Doubles:
@@ -34,14 +34,16 @@ def local_approximation(log: LoggedChoices, pi: Doubles, base: Doubles) -> Quant
     each choice alone would change, were all others the log's (the local approximation of Kakade and Langford 2002;
     Schulman et al. 2015). Weights do not multiply over steps, so its variance is small, and a step at which both choose
     alike adds nothing. Biased where choices work together. b_t is the mean success of the episodes that reach step t,
-    which changes no expectation.
+    which changes no expectation. Tasks that are all alike leave room for others, from -1 to 1 or to what these say.
     """
     rows, number = np.arange(len(log.chosen)), step_numbers(log)
     ratio = (pi - base)[rows, log.chosen] / log.propensity[rows, log.chosen]
     won = log.success[log.episode].astype(np.float64)
     mean = np.bincount(number, won) / np.bincount(number)
     counts = np.stack([ratio * (won - mean[number]), np.roll(log.last, 1)], axis=1)
-    return Quantity(summed(log, counts), statistic=lambda s: share(s[..., 0], s[..., 1]))
+    found = Quantity(summed(log, counts), statistic=lambda s: share(s[..., 0], s[..., 1]))
+    value = found.value or 0.0
+    return found._replace(span=(min(SIGNED[0], value), max(SIGNED[1], value)))
 
 
 def known(log: LoggedChoices) -> Bools:

@@ -42,6 +42,7 @@ class Attempt(NamedTuple):
     run: Hashable
     success: bool
     steps: int
+    judged: bool = True  # by a judge; False: the outcome is known
 
 
 class Estimate(Noun):
@@ -97,7 +98,7 @@ def distinct(values: Iterable[T]) -> tuple[T, ...]:
 def attempts_of(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
     """The episodes whose outcome tells how the agent did, as statistics need them."""
     return [
-        Attempt(task=(e.suite, e.task), run=(e.run, e.repeat), success=e.success, steps=e.steps)
+        Attempt(task=(e.suite, e.task), run=(e.run, e.repeat), success=e.success, steps=e.steps, judged=bool(e.judge))
         for e in episodes
         if e.decided
     ]
