@@ -22,8 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from bestofq.core.decision import Candidate, Decision, Scores, State, Verdict, distinct
-from bestofq.core.errors import DataError, SetupError
+from bestofq.core.decision import Candidate, Decision, Scores, State, distinct
 from bestofq.core.noun import Noun
 from bestofq.core.protocols import Scorer
 from bestofq.core.secrets import keep_secret
@@ -31,6 +30,7 @@ from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import json_in, text_of
 from bestofq.serve.anthropic import MESSAGES
 from bestofq.serve.guard import Guard
+from bestofq.serve.outcome import outcome
 from bestofq.serve.responses import RESPONSES
 from bestofq.serve.sessions import Session, Sessions, kept
 from bestofq.serve.upstream import (
@@ -113,7 +113,7 @@ def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Sc
     return Starlette(
         routes=[
             *decisions,
-            Route("/sessions/{session}/outcome", proxy.outcome, methods=["POST"]),
+            Route("/sessions/{session}/outcome", partial(outcome, sessions), methods=["POST"]),
             Route("/sessions/{session}/v1/{rest:path}", proxy.passed, methods=["GET", "POST", "DELETE"]),
             Route("/v1/{rest:path}", proxy.passed, methods=["GET", "POST", "DELETE"]),
         ],
@@ -333,27 +333,6 @@ class Proxy:
         bold = greedy is not None and is_final(greedy)
         able = [i for i, one in enumerate(candidates) if bold or not is_final(one)]
         return scores, max(able, key=scores.values.__getitem__, default=None)
-
-    async def outcome(self, request: Request) -> Response:
-        """`{"success": true}`, or `{"reward": 0.4}` too; `reason` and `judge` (who says so) where known."""
-        try:
-            said = json_in(await request.body())
-            success = bool(said["success"])
-            verdict = Verdict(
-                reward=float(said.get("reward", success)),
-                outcome="success" if success else "failure",
-                reason=str(said.get("reason", "")),
-                judge=str(said.get("judge", "client")),
-            )
-            await self.sessions.outcome(request.path_params["session"], verdict)
-        except DataError as error:
-            return JSONResponse({"error": {"message": str(error)}}, 404)
-        except SetupError as error:  # the store cannot be written
-            return JSONResponse({"error": {"message": str(error)}}, 503)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            what = 'an outcome is {"success": true or false}, with reward from 0 to 1, reason and judge where known'
-            return JSONResponse({"error": {"message": what}}, 422)
-        return JSONResponse({"session": request.path_params["session"], "outcome": verdict.outcome})
 
 
 def _read(asking: Asking, reply: Reply) -> Candidate | str | None:
