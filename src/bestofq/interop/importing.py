@@ -157,8 +157,10 @@ def _read(kind: str, path: Path) -> Iterator[Episode | Malformed]:
             yield named.read(where, one, path, jsonl.episode)
         elif isinstance(one, Episode) and not one.id:
             yield named.read(where, one.model_dump(mode="json"), path, lambda *_, read=one: read)
-        else:
+        elif isinstance(one, Episode | Malformed):
             yield one
+        else:
+            yield Malformed(where, f"it is {type(one).__name__}: a reader gives mappings or bq.Episode")
 
 
 def _of_run(episode: Episode, name: str, run: str, split: Split, made: Provenance) -> Episode:
