@@ -292,6 +292,14 @@ async def test_an_endpoint_that_never_answers_is_named_with_what_is_wrong(within
     assert "HTTP 500" in told
 
 
+async def test_an_endpoint_that_is_not_there_ends_the_command(within: Within) -> None:
+    where = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--set", "chat.attempts=2")
+    code, said = await within("eval", *where, "--agents", "prompting", "--tasks", "1", "--runs", "1")
+    assert code == 3
+    assert "m at http://127.0.0.1:9/v1: no connection" in " ".join(said.split())
+    assert "start the server there" in " ".join(said.split())
+
+
 async def test_an_endpoint_needs_a_model(within: Within) -> None:
     code, said = await within("eval", "--base-url", "http://127.0.0.1:9/v1")
     assert code == 2

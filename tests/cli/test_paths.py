@@ -49,6 +49,18 @@ def test_where_nothing_can_be_written(
     assert (store.parent / "file").read_text("utf-8") == "mine"
 
 
+@pytest.mark.parametrize("more", [("--table", "agents"), ("--by", "agent")], ids=" ".join)
+@pytest.mark.parametrize("option", ["--json out.json", "--csv new/out.csv", "--latex out.tex", "--markdown out.md"])
+def test_a_folder_that_is_named_as_a_file_is_refused(
+    store: Path, option: str, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(store.parent)
+    code, said = result_of(capsys, "report", str(store), *option.split(), *more)
+    assert code == 2
+    assert f"is a file's name: give {option.partition('.')[0]}" in " ".join(said.split())
+    assert {one.name for one in store.parent.iterdir()} == {"file", "store"}
+
+
 @pytest.mark.parametrize("command", ["collect", "eval"])
 @pytest.mark.parametrize("where", ["file", "file/below"])
 def test_a_store_that_is_a_file(

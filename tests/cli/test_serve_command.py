@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -87,3 +88,12 @@ def test_what_it_refuses(tmp_path: Path) -> None:
     assert isinstance(CliRunner().invoke(app, [*words, "http://127.0.0.1:9/v1", "--ab"]).exception, ConfigError)
     both = [*words, "http://127.0.0.1:9/v1", "--rank", str(tmp_path), "--shadow", str(tmp_path)]
     assert isinstance(CliRunner().invoke(app, both).exception, ConfigError)
+
+
+def test_a_model_is_not_loaded_where_its_port_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bestofq.models.serving.model_app", lambda _: pytest.fail("it was loaded"))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        refused = CliRunner().invoke(app, ["serve-model", "--model", "pocket", "--port", str(port)]).exception
+    assert isinstance(refused, InputError)
+    assert f"port {port} of 127.0.0.1 cannot be had" in str(refused)

@@ -12,6 +12,7 @@ import pytest
 from bestofq.cli.commands import app
 from bestofq.cli.main import exit_with
 from bestofq.core.decision import Provenance
+from bestofq.core.errors import InputError
 from bestofq.store.store import Store
 
 GO = "run 'buy a lamp' --url"
@@ -312,6 +313,12 @@ def test_an_argument_that_is_no_utf_8_is_refused_in_a_sentence(
         exit_with(app)
     assert end.value.code == 2
     assert r"the argument '\udcff' is not UTF-8: type it" in " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.parametrize("words", ["--log-format json", "--log-format=json"])
+def test_an_option_of_all_commands_after_the_command_is_told_its_place(words: str) -> None:
+    with pytest.raises(InputError, match="--log-format stands before the command: bestofq --log-format json eval"):
+        app(["eval", "webshop", *words.split()], standalone_mode=False)
 
 
 @pytest.mark.parametrize("line", MARKED)

@@ -164,3 +164,27 @@ def test_a_reader_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     episodes = imported("words_reader:read", written(tmp_path / "log.txt", "one two"), tmp_path / "store")
     assert [(one.task.goal, one.verdict.outcome) for one in episodes] == [("one", "success"), ("two", "success")]
+
+
+def test_a_reader_of_ones_own_that_fails_is_named_with_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+def fails(path):
+    yield {"goal": "one"}
+    raise KeyError("reward")
+def number(path):
+    return 5
+def lines(path):
+    yield from path.read_text().splitlines()
+    yield {"goal": "one"}
+"""
+    (tmp_path / "failing_readers.py").write_text(code, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    log = written(tmp_path / "log.txt", "one two")
+    for name, said in (("fails", r"record 2 of .*KeyError: 'reward'"), ("number", "record 1 of .*'int' object is not")):
+        with pytest.raises(DataError, match=f"the reader failing_readers:{name} fails at {said}"):
+            bestofq("import", f"failing_readers:{name}", log, "--store", tmp_path / name)
+    found = bestofq("import", "failing_readers:lines", log, "--store", tmp_path / "lines")
+    assert (counts(found)["malformed"], counts(found)["episodes imported"]) == (1, 1)
+    assert "record 1: it is str: a reader gives mappings or bq.Episode" in found

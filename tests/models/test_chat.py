@@ -16,8 +16,17 @@ import openai
 import pytest
 
 from bestofq.agents.json_replies import json_of, tolerant_json
-from bestofq.core.errors import BestOfQError, BudgetError, ConfigError, ContextError, ModelError, ReplyError
+from bestofq.core.errors import (
+    BestOfQError,
+    BudgetError,
+    ConfigError,
+    ContextError,
+    ModelError,
+    ReplyError,
+    SetupError,
+)
 from bestofq.core.language import Generation, Reply, Request, user
+from bestofq.models import chat, rate_limit
 from bestofq.models.api_errors import api_error_of
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint
@@ -349,6 +358,39 @@ async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(cap
     assert [record.getMessage() for record in caplog.records if record.name == "bestofq.models.chat"] == [
         f"any at {server.base_url} fails again and again (last: HTTP 500): the run pauses and probes it"
     ]
+
+
+async def test_a_pause_is_told_again_while_it_lasts(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rate_limit, "AGAIN", 0.1)
+    settings = {"trip_after": 2, "cooldown": 0.06, "attempts": 9}
+    async with FaultServer(good, script=["500"] * 8) as server, model(server, **settings) as asked:
+        await asked.generate(ASK)
+    told = [one.getMessage() for one in caplog.records if one.name == "bestofq.models.chat"]
+    assert 2 <= len(told) <= 4
+    assert len(set(told)) == 1
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://localhost:9/v1", "http://nowhere.invalid/v1"])
+async def test_a_server_that_was_never_there_is_not_waited_for(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "STARTING", 0.2)
+    endless = {"attempts": 10_000, "deadline": 600.0, "trip_after": 3, "cooldown": 0.3, "backoff": 0.05}
+    async with ChatModel.at(address, "m", **endless) as asked, asyncio.timeout(20):
+        with pytest.raises(SetupError, match=r"m at .*: no connection .*: start the server there"):
+            await asyncio.gather(*(asked.generate(ASK) for _ in range(5)))
+    async with ChatModel.at(address, "m", attempts=1) as asked:
+        with pytest.raises(SetupError, match="start the server there"):
+            await asked.generate(ASK)
+
+
+async def test_a_server_that_was_there_once_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "STARTING", 0.0)
+    async with FaultServer(good, script=["500"]) as server, model(server, attempts=2) as asked:
+        await asked.generate(ASK)
+        await server.__aexit__()
+        with pytest.raises(ModelError, match="gave no reply in 2 attempts"):
+            await asked.generate(ASK)
 
 
 async def test_hundreds_of_replies_through_every_fault() -> None:

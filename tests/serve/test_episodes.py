@@ -90,6 +90,42 @@ async def test_who_gives_up_and_asks_again_gets_what_comes_first(tmp_path: Path)
     assert len(episode.steps) == 1
 
 
+async def test_two_agents_at_once_that_got_the_same_words_keep_their_episodes_apart(tmp_path: Path) -> None:
+    """Nothing but the words of the last reply tells their sessions, and both are asked at the same time."""
+    both = asyncio.Barrier(2)
+
+    async def reply() -> str:
+        await both.wait()
+        return click(1, "on the way")
+
+    async def agent(client: httpx.AsyncClient, root: str) -> None:
+        for step in range(1, 5):
+            asks = browser_use("shoes", step, "on the way" if step > 1 else "")
+            await client.post(f"{root}/v1/chat/completions", json=asks)
+
+    async with serving(Upstream(lambda body, count: reply()), tmp_path) as root, httpx.AsyncClient() as client:
+        await asyncio.gather(agent(client, root), agent(client, root))
+    assert [len(one.steps) for one in episodes(tmp_path)] == [4, 4]
+
+
+async def test_who_asks_again_stays_in_its_episode_though_another_waits_for_nothing(tmp_path: Path) -> None:
+    """Two sessions got the same words; the first reply of the second step never comes."""
+
+    async def reply(count: int) -> str:
+        await asyncio.sleep(30 if count == 3 else 0)
+        return click(count, "on the way")
+
+    async with serving(Upstream(lambda body, count: reply(count)), tmp_path) as root, httpx.AsyncClient() as client:
+        url, second = f"{root}/v1/chat/completions", browser_use("shoes", 2, "on the way")
+        for _ in "ab":
+            await client.post(url, json=browser_use("shoes", 1))
+        with pytest.raises(httpx.ReadTimeout):
+            await client.post(url, json=second, timeout=0.3)
+        await client.post(url, json=second, headers={"x-stainless-retry-count": "1"})
+    steps = [len(one.steps) for one in sorted(episodes(tmp_path), key=lambda one: one.provenance.started_at)]
+    assert steps == [2, 1]
+
+
 @pytest.mark.parametrize(
     ("name", "goals", "judged"),
     [

@@ -225,9 +225,9 @@ async def test_no_page_elsewhere_may_ask_a_served_model(
     monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], status: int
 ) -> None:
     served: list[Any] = []
-    monkeypatch.setattr("uvicorn.run", lambda app, **_: served.append(app))
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, **_: served.append(server.config.app))
     monkeypatch.setattr("bestofq.cli.settings.models_of", lambda _: SimpleNamespace(local=None))
     monkeypatch.setattr("bestofq.models.serving.model_app", lambda _: Starlette())
-    serve_model()
+    serve_model(port=0)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(served[0])) as client:
         assert (await client.get("http://127.0.0.1:8000/", headers=headers)).status_code == status

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from bestofq import __version__
 from bestofq.cli.options import console
 from bestofq.cli.panels import agent_q, best_of_q, look, maintain, other_agents, start
+from bestofq.core.errors import InputError
 from bestofq.core.json_lines import JsonHandler, JsonLines
 
 _BOOKING = "booking --model pocket-agentq --set model.dialect=composite"
@@ -52,6 +54,16 @@ PANELS: dict[str, tuple[tuple[str, Callable[..., Any], str], ...]] = {
     ),
 }
 
+
+class _Command(TyperCommand):
+    """A command that says where an option of all commands stands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if any(one.partition("=")[0] == "--log-format" for one in args):
+            raise InputError(f"--log-format stands before the command: bestofq --log-format json {self.name} …")
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     name="bestofq",
     help="Make a frozen web agent better at inference: of N proposed actions, take the one a learned Q values most.",
@@ -61,7 +73,7 @@ app = typer.Typer(
 )
 for panel, commands in PANELS.items():
     for name, command, example in commands:
-        app.command(name, rich_help_panel=panel, epilog=f"Example: {example}")(command)
+        app.command(name, cls=_Command, rich_help_panel=panel, epilog=f"Example: {example}")(command)
 
 
 def _version(wanted: bool) -> None:

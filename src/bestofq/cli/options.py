@@ -297,7 +297,9 @@ class Log:
     store: Stored = IMPORTED
     files: Files = None
     run: Annotated[str, Option(help="Name of the run.")] = "imported"
-    split: Split = "train"
+    split: Annotated[
+        SplitName | None, Option(help="train, dev or test. Default: train; of ATIF that bestofq wrote, its own.")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -27,7 +28,19 @@ from bestofq.viewer.export import export
 from bestofq.viewer.pages import figure_file
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_ENDINGS = (".html", ".csv", ".json", ".tex", ".latex", ".md", ".png", ".pdf")
 PRICES = TypeAdapter(dict[Role, tuple[Dollars, Dollars]])
+
+
+def check_folders(wanted: Reporting) -> None:
+    """Before anything is read: InputError where a folder is named as a file."""
+    for option in ("html", "csv", "json", "latex", "markdown", "png", "pdf"):
+        path: Path | None = getattr(wanted, option)
+        if path is not None and path.suffix in _ENDINGS:
+            raise InputError(
+                f"--{option} is a folder, for a file each table, figure or page, and {path} is a file's name: give "
+                f"--{option} {path.with_suffix('')}"
+            )
 
 
 def report_store(wanted: Reporting) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
 from pydantic_core import from_json
 
 from bestofq.core.actions import Action, Answer, Other
@@ -26,8 +27,15 @@ _METRICS = {"tokens_in": "prompt_tokens", "tokens_out": "completion_tokens", "us
 Record = dict[str, Any]
 
 
-def trajectory(episode: Episode, pictures: Mapping[str, str] | None = None) -> Record:
-    """An episode as a trajectory. `pictures`: the names of picture files by SHA-256."""
+class Exported(Episode):
+    """An episode that `trajectory` wrote."""
+
+    repeat: int | None = Field(default=None, ge=0, description="its pass over the tasks; None: not known")
+
+
+def trajectory(episode: Episode, pictures: Mapping[str, str] | None = None, repeat: int | None = None) -> Record:
+    """An episode as a trajectory. `pictures`: the names of picture files by SHA-256; `repeat`: its pass over the
+    tasks."""
     seen = [step.observation for step in episode.steps]
     pages = [_result(page, pictures or {}) for page in (*seen, *filter(None, [episode.final]))]
     goal = {"step_id": 1, "source": "user", "message": episode.task.goal, **_observed(pages[:1])}
@@ -40,11 +48,11 @@ def trajectory(episode: Episode, pictures: Mapping[str, str] | None = None) -> R
         "agent": {"name": episode.agent, "version": episode.provenance.version or "unknown"},
         "steps": [goal, *turns],
         "final_metrics": {**metrics, "total_steps": 1 + len(turns)},
-        "extra": {OURS: _body(episode, {"steps", "final"})},
+        "extra": {OURS: {**_body(episode, {"steps", "final"}), "repeat": repeat}},
     }
 
 
-def episode_in(record: Any, folder: Path) -> Episode | None:
+def episode_in(record: Any, folder: Path) -> Exported | None:
     """The episode that `trajectory` wrote, with those pictures that are found from `folder` on; None where another tool
     wrote it. ValueError or LookupError where it was changed so that it is none."""
     if (known := _ours(record)) is None:
@@ -58,7 +66,7 @@ def episode_in(record: Any, folder: Path) -> Episode | None:
         for index, (page, own) in enumerate(zip(pages, decided, strict=False))
     ]
     # JSON knows no tuples and no infinity: validated as text would be, while pages are nouns already
-    return Episode.model_validate({**known, "steps": steps, "final": pages[-1]}, strict=False)
+    return Exported.model_validate({**known, "steps": steps, "final": pages[-1]}, strict=False)
 
 
 def _turn(step: Step, pages: list[Record]) -> Record:

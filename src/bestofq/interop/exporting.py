@@ -96,10 +96,11 @@ def export_atif(store: Store, selected: Selected, out: Path) -> int:
     part.mkdir(parents=True)
     try:
         count = 0
+        repeats = {one.id: one.repeat for one in store.summaries(run=selected.run)}
         for episode in selected.episodes(store):
             count += 1
             pictures = {shot.sha256: _picture(store, shot, part) for shot in _shots(episode)}
-            body = json.dumps(trajectory(episode, pictures), ensure_ascii=False, indent=1)
+            body = json.dumps(trajectory(episode, pictures, repeats[episode.id]), ensure_ascii=False, indent=1)
             (part / f"{quote(episode.id, safe='')}.json").write_text(body + "\n", "utf-8")
         if not count:
             raise DataError(f"the store holds no finished episodes{selected}: {_runs(store)}")

@@ -2,16 +2,17 @@
 
 import asyncio
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 
 from bestofq.core.decision import DECIDED, Episode, Provenance
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Split
 from bestofq.interop import jsonl
+from bestofq.interop.atif_writing import Exported
 from bestofq.interop.files import Malformed, Naming
 from bestofq.interop.readers import reader_of
 from bestofq.store.codec import content_key
@@ -88,18 +89,21 @@ async def import_log(
     path: Path,
     *,
     run: str,
-    split: Split,
+    split: Split | None,
     made: Provenance,
     on_record: Callable[[], None] = lambda: None,
 ) -> Imported:
-    """Add the episodes of a log to a run, those it has already left out. Errors as `check_log`; DataError, too, where a
-    folder has no such files, and where the run was begun by other means."""
+    """Add the episodes of a log to a run, those it has already left out. `split` None: train, or what an episode that
+    we exported has. Errors as `check_log`; DataError, too, where a folder has no such files, and where the run was
+    begun by other means."""
     check_log(kind, path)
     found, reader = Imported(), _read(kind, path)
     first = next(reader, None)  # where there is nothing to read no run is begun
-    await store.begin_run(run, {"importer": kind, "split": split}, made)
+    await store.begin_run(run, {"importer": kind, "split": split or "train"}, made)
     known = {one.id: one for one in store.summaries(run=run, status=None)}
-    keys = Counter(_key(one) for one in known.values())
+    repeats = defaultdict[tuple[str, str, str], set[int]](set)
+    for one in known.values():
+        repeats[_key(one)].add(one.repeat)
     judged = store.verdicts(run=run)
     seen: dict[str, bytes] = {}  # what this log's episodes hold
 
@@ -124,8 +128,11 @@ async def import_log(
             seen[name] = content
             found.count(one)
             if stored is None:
-                yield _of_run(one, name, run, split, made), keys[key]
-                keys[key] += 1
+                had = repeats[key]
+                own = one.repeat if isinstance(one, Exported) else None
+                repeat = next(n for n in chain([own], count(len(had))) if n is not None and n not in had)
+                had.add(repeat)
+                yield _of_run(one, name, run, split, made), repeat
 
     rest = reader if first is None else chain([first], reader)
     while some := list(islice(rest, _AT_ONCE)):
@@ -157,11 +164,14 @@ def _read(kind: str, path: Path) -> Iterator[Episode | Malformed]:
             yield named.read(where, one, path, jsonl.episode)
         elif isinstance(one, Episode) and not one.id:
             yield named.read(where, one.model_dump(mode="json"), path, lambda *_, read=one: read)
-        else:
+        elif isinstance(one, Episode | Malformed):
             yield one
+        else:
+            yield Malformed(where, f"it is {type(one).__name__}: a reader gives mappings or bq.Episode")
 
 
-def _of_run(episode: Episode, name: str, run: str, split: Split, made: Provenance) -> Episode:
+def _of_run(episode: Episode, name: str, run: str, split: Split | None, made: Provenance) -> Episode:
     provenance = made.model_copy(update={"log": episode.provenance.log, "started_at": episode.provenance.started_at})
-    task = episode.task.model_copy(update={"split": split})
+    own = episode.task.split if isinstance(episode, Exported) else "train"
+    task = episode.task.model_copy(update={"split": split or own})
     return episode.model_copy(update={"id": name, "run": run, "task": task, "provenance": provenance})

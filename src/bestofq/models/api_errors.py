@@ -46,7 +46,7 @@ class ApiError:
     """What went wrong in an attempt, and what may be done about it."""
 
     what: str
-    kind: Literal["retry", "overload", "format", "setting"] = "retry"
+    kind: Literal["retry", "overload", "absent", "format", "setting"] = "retry"  # absent: nobody listens there
     setting: Setting | None = None  # that the endpoint does not take
     wait: float | None = None  # seconds the endpoint asks for
 
@@ -78,7 +78,9 @@ def api_error_of(error: Exception, *, where: str, key_variable: str, attempt: fl
     if isinstance(error, OversizedError) or isinstance(error.__cause__, OversizedError):
         return ApiError(_brief(error if isinstance(error, OversizedError) else error.__cause__, key_variable))
     if isinstance(error, openai.APIConnectionError):
-        return ApiError(f"no connection ({_brief(error.__cause__ or error, key_variable)})")
+        absent = type(error.__cause__).__name__ == "ConnectError"  # of whichever HTTP library
+        what = f"no connection ({_brief(error.__cause__ or error, key_variable)})"
+        return ApiError(what, "absent" if absent else "retry")
     if isinstance(error, ModelError | ValueError | AttributeError | TypeError | RecursionError):
         return ApiError(f"an answer that is no chat completion ({type(error).__name__})")
     raise error

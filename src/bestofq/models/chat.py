@@ -18,7 +18,7 @@ import openai
 from pydantic import AfterValidator, Field, model_validator
 
 from bestofq.core.counted import counted
-from bestofq.core.errors import ConfigError, ModelError
+from bestofq.core.errors import ConfigError, ModelError, SetupError
 from bestofq.core.language import Finish, Generation, Message, Reply, Request
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 Rung = Literal["json_schema", "json_object", "text"]
 LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
 HERE = "local"  # in the place of an address
+STARTING = 10.0  # seconds that a server may need until it is there
 
 
 class ChatConfig(Noun):
@@ -125,6 +126,8 @@ class ChatModel:
                 f"--budget {self.budget.limit:g} cannot be kept: the price of {config.model} is not known; set usd_in "
                 "and usd_out of its endpoint, USD per million tokens (--set chat.usd_in=…)"
             )
+        self._began: float | None = None  # of the first call
+        self._met = False  # whether somebody was ever there
         self._dearest = 0.0  # USD, of the replies so far: what one costs of which the endpoint does not say it
         self._pictures, self._jitter = PictureCache(), random.Random()
 
@@ -171,7 +174,8 @@ class ChatModel:
 
         Raises, with what earlier calls used: BudgetError once the budget is spent, ConfigError where a setting must be
         changed (key, model, address) or beams are asked for, ContextError where the request is too long for the model,
-        ModelError when the attempts or the deadline are spent.
+        ModelError when the attempts or the deadline are spent, SetupError where nobody was ever there by then, or for
+        `STARTING` seconds.
         """
         if request.beams:
             raise ConfigError(f"{self.name} is behind an endpoint, which finds no beams: leave the agent beam out")
@@ -199,6 +203,7 @@ class ChatModel:
     async def _call(self, request: Request) -> Generation:
         """The replies of one call, its first all greedy or all sampled; errors as `generate`."""
         began = time.monotonic()
+        self._began = self._began or began
         where = self._where
         spent, waits, attempt = 0.0, 0.0, 0
         failure = ApiError("it was not tried")
@@ -220,6 +225,7 @@ class ChatModel:
                         error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt
                     )
                 else:
+                    self._met = True
                     self._pace.succeeded()
                     self._dearest = max(self._dearest, found.usd or 0.0)
                     if found.usd is None and not self._dearest and self.budget.limit < inf:
@@ -237,6 +243,9 @@ class ChatModel:
                     log.warning(
                         "%s fails again and again (last: %s): the run pauses and probes it", where, failure.what
                     )
+            self._met |= failure.kind != "absent"
+            if not self._met and time.monotonic() - self._began > STARTING:
+                break
             if failure.kind in ("format", "setting"):
                 if failure.setting is not None and failure.setting not in refused:
                     if failure.setting == "temperature" and failure.setting not in self.refused:
@@ -253,6 +262,8 @@ class ChatModel:
             if waits > self.config.deadline:
                 break
             await asyncio.sleep(pause)
+        if failure.kind == "absent" and not self._met:
+            raise SetupError(f"{where}: {failure.what}: start the server there, or give another base_url")
         raise ModelError(
             f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {failure.what})"
         )

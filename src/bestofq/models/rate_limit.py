@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+AGAIN = 60.0  # seconds after which a pause is told again
+
 
 class RateLimit:
     """Adaptive concurrency (additive increase, multiplicative decrease). After `trip_after` failures in a row one call
@@ -17,6 +19,7 @@ class RateLimit:
         self._in_flight = 0
         self._failures = 0
         self._paused_until = 0.0
+        self._tell_at = 0.0
         self._cut_at = 0  # calls begun when the allowance was last halved
         self._begun = 0
         self._changed = asyncio.Condition()
@@ -60,7 +63,7 @@ class RateLimit:
 
     def succeeded(self) -> None:
         """One more call in flight for about every full round of successes."""
-        self._failures = 0
+        self._failures, self._tell_at = 0, 0.0
         self._allowed = min(self._most, self._allowed + 1 / self._allowed)
 
     def overloaded(self, number: int) -> None:
@@ -70,8 +73,14 @@ class RateLimit:
             self._cut_at = self._begun
 
     def failed(self) -> bool:
-        """A call that got no reply. Enough of them in a row open the breaker: whether this one did."""
+        """A call that got no reply. Enough of them in a row open the breaker: whether that is to be told, now and then
+        while it is open."""
         self._failures += 1
-        if self.paused:
-            self._paused_until = asyncio.get_running_loop().time() + self._cooldown
-        return self._failures == self._trip_after
+        if not self.paused:
+            return False
+        now = asyncio.get_running_loop().time()
+        self._paused_until = now + self._cooldown
+        tell = now >= self._tell_at
+        if tell:
+            self._tell_at = now + AGAIN
+        return tell

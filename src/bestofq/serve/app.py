@@ -205,10 +205,12 @@ class Proxy:
             if before.result().decision:
                 return before
             before = None
-        session = self.sessions.of(asking.asked, given)
+        session = self._replies[asking.key][0] if before else self.sessions.of(asking.asked, given)
         replying = asyncio.ensure_future(self._reply(session, asking))
         if before and not before.done():
             replying = asyncio.ensure_future(_either(before, replying))
+        session.asking.add(replying)
+        replying.add_done_callback(session.asking.discard)
         self._replies[asking.key] = session, replying
         while len(self._replies) > REMEMBERED:
             self._replies.pop(next(iter(self._replies)))

@@ -6,6 +6,7 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.responses import Response
 
@@ -32,6 +33,7 @@ class Session:
     decisions: list[Decision] = field(default_factory=list)  # those that are stored
     steps: int = 0  # those that could not be stored, too
     quoted: tuple[str, ...] = ()  # of the last reply, what the agent's next request repeats
+    asking: set[asyncio.Future[Any]] = field(default_factory=set)  # its replies that are under way
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)  # one step at a time
     answered: tuple[str, Response] | None = None  # the last request that had a decision, and that
 
@@ -63,7 +65,8 @@ class Sessions:
         return found or self._new(asked, given or secrets.token_hex(8))
 
     def _repeated(self, asked: Asked) -> Session | None:
-        """By ids in its replies, else by words of the last one under the same goal, of several the longest history."""
+        """By ids in its replies, else by words of the last one under the same goal, of several one that waits for no
+        reply, and of these the longest history."""
         for one in (one for message in reversed(asked.replies) for one in ids_of(message)):
             if found := self._of_id.get(one):
                 return found
@@ -72,7 +75,7 @@ class Sessions:
         goal = [one for one in self._all.values() if one.task.goal == asked.goal]
         counted = [one for one in goal if asked.step in (None, one.steps)]
         quoted = [one for one in counted if one.quoted and all(words in text for words in one.quoted)]
-        return max(quoted, key=lambda one: len(one.decisions), default=None)
+        return max(quoted, key=lambda one: (not one.asking, len(one.decisions)), default=None)
 
     def _new(self, asked: Asked, name: str) -> Session:
         arm = self.arms[int(key_of({"session": name}), 16) % len(self.arms)]

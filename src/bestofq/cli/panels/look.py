@@ -55,8 +55,9 @@ def report(wanted: Reporting) -> None:
     The pages hold every table and figure, and episodes and search trees to step through. With --by, or of several
     stores, success by any setting: an ablation (Best-of-Q, Tables 3, 4, 10, 11 and 12).
     """
-    from bestofq.cli.reporting import compare_stores, report_store
+    from bestofq.cli.reporting import check_folders, compare_stores, report_store
 
+    check_folders(wanted)
     compared = wanted.by or len(wanted.stores or ()) > 1
     if compared:
         why = "with --by or several stores"

@@ -1,5 +1,6 @@
 """Tasks, logs of and for other tools, a local model for others to call; what this machine has, and what can be set."""
 
+from contextlib import suppress
 from typing import Annotated
 
 from typer import Argument, Exit, Option
@@ -73,9 +74,13 @@ def serve_model(
     from bestofq.cli.settings import models_of
     from bestofq.models.serving import model_app
     from bestofq.serve.guard import Guard
+    from bestofq.viewer.server import listen
 
-    app = model_app(models_of(Given(config=config, set_=set_, model=model)).local)
-    uvicorn.run(Guard(app), host="127.0.0.1", port=port)
+    with listen("127.0.0.1", port) as listener, suppress(KeyboardInterrupt):
+        app = model_app(models_of(Given(config=config, set_=set_, model=model)).local)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        console.print(f"{address} serves it (stop it with Ctrl-C)", soft_wrap=True)
+        uvicorn.Server(uvicorn.Config(Guard(app))).run(sockets=[listener])
 
 
 def new(
