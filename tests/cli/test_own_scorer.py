@@ -57,6 +57,18 @@ def test_it_ranks_in_collect_and_eval_and_a_run_keeps_its_name(mine: str) -> Non
     assert [f"{mine}:make_scorer" in str(config["agents"]) for config in runs] == [True, True]
 
 
+def test_eval_says_once_that_all_was_stored_already(mine: str) -> None:
+    """The scorer may have been edited since."""
+    command = ["eval", "webshop", "--agents", "prompting,own", "--runs", "1", "--set", "n_candidates=2", "--store", "s"]
+    said = []
+    for tasks in ("1", "1", "2"):
+        words = [*command, "--set", f"scorer={mine}:make_scorer", "--tasks", tasks]
+        done = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+        assert done.exit_code == 0, done.output
+        said.append(done.output.count("All episodes were stored already, and nothing was played: after a change give"))
+    assert said == [0, 1, 0]
+
+
 @pytest.mark.parametrize(
     "named", ["none", "ranking_of_mine:nothing", "ranking_of_mine:make_none", "ranking_of_mine:Last"]
 )

@@ -70,6 +70,7 @@ def evaluate_agents(wanted: Evaluation) -> None:
                 console.print(f"prior is left out: {sentence}.")
             with store_at(store) as opened, hosts_of(wanted.cluster, models, store) as hosts:
                 context = RunContext(models, suite, opened, console, hosts)
+                before = opened.summaries(run=wanted.run, status=None)
                 await compare(
                     context,
                     wanted.run,
@@ -81,6 +82,11 @@ def evaluate_agents(wanted: Evaluation) -> None:
                     n=wanted.n,
                 )
                 _show(context, named.name, wanted, kinds)
+                if before == opened.summaries(run=wanted.run, status=None):
+                    console.print(
+                        "All episodes were stored already, and nothing was played: after a change give another --run.",
+                        style="yellow",
+                    )
 
     asyncio.run(work())
 

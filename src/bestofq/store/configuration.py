@@ -17,7 +17,10 @@ _FIRST = ("chat.model", Q)  # what other differences follow from
 _WAYS = {
     "split": "--split {}",
     "importer": "`bestofq import {}`",
-    "n": "--n {}",
+    "n": "--n {0}, in Python n_candidates={0}",
+    "proposer_class": "a proposer of the class {}",
+    "scorer_class": "a scorer of the class {}",
+    "selector_class": "a selector of the class {}",
     Q: "--q and the folder of the Q-function {}",
     "weights": "--model and the model of the weights {}",
     "prompts": "the prompts {}",
