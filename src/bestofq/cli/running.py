@@ -21,7 +21,7 @@ from bestofq.envs.web import WebEnv
 from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.run_config import policy_config
 from bestofq.recipes.run_goal import UserJudge, page_task, visit
-from bestofq.rollouts.episode import EpisodeOptions
+from bestofq.rollouts.episode import STEP_LIMIT, EpisodeOptions
 from bestofq.store.location import Location
 
 
@@ -42,7 +42,7 @@ def run_on_page(wanted: PageRun) -> bool:
         judge=UserJudge(view.judge),
         provenance=Provenance(version=__version__, prompt_hash=models.prompts),
         seed=models.settings.seed,
-        step_limit=wanted.steps,
+        step_limit=wanted.steps or models.settings.suite.step_limit or STEP_LIMIT,
         on_decision=view.decided,
         on_step=view.stepped,
     )
