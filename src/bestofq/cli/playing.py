@@ -1,6 +1,5 @@
 """`bestofq collect`, `improve` and `eval`: agents play the tasks of a suite, and tables of what came of it."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from bestofq.build.agents import proposer_name, shipped_q
@@ -21,6 +20,7 @@ from bestofq.cli.settings import (
     with_values,
 )
 from bestofq.cli.writing import check_out, write_out
+from bestofq.core.concurrency import run_until_stopped
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.collect import AGENTS, compare
 from bestofq.recipes.players import Play
@@ -43,7 +43,7 @@ def play_and_show(
                 await play(RunContext(models, suite, store, console, hosts))
                 console.print(cost_table(agent_costs(store, played)))
 
-    asyncio.run(work())
+    run_until_stopped(work())
 
 
 def evaluate_agents(wanted: Evaluation) -> None:
@@ -88,7 +88,7 @@ def evaluate_agents(wanted: Evaluation) -> None:
                         style="yellow",
                     )
 
-    asyncio.run(work())
+    run_until_stopped(work())
 
 
 def _playable(models: Models, wanted: Evaluation) -> list[AgentKind]:
