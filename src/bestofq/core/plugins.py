@@ -29,7 +29,8 @@ def object_name(kind: Kind, name: str, built_in: Iterable[str] = ()) -> str:
     if name not in found:
         known = "".join(f"{one}, " for one in (*built_in, *sorted(found)))
         raise ConfigError(
-            f"there is no {kind} {name!r}: it is {known and f'one of {known}or '}my_package.my_module:name"
+            f"there is no {kind} {name!r}: it is {known and f'one of {known}or '}my_package.my_module:name; a "
+            "name that your own package gives is known once that is installed (pip install -e FOLDER)"
         )
     return found[name]
 
