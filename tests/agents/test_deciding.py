@@ -8,7 +8,7 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Located, Proposal, State
+from bestofq.core.decision import Candidate, Located, Proposal, Scores, State
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.observation import Element, Observation, Point, Task
 from bestofq.core.protocols import Selector
@@ -81,6 +81,22 @@ async def test_no_candidate_and_nan_are_named() -> None:
     broken = Agent(name="broken", proposer=THREE, scorer=ScriptedScorer(nan), selector=GreedySelector())
     with pytest.raises(ModelError, match="the scorer of broken gave NaN"):
         await broken.decide(STATE, rng())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([0.1, 0.2, 0.3], "the scorer of mine gave a list: it must give bestofq.Scores"),
+        (Scores(values=(0.1, 0.2)), "the scorer of mine gave 2 scores for 3 candidates"),
+    ],
+)
+async def test_what_is_not_one_score_each_is_named(given: Scores, said: str) -> None:
+    class Mine:
+        async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+            return given
+
+    with pytest.raises(ConfigError, match=said):
+        await Agent(name="mine", proposer=THREE, scorer=Mine()).decide(STATE, rng())
 
 
 async def test_words_become_a_point_for_the_chosen_one_only() -> None:

@@ -12,7 +12,7 @@ from bestofq.cli.commands import app
 from bestofq.cli.options import console
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
-from bestofq.core.errors import CheckpointError, ConfigError, InputError
+from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import read_card
 from bestofq.reports.estimate import FILE, Estimate
@@ -31,7 +31,8 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forty tasks, each explored twice: the proposer's Red succeeds in 20 %, Blue in 90. `seed` and `later` are other
-    tasks; in `alone` an agent that does not explore clicked what it liked. `again` are those of `seed`, once more."""
+    tasks, `few` are eight; in `alone` an agent that does not explore clicked what it liked. `again` are those of
+    `seed`, once more."""
     folder = tmp_path_factory.mktemp("estimate") / "shop"
     asyncio.run(fill(folder))
     return folder
@@ -40,11 +41,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def fill(folder: Path) -> None:
     made, rng = Provenance(version="test", seed=0), np.random.default_rng(0)
     with Store.open(folder) as store:
-        for run in ("seed", "later", "alone", "again"):
+        for run in ("seed", "later", "alone", "again", "few"):
             named = "seed" if run == "again" else run
             agent = "prompting" if run == "alone" else "explore"
             await store.begin_run(run, {"epsilon": 0.5}, made)
-            for number in range(80):
+            for number in range(16 if run == "few" else 80):
                 task = Task(
                     id=f"{named}-{number // 2}", suite="shop", goal="buy a hat", start_url=PAGE.url, split="train"
                 )
@@ -90,6 +91,15 @@ def test_training_ends_with_what_to_expect(shop: Path, tmp_path: Path) -> None:
     again = bestofq("train", shop, "--out", str(tmp_path / "q")).output
     assert again.splitlines()[-1] == said.splitlines()[-1]
     assert (tmp_path / "q" / FILE).stat().st_mtime_ns == made
+
+
+def test_too_few_tasks_are_refused_before_a_training(shop: Path) -> None:
+    """Of these eight, some lie in the first fifth and none in another."""
+    words = ["estimate", "--store", str(shop), "--run", "few", "--set", "iql.steps=1"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, DataError)
+    assert str(done.exception).endswith("out: collect episodes of more tasks, or give fewer --folds")
+    assert not (shop / "trials").exists()
 
 
 @pytest.mark.slow

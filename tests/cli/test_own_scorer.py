@@ -57,6 +57,48 @@ def test_it_ranks_in_collect_and_eval_and_a_run_keeps_its_name(mine: str) -> Non
     assert [f"{mine}:make_scorer" in str(config["agents"]) for config in runs] == [True, True]
 
 
+def test_eval_says_once_that_all_was_stored_already(mine: str) -> None:
+    """The scorer may have been edited since."""
+    command = ["eval", "webshop", "--agents", "prompting,own", "--runs", "1", "--set", "n_candidates=2", "--store", "s"]
+    said = []
+    for tasks in ("1", "1", "2"):
+        words = [*command, "--set", f"scorer={mine}:make_scorer", "--tasks", tasks]
+        done = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+        assert done.exit_code == 0, done.output
+        said.append(done.output.count("All episodes were stored already, and nothing was played: after a change give"))
+    assert said == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["prompting,own"], "the agent own needs your scorer"),
+        (["prompting,own", "--set", "scorer=rankng_of_mine:make_scorer"], "cannot be loaded"),
+        (["prompting,checklist"], "writes no checklists"),
+        (["prompting,beam", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"], "the agent beam searches"),
+    ],
+)
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["play", "dry"])
+def test_an_agent_that_cannot_be_made_is_refused_before_another_plays(
+    mine: str, wrong: list[str], said: str, dry: tuple[str, ...]
+) -> None:
+    command = ["eval", "webshop", "--tasks", "1", "--runs", "1", "--set", "n_candidates=2", "--store", "s", *dry]
+    done = CliRunner().invoke(app, [*command, "--agents", *wrong])
+    assert said in str(done.exception), done.output
+    assert not Path("s").exists()
+    done = CliRunner().invoke(app, [*command, "--agents", "prompting,own", "--set", f"scorer={mine}:make_scorer"])
+    assert done.exit_code == 0, done.output
+
+
+def test_a_scorer_that_fails_when_it_is_made_may_be_mended(mine: str) -> None:
+    """Its agent has not played yet."""
+    command = ["eval", "webshop", "--agents", "prompting,own", "--tasks", "1", "--runs", "1", "--store", "s"]
+    failed = CliRunner().invoke(app, [*command, "--set", f"scorer={mine}:make_none", "--set", "n_candidates=2"])
+    assert isinstance(failed.exception, ConfigError)
+    done = CliRunner().invoke(app, [*command, "--set", f"scorer={mine}:make_scorer", "--set", "n_candidates=2"])
+    assert done.exit_code == 0, (done.output, done.exception)
+
+
 @pytest.mark.parametrize(
     "named", ["none", "ranking_of_mine:nothing", "ranking_of_mine:make_none", "ranking_of_mine:Last"]
 )

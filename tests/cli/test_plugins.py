@@ -89,7 +89,7 @@ def test_an_unknown_name_is_refused_with_those_that_are_known(
     (tmp_path / "here").touch()
     done = CliRunner().invoke(app, [*command.split(), "--store", "s"])
     assert isinstance(done.exception, ConfigError), done.output
-    for word in (kind, "'nothing'", "mine"):
+    for word in (kind, "'nothing'", "mine", "known once that is installed"):
         assert word in str(done.exception)
 
 

@@ -170,6 +170,17 @@ async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(tmp_path
     assert (failed.run, failed.task.id, failed.verdict.outcome) == (left.run, left.task.id, "failure")
 
 
+@pytest.mark.parametrize(
+    ("more", "steps"), [((), 1), (("--steps", "2"), 2)], ids=["by the setting", "by the option before the setting"]
+)
+async def test_steps_are_limited(more: tuple[str, ...], steps: int, tmp_path: Path) -> None:
+    shop = Shop()
+    async with shop.open() as arguments:
+        result = await within(tmp_path, *arguments, "--set", "suite.step_limit=1", *more)
+    with Store.open(tmp_path, read_only=True) as store:
+        assert [len(episode.steps) for episode in store.episodes()] == [steps], result.output
+
+
 class Walk(Shop):
     """A harmless link to a page where the model answers."""
 

@@ -97,6 +97,17 @@ def test_a_mistyped_store_is_refused_and_not_made(folder: Path, arguments: Argum
     assert not mistyped.exists()
 
 
+@pytest.mark.parametrize("command", ["train", "estimate"])
+def test_a_run_that_the_store_has_not_is_named_with_those_it_has(
+    command: str, folder: Path, arguments: Arguments
+) -> None:
+    words = arguments("unknown") if command == "train" else ["estimate", "--store", str(folder / "store")]
+    done = CliRunner().invoke(app, [*words, "--run", "seed", "--run", "nope"])
+    assert isinstance(done.exception, DataError)
+    assert str(done.exception) == "there is no run 'nope' in the store: it has seed: give --run seed"
+    assert not (folder / "unknown").exists()
+
+
 def test_a_killed_training_continues_bit_for_bit(folder: Path, killed: Path, arguments: Arguments) -> None:
     out = shutil.copytree(killed, folder / "alone")
     step = read_card(out / TRAINING).step

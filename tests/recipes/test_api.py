@@ -1,6 +1,7 @@
 """What a program calls in one line, on real environments and a real store."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 import bestofq as bq
-from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.decision import Provenance
+from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.language import Request, user
 from bestofq.core.preferences import PreferencePair
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
@@ -47,6 +49,36 @@ async def test_played_tasks_are_kept_and_not_played_again(store: bq.Store) -> No
     again = await bq.play(agent, suite, store, tasks=4, repeats=2)
     assert {one.id for one in found} < {one.id for one in again}
     assert set(asked[before:]) == {(await suite.tasks("dev"))[3].id}
+
+
+class Last:
+    """A scorer."""
+
+    async def score(self, state: bq.State, candidates: Sequence[bq.Candidate]) -> bq.Scores:
+        return bq.Scores(values=tuple(map(float, range(len(candidates)))))
+
+
+async def test_another_agent_of_the_same_name_does_not_get_the_first_ones_episodes(
+    store: bq.Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    suite, proposer = bq.load_suite("webshop"), ScriptedProposer(first_link)
+    first = bq.Agent(name="mine", proposer=proposer)
+    begun = Provenance(version="0.1.0")
+    await store.begin_run("example", {"suite": suite.name}, begun)  # as it was before agents' parts were kept
+    done = await bq.play(first, suite, store, tasks=2)
+    assert not caplog.records
+    assert await bq.play(first, suite, store, tasks=2) == done
+    assert "all 2 episodes of mine were stored already in the run 'example'" in caplog.text
+    kind = rf"{__name__}\.Last"
+    said = rf"mine in run 'example' was begun with scorer_class=bestofq\..*ConstantScorer, and this has {kind}"
+    with pytest.raises(DataError, match=said):
+        await bq.play(replace(first, scorer=Last()), suite, store, tasks=2)
+    with pytest.raises(DataError, match=r"begun with n=3, and this has 2: .* in Python n_candidates=3"):
+        await bq.play(replace(first, n_candidates=2), suite, store, tasks=2)
+    caplog.clear()
+    played = await bq.play(replace(first, scorer=Last()), suite, store, tasks=2, run="again")
+    assert not {one.id for one in played} & {one.id for one in done}
+    assert not caplog.records
 
 
 async def test_a_tree_of_so_many_rollouts_is_kept_and_replaced(store: bq.Store) -> None:

@@ -11,6 +11,7 @@ from bestofq.build.context import OpenSuite, RunContext, step_limit_of
 from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
+from bestofq.core.decision import Provenance
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.identity import flat
@@ -48,6 +49,12 @@ async def no_env() -> Env:
 
 async def no_tasks(split: Split, limit: int | None) -> list[Task]:
     return []
+
+
+async def plays_one(store: Store, agent: str) -> None:
+    """An episode of the agent in the run `r` has begun."""
+    task = Task(id="t", suite="s", goal="g", start_url="u")
+    await store.begin_episode("r", agent, task, 0, Provenance(version="test"))
 
 
 PLAYS = {None: Play("prompting"), "trees": None, "mcts": Play("mcts")}
@@ -162,6 +169,7 @@ async def test_what_an_agent_alone_depends_on_is_held_for_it(
     with Store.open(tmp_path) as store:
         for _ in range(2):
             await begin(context_with(store, before), "r", "train", play=Play(agent))
+        await plays_one(store, agent)
         await begin(context_with(store), "r", "train", play=Play("best-of-q"))  # which has no such setting
         with pytest.raises(DataError, match=re.escape(f"'r' was begun with {said}: continue with --set {before}, or")):
             await begin(context_with(store), "r", "train", play=Play(agent))
@@ -170,6 +178,7 @@ async def test_what_an_agent_alone_depends_on_is_held_for_it(
 async def test_an_agents_n_is_held_for_it(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await begin(context_with(store), "r", "train", play=Play("best-of-q", n=5))
+        await plays_one(store, "best-of-q")
         await begin(context_with(store), "r", "train", play=Play("random"))
         with pytest.raises(DataError, match=r"best-of-q in run 'r' was begun with n=5, .* 3: continue with --n 5"):
             await begin(context_with(store), "r", "train", play=Play("best-of-q"))
@@ -183,6 +192,16 @@ def q_function(name: str, discount: float | None = None) -> ValueModel:
     )
 
 
+async def test_an_agent_that_has_not_played_yet_may_change(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await begin(context_with(store, "beta=0.5"), "r", "train", play=Play("prior"))
+        await plays_one(store, "random")
+        await begin(context_with(store, "beta=0.2"), "r", "train", play=Play("prior"))
+        await plays_one(store, "prior")
+        with pytest.raises(DataError, match=r"prior in run 'r' was begun with beta=0\.2, and this has 0\.5"):
+            await begin(context_with(store, "beta=0.5"), "r", "train", play=Play("prior"))
+
+
 @pytest.mark.parametrize(
     ("who", "play"), [("best-of-q", Play("best-of-q")), ("mcts", Play("mcts")), ("trees", None)], ids=str
 )
@@ -191,6 +210,7 @@ async def test_a_run_goes_on_with_the_q_function_it_began_with(who: str, play: P
         context = context_with(store, *CHAT)
         for _ in range(2):
             await begin(context, "r", "train", play=play, values=q_function("value-1", 0.9))
+        await plays_one(store, who)
         with pytest.raises(
             DataError, match=f"{who} in run .r. was begun with q=value-1, .* value-2: continue with --q"
         ):
@@ -202,6 +222,7 @@ async def test_a_run_keeps_the_discount_that_a_q_function_was_trained_with(tmp_p
         context, who = context_with(store, *CHAT), Play("best-of-q")
         await begin(context, "r", "train", play=who, values=q_function("value-1", 0.9))
         assert store.runs()[0].config["agents"] == {"best-of-q": {"n": 3, "q": "value-1", "discount": 0.9}}
+        await plays_one(store, "best-of-q")
         with pytest.raises(DataError, match=r"begun with discount=0\.9, and this has 0\.99"):
             await begin(context, "r", "train", play=who, values=q_function("value-1", 0.99))
 

@@ -65,4 +65,4 @@ async def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
         assert "success" in out.getvalue()
         with LiveProgress("walker", console=Console(file=(again := io.StringIO()))) as progress:
             await run_many(tasks, line_env, line_agent(), store=store, run="r", options=RunOptions(progress=progress))
-        assert again.getvalue().startswith("walker: 5/5 episodes")
+        assert again.getvalue() == "walker: 5/5 episodes · 100.0% success · all were stored already\n"

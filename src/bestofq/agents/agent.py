@@ -10,8 +10,8 @@ import numpy as np
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.counted import counted
-from bestofq.core.decision import Decision, Proposal, State
-from bestofq.core.errors import BestOfQError, ModelError, ReplyError
+from bestofq.core.decision import Decision, Proposal, Scores, State
+from bestofq.core.errors import BestOfQError, ConfigError, ModelError, ReplyError
 from bestofq.core.placing import placed
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
 from bestofq.core.tracing import span, traced
@@ -30,7 +30,8 @@ class Agent:
     localizer: Localizer | None = None
 
     async def decide(self, state: State, rng: np.random.Generator) -> Decision:
-        """Weigh the candidates and take one. ReplyError without any, ModelError on a NaN score; both keep the usage."""
+        """Weigh the candidates and take one. ReplyError without any, ModelError on a NaN score, ConfigError
+        where the scorer gives not one score each; they keep the usage."""
         with span("decide", agent=self.name, step=len(state.decisions)):
             return await self._decide(state, rng)
 
@@ -42,7 +43,12 @@ class Agent:
             if not proposal.candidates:
                 raise ReplyError(f"the proposer of {self.name} offered no action")
             scores = await traced("score", self.scorer.score, state, proposal.candidates)
+            if not isinstance(scores, Scores):
+                given = type(scores).__name__
+                raise ConfigError(f"the scorer of {self.name} gave a {given}: it must give bestofq.Scores")
             used += scores.usage
+            if len(scores.values) != (count := len(proposal.candidates)):
+                raise ConfigError(f"the scorer of {self.name} gave {len(scores.values)} scores for {count} candidates")
             values = np.asarray(scores.values, dtype=np.float32)  # [N]
             if np.isnan(values).any():
                 raise ModelError(f"the scorer of {self.name} gave NaN among {scores.values}")

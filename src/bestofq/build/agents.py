@@ -28,7 +28,7 @@ from bestofq.build.models import Models, in_pocket_prompts, is_shipped
 from bestofq.build.settings import VOTING, AgentKind, BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
-from bestofq.core.plugins import make_part
+from bestofq.core.plugins import load_part, make_part
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
@@ -51,9 +51,35 @@ SHIPPED_FOR = {
 """The shipped model that was taught a suite's pages, as the command line names it."""
 
 
+def check_agent(kind: AgentKind, models: Models) -> None:
+    """ConfigError where the settings do not name what such an agent needs, or name what cannot be imported. It loads no
+    model."""
+    settings = models.settings
+    if settings.proposer is not None:
+        if kind in ("beam", "prior"):
+            raise ConfigError("the agents beam and prior read a model's tokens: leave the setting proposer out")
+        load_part("proposer", settings.proposer)
+    match kind:
+        case "beam" if settings.chat is not None or not in_pocket_prompts(settings):
+            raise ConfigError(
+                "the agent beam searches through a local model's tokens, in short prompts: leave chat and --base-url "
+                "out, or set model.prompts=short"
+            )
+        case "own":
+            if settings.scorer is None:
+                raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
+            load_part("scorer", settings.scorer)
+        case "checklist" if settings.checklist_chat is None and in_pocket_prompts(settings):
+            raise ConfigError(
+                f"{proposer_name(settings)} writes no checklists: name a model with instructions, "
+                "--set checklist_chat.model=NAME and its checklist_chat.base_url"
+            )
+
+
 def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
-    """The settings of the paper: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5). ConfigError when a
-    learned agent is given no Q-function; warns when N is not the Q-function's."""
+    """The settings of the paper: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5). ConfigError as
+    `check_agent`, and when a learned agent is given no Q-function; warns when N is not the Q-function's."""
+    check_agent(kind, models)
     settings = models.settings
     n = n or settings.n_candidates
     scorer: Scorer = ConstantScorer()
@@ -92,7 +118,7 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
             asked = settings.adaptive
             proposer = AdaptiveProposer(proposer, scorer, low=asked.low, again=asked.again)
         case "own":
-            scorer = _own(models)
+            scorer = make_part("scorer", str(settings.scorer), Scorer, models)
         case "mcts":
             raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
     return Agent(
@@ -106,19 +132,12 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
 
 
 def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False, votes: bool = False) -> Proposer:
-    """`beams`: the likeliest replies, not draws; ConfigError for an endpoint. `log_probs`: of each candidate. `votes`:
+    """`beams`: the likeliest replies, not draws, of a local model. `log_probs`: of each candidate. `votes`:
     each candidate is a reply of its own."""
     chosen = models.settings.model
     if models.settings.proposer is not None:
-        if beams or log_probs:
-            raise ConfigError("the agents beam and prior read a model's tokens: leave the setting proposer out")
         proposer: Proposer = make_part("proposer", models.settings.proposer, Proposer, models)
         return proposer
-    if beams and (models.endpoint is not None or models.prompted is None):
-        raise ConfigError(
-            "the agent beam searches through a local model's tokens, in short prompts: leave chat and --base-url out, "
-            "or set model.prompts=short"
-        )
     if models.prompted is None:
         by, shots = models.settings.by, models.settings.chat_screenshots
         if chosen.dialect == "composite" and by != "mark":
@@ -191,25 +210,10 @@ def _arbiter(models: Models, values: Values | None, n: int) -> Scorer:
 
 
 def _checklist(models: Models) -> ChecklistScorer:
-    """ConfigError where the model that is asked knows no instructions."""
     own, shots = models.settings.checklist_chat, models.settings.chat_screenshots
-    if own is None and models.prompted is not None:
-        raise ConfigError(
-            f"{proposer_name(models.settings)} writes no checklists: name a model with instructions, "
-            "--set checklist_chat.model=NAME and its checklist_chat.base_url"
-        )
     if own is not None:
         return ChecklistScorer(models.in_role(own), 0 if own.base_url == HERE else shots)
     return ChecklistScorer(models.chatting, shots if models.endpoint else 0)
-
-
-def _own(models: Models) -> Scorer:
-    """The user's scorer. ConfigError where none is named, and as `make_part`."""
-    name = models.settings.scorer
-    if name is None:
-        raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
-    scorer: Scorer = make_part("scorer", name, Scorer, models)
-    return scorer
 
 
 def _learned(kind: AgentKind, models: Models, values: Values | None, n: int) -> Scorer:

@@ -1,12 +1,12 @@
 """`bestofq ablation`: a question about Best-of-Q answered by arms that differ in a few settings, as files to commit."""
 
-import asyncio
 from pathlib import Path
 
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import config_of, merged, read_tree
 from bestofq.cli.options import console
 from bestofq.cli.writing import write_out
+from bestofq.core.concurrency import run_until_stopped
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.ablation import AblationRunner, ArmResult, Ranker
 from bestofq.recipes.ablation_config import Ablation, Arm, ArmConfig, Data
@@ -33,7 +33,7 @@ def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker | Non
             return [await runner.measure(config) for config in configs]
 
     console.print(f"{ablation.title}: about {ablation.minutes} minutes on two cores")
-    found = results_of(asyncio.run(measure()))
+    found = results_of(run_until_stopped(measure()))
     table = ablation_table(ablation.title, found)
     folder = results or file.parent
     result = {

@@ -1,6 +1,5 @@
 """`bestofq judge`: what a judge makes of stored episodes; with `--golden` where steps go wrong (Fig. 3 and 10)."""
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
@@ -15,6 +14,7 @@ from bestofq.cli.config import load_config
 from bestofq.cli.options import Judging, console
 from bestofq.cli.settings import budget_of, existing, hosts_of, set_by
 from bestofq.cli.writing import check_out, print_spending, write_out
+from bestofq.core.concurrency import run_until_stopped
 from bestofq.core.decision import Verdict
 from bestofq.core.protocols import VisionModel
 from bestofq.core.usage import Usage
@@ -66,7 +66,8 @@ def judge_episodes(wanted: Judging) -> None:
             console.print(f"{chat.name} would judge {len(todo):,} episodes of {run} in {wanted.store}")
             return
         with hosts_of(wanted.cluster, models, wanted.store) as hosts:
-            asyncio.run(work(store, judge if hosts is None else ClusterJudge(hosts, models.settings, make_judge), todo))
+            asked = judge if hosts is None else ClusterJudge(hosts, models.settings, make_judge)
+            run_until_stopped(work(store, asked, todo))
         found = (
             agreement(store, run, judge=judge.name, agent=agent)
             if which == "beside"
@@ -105,7 +106,7 @@ def judge_steps(wanted: Judging) -> None:
         store = stack.enter_context(Store.open(wanted.store, read_only=True))
         if wanted.golden_store:
             golden = replace(golden, store=stack.enter_context(Store.open(wanted.golden_store, read_only=True)))
-        found = asyncio.run(work(store, golden))
+        found = run_until_stopped(work(store, golden))
         made = origins(store, store.summaries(run=run, agent=agent))
     rows = [recall(agent, found.steps)]
     console.print(recall_table(rows, made, rater=f"{matcher.name}, against one golden episode a task"))

@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -17,13 +18,16 @@ from bestofq.core.json_lines import JsonLines
 from bestofq.core.secrets import HidingStream
 from bestofq.core.tracing import export_spans
 
+STOPPED = 130  # as shells say of SIGINT
+
 
 def run() -> NoReturn:
     exit_with(app)
 
 
 def exit_with(command: Callable[[], object]) -> NoReturn:
-    """Run a command line. Our errors, and paths that cannot be read or written (2), are printed as one sentence."""
+    """Run a command line. Our errors, and paths that cannot be read or written (2), are printed as one sentence; so is
+    that Ctrl-C stopped it (130)."""
     gc.set_threshold(50_000, 20, 20)  # imports leave no garbage: to look for it takes an eighth of a short command
     # Read when PyTorch is loaded: a thread that waits for others soon sleeps. By default it spins, and where two
     # commands share the cores each holds up the other.
@@ -45,9 +49,13 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
         if error.filename is None:
             raise
         said, code = f"{error.filename}: {error.strerror}", 2
+    except SystemExit as end:
+        if end.code == STOPPED:
+            _close_unhurt(said=not isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt))
+        raise
     except KeyboardInterrupt:
-        console.print("Stopped. Run the same command again to continue.")
-        raise SystemExit(130) from None
+        _close_unhurt(said=False)
+        raise SystemExit(STOPPED) from None
     else:
         raise SystemExit(0)
     if isinstance(lines := console.file, JsonLines):
@@ -55,6 +63,13 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
         raise SystemExit(code)
     console.print(f"[red]error:[/red] {escape(said)}", highlight=False)
     raise SystemExit(code)
+
+
+def _close_unhurt(*, said: bool) -> None:
+    """What still closes is not stopped by Ctrl-C once more; the user is told how to go on unless the command has."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not said:
+        console.print("Stopped. Run the same command again to continue.")
 
 
 def _check_words(words: Sequence[str]) -> None:

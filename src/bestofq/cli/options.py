@@ -128,7 +128,7 @@ class PageRun(Given):
     agent: Annotated[Text, Option(help="Kind of agent. Default: best-of-q with --q, else prompting.")] = None
     q: Annotated[Place, Option(help="Folder of a Q-function for this model.")] = None
     n: N = None
-    steps: Annotated[int, Option(min=1, help="Steps at most.")] = 30
+    steps: Annotated[int | None, Option(min=1, help="Steps at most. Default: suite.step_limit, else 30.")] = None
     store: Stored = WEB
     files: Files = None
     hosts: Annotated[str, Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = ""

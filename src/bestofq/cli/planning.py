@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from bestofq.build.agents import check_agent
 from bestofq.build.context import chosen_tasks, step_limit_of
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
@@ -27,7 +28,10 @@ SOME = 50  # stored episodes that tell what the others will use
 
 def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Play]]) -> None:
     """A row for each agent of each run: its episodes, how many are stored, and what the others may use and take; then
-    whether all is there that they need, as far as it can be told. SetupError where something is missing."""
+    whether all is there that they need, as far as it can be told. SetupError where something is missing, ConfigError as
+    `check_agent`."""
+    for _, play in plays:
+        check_agent(play.kind, models)
     settings = models.settings
     suite, limit = make_suite(settings.suite), step_limit_of(settings)
     rows: list[tuple[str, ...]] = []

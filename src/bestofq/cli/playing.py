@@ -1,6 +1,5 @@
 """`bestofq collect`, `improve` and `eval`: agents play the tasks of a suite, and tables of what came of it."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from bestofq.build.agents import proposer_name, shipped_q
@@ -21,6 +20,7 @@ from bestofq.cli.settings import (
     with_values,
 )
 from bestofq.cli.writing import check_out, write_out
+from bestofq.core.concurrency import run_until_stopped
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.collect import AGENTS, compare
 from bestofq.recipes.players import Play
@@ -43,7 +43,7 @@ def play_and_show(
                 await play(RunContext(models, suite, store, console, hosts))
                 console.print(cost_table(agent_costs(store, played)))
 
-    asyncio.run(work())
+    run_until_stopped(work())
 
 
 def evaluate_agents(wanted: Evaluation) -> None:
@@ -70,6 +70,7 @@ def evaluate_agents(wanted: Evaluation) -> None:
                 console.print(f"prior is left out: {sentence}.")
             with store_at(store) as opened, hosts_of(wanted.cluster, models, store) as hosts:
                 context = RunContext(models, suite, opened, console, hosts)
+                before = opened.summaries(run=wanted.run, status=None)
                 await compare(
                     context,
                     wanted.run,
@@ -81,8 +82,13 @@ def evaluate_agents(wanted: Evaluation) -> None:
                     n=wanted.n,
                 )
                 _show(context, named.name, wanted, kinds)
+                if before == opened.summaries(run=wanted.run, status=None):
+                    console.print(
+                        "All episodes were stored already, and nothing was played: after a change give another --run.",
+                        style="yellow",
+                    )
 
-    asyncio.run(work())
+    run_until_stopped(work())
 
 
 def _playable(models: Models, wanted: Evaluation) -> list[AgentKind]:

@@ -1,6 +1,5 @@
 """`bestofq run`: an agent does one thing on a web page, and how is shown."""
 
-import asyncio
 import sys
 from contextlib import aclosing
 
@@ -15,13 +14,14 @@ from bestofq.cli.options import PageRun, console
 from bestofq.cli.settings import kind_of, models_of, store_at, with_values
 from bestofq.cli.step_view import StepView
 from bestofq.core.actions import Answer
+from bestofq.core.concurrency import run_until_stopped
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv
 from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.run_config import policy_config
 from bestofq.recipes.run_goal import UserJudge, page_task, visit
-from bestofq.rollouts.episode import EpisodeOptions
+from bestofq.rollouts.episode import STEP_LIMIT, EpisodeOptions
 from bestofq.store.location import Location
 
 
@@ -42,7 +42,7 @@ def run_on_page(wanted: PageRun) -> bool:
         judge=UserJudge(view.judge),
         provenance=Provenance(version=__version__, prompt_hash=models.prompts),
         seed=models.settings.seed,
-        step_limit=wanted.steps,
+        step_limit=wanted.steps or models.settings.suite.step_limit or STEP_LIMIT,
         on_decision=view.decided,
         on_step=view.stepped,
     )
@@ -67,7 +67,7 @@ def run_on_page(wanted: PageRun) -> bool:
                 return episode
 
     try:
-        episode = asyncio.run(work())
+        episode = run_until_stopped(work())
     except KeyboardInterrupt:
         console.print(f"\nstopped; the steps so far are in {wanted.store}")
         raise typer.Exit(130) from None

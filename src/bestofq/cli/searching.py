@@ -1,6 +1,5 @@
 """`bestofq agent-q` and `bestofq search`: trees of tasks, and the policies that learn from them."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -13,6 +12,7 @@ from bestofq.build.models import Models
 from bestofq.cli.options import Given, console
 from bestofq.cli.settings import hosts_of, store_at, store_of
 from bestofq.cli.writing import print_spending
+from bestofq.core.concurrency import run_until_stopped
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree, Way
 from bestofq.recipes import agent_q as recipe
@@ -37,7 +37,7 @@ def run_agent_q(models: Models, store: Location, out: Path, console: Console) ->
                 policy = await recipe.agent_q(RunContext(models, suite, opened, console), out)
                 return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
-    policy, searches = asyncio.run(work())
+    policy, searches = run_until_stopped(work())
     console.print(search_table(searches).titled(f"{models.settings.suite.name}, train"))
     print_spending(used for row in searches for used in row.usage)
     folder = Path(policy.settings.model.path)
@@ -60,7 +60,7 @@ def search_and_show(models: Models, given: Given, run: str, split: Split, tasks:
                 return await search_tasks(context, run, chosen, values)
 
     settings, store = models.settings, store_of(given, models)
-    trees = asyncio.run(work())
+    trees = run_until_stopped(work())
     row = search_row(run, trees, alpha=settings.agent_q.alpha, threshold=settings.agent_q.threshold)
     console.print(search_table([row]).titled(f"{models.settings.suite.name}, {split}"))
     console.print(_ways_back(trees))

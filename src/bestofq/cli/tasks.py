@@ -1,6 +1,5 @@
 """`bestofq tasks`: what a suite's tasks are; and new tasks on new sites, written by a chat model."""
 
-import asyncio
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -15,6 +14,7 @@ from bestofq.cli.config import load_config
 from bestofq.cli.options import SuiteTasks, console
 from bestofq.cli.settings import budget_of, limit_of, models_of, named_only, one_of, set_by
 from bestofq.cli.writing import print_spending
+from bestofq.core.concurrency import run_until_stopped
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
@@ -41,7 +41,7 @@ def list_tasks(wanted: SuiteTasks) -> None:
     shown = SHOWN if wanted.tasks is None else limit_of(wanted.tasks, chosen)
     seen: dict[str, Task] = {}
     for one in splits:
-        found = asyncio.run(chosen_tasks(made, chosen.only, one, None))
+        found = run_until_stopped(chosen_tasks(made, chosen.only, one, None))
         known = [task.id in seen for task in found]
         seen |= {task.id: task for task in found}
         console.print(f"[bold]{one}[/]: {len(found):,} tasks" + (", the same ones" if found and all(known) else ""))
@@ -112,7 +112,7 @@ def write_tasks(wanted: SuiteTasks, out: Path) -> None:
 
     with TaskFile(out) as file:
         try:
-            asyncio.run(work(file))
+            run_until_stopped(work(file))
         finally:
             if tallies:
                 _say(list(tallies.values()), file)

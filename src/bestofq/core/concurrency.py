@@ -1,7 +1,10 @@
-"""Coroutines at once."""
+"""Coroutines at once, and what a command runs until Ctrl-C stops it."""
 
 import asyncio
+import signal
+import threading
 from collections.abc import Coroutine, Iterable
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,3 +21,25 @@ async def run_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             error = error.exceptions[0]
         raise error from None
     return [task.result() for task in tasks]
+
+
+def run_until_stopped(work: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`. After a Ctrl-C the process ignores further ones, so that what is open is closed."""
+
+    async def stoppable() -> T:
+        stop = signal.getsignal(signal.SIGINT)  # asyncio's, which cancels this task
+        if not callable(stop) or threading.current_thread() is not threading.main_thread():
+            return await work
+
+        def once(number: int, frame: FrameType | None) -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            stop(number, frame)
+
+        signal.signal(signal.SIGINT, once)
+        try:
+            return await work
+        finally:
+            if signal.getsignal(signal.SIGINT) is once:
+                signal.signal(signal.SIGINT, stop)
+
+    return asyncio.run(stoppable())

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import Any, Literal
 
 from bestofq.core.errors import ConfigError
-from bestofq.core.loading import call_object
+from bestofq.core.loading import call_object, load_object
 
 Kind = Literal["suite", "scorer", "proposer", "judge", "learner", "embedder", "reader"]
 
@@ -29,9 +29,15 @@ def object_name(kind: Kind, name: str, built_in: Iterable[str] = ()) -> str:
     if name not in found:
         known = "".join(f"{one}, " for one in (*built_in, *sorted(found)))
         raise ConfigError(
-            f"there is no {kind} {name!r}: it is {known and f'one of {known}or '}my_package.my_module:name"
+            f"there is no {kind} {name!r}: it is {known and f'one of {known}or '}my_package.my_module:name; a "
+            "name that your own package gives is known once that is installed (pip install -e FOLDER)"
         )
     return found[name]
+
+
+def load_part(kind: Kind, name: str) -> object:
+    """What makes the part of that name. ConfigError as `object_name` and `load_object`."""
+    return load_object(object_name(kind, name))
 
 
 def make_part(kind: Kind, name: str, wanted: type[Any], *arguments: object, built_in: Iterable[str] = ()) -> Any:

@@ -1,10 +1,11 @@
 """What a program calls in one line: play a suite, search a task, tune a model, do one thing on any page."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 from starlette.types import ASGIApp
 
 from bestofq import __version__
@@ -35,8 +36,11 @@ from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
+from bestofq.store.configuration import Owned
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
+
+log = logging.getLogger(__name__)
 
 
 def load_suite(name: str, **settings: object) -> Suite:
@@ -72,8 +76,11 @@ async def play(
     run: str = "example",
     concurrency: int = 16,
 ) -> list[EpisodeSummary]:
-    """Play and keep the first `tasks` of a split `repeats` times; the same call continues. Errors as `run_many`."""
-    made = await _begin(store, run, suite)
+    """Play and keep the first `tasks` of a split `repeats` times; the same call continues, and warns where nothing is
+    left to play. DataError where the run has an agent of this name with other parts or another N; errors as `run_many`.
+    """
+    made = await _begin(store, run, suite, {agent.name: _parts_of(agent)})
+    before = store.finished(run, agent.name)
     async with suite.open() as make_env:
         options = RunOptions(
             step_limit=suite.step_limit,
@@ -82,9 +89,18 @@ async def play(
             may_repeat=may_repeat_of(suite),
         )
         chosen = (await suite.tasks(split))[:tasks]
-        return await run_many(
+        done = await run_many(
             chosen, make_env, agent, store=store, run=run, repeats=repeats, concurrency=concurrency, options=options
         )
+    if done and len(done) == len(chosen) * repeats and before.issuperset(one.key for one in done):
+        log.warning(
+            "all %d episodes of %s were stored already in the run %r, and nothing was played: after a change of the "
+            "agent give another run=",
+            len(done),
+            agent.name,
+            run,
+        )
+    return done
 
 
 async def search_tree(
@@ -152,7 +168,14 @@ async def visit(
         return await run_goal.visit(env, agent, task, store=store, config=config, options=options)
 
 
-async def _begin(store: Store, run: str, suite: Suite) -> Provenance:
+async def _begin(store: Store, run: str, suite: Suite, agents: Owned | None = None) -> Provenance:
     made = Provenance(version=__version__, command=this_command())
-    await store.begin_run(run, {"suite": suite.name}, made)
+    await store.begin_run(run, {"suite": suite.name}, made, agents=agents)
     return made
+
+
+def _parts_of(agent: Agent) -> dict[str, JsonValue]:
+    """What a run keeps of an agent: N, and the classes of its parts."""
+    parts = {"proposer": agent.proposer, "scorer": agent.scorer, "selector": agent.selector}
+    names = {f"{name}_class": f"{type(one).__module__}.{type(one).__qualname__}" for name, one in parts.items()}
+    return {"n": agent.n_candidates, **names}

@@ -6,7 +6,7 @@ from operator import attrgetter
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.build.agents import SHIPPED_FOR
+from bestofq.build.agents import SHIPPED_FOR, check_agent
 from bestofq.build.context import OpenSuite, RunContext
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -31,8 +31,10 @@ async def collect(
 
     On training tasks the vectors that the agent computes are stored too. A searching agent searches in `simulator`,
     whose pages must be those of the context's suite; None: in that itself. Where half of the episodes or more ended for
-    want of a valid action, the console says what to change. InfraError where every episode was cut.
+    want of a valid action, the console says what to change. InfraError where every episode was cut; ConfigError as
+    `check_agent`, before the run is begun.
     """
+    check_agent(play.kind, context.models)
     settings, suite, store, agent_name = context.settings, context.suite, context.store, play.agent
     provenance = await begin(context, run, play.split, play=play, values=play.values)
     with context.console.status("reading the tasks"):  # MiniWoB++'s stand on its pages
@@ -100,7 +102,10 @@ async def compare(
     runs: int,
     n: int | None = None,
 ) -> None:
-    """`runs` passes of each agent over the first `tasks` tasks of a split, stored as the run `run`."""
+    """`runs` passes of each agent over the first `tasks` tasks of a split, stored as the run `run`. ConfigError where
+    one of them cannot be made, before the first plays."""
+    for kind in agents:
+        check_agent(kind, context.models)
     for kind in agents:
         ranked_by = values if context.settings.reads_q(kind) else None
         await collect(context, run, Play(kind, runs, ranked_by, split=split, limit=tasks, n=n))
@@ -108,7 +113,11 @@ async def compare(
 
 def collected(store: Store, runs: Sequence[str], episodes: int | None = None) -> list[EpisodeSummary]:
     """The finished episodes of `runs`, or the first `episodes` of those that teach, pass after pass. DataError where
-    there are fewer."""
+    there are fewer, or no such run."""
+    known = [run.name for run in store.runs()]
+    if missing := [run for run in runs if run not in known]:
+        others = f"it has {', '.join(known)}: give --run {known[0]}" if known else "it has none: collect episodes first"
+        raise DataError(f"there is no run {missing[0]!r} in the store: {others}")
     every = [store.summaries(run=run) for run in runs]
     if episodes is None:
         return [one for some in every for one in some]

@@ -44,15 +44,16 @@ def cross_fitted(
 ) -> HeldOut:
     """Each of the first `folds` fifths of the tasks, with the Q that learned from the other four. DataError where one
     of them is empty, InputError where the others teach nothing."""
-    parts = []
+    parts, held = [], {fold_of(one.key) for one in episodes}
+    if len(held) < 2 or not held.issuperset(range(folds)):
+        fewer = ", or give fewer --folds" if folds > 1 else ""
+        raise DataError(
+            f"the episodes are of {len({one.key[:2] for one in episodes})} tasks, too few to hold a fifth of them "
+            f"out: collect episodes of more tasks{fewer}"
+        )
     for fold in range(folds):
         here = [one for one in episodes if fold_of(one.key) == fold]
         rest = [one for one in episodes if fold_of(one.key) != fold]
-        if not here or not rest:
-            raise DataError(
-                f"the episodes are of {len({one.key[:2] for one in episodes})} tasks, too few to hold a fifth of them "
-                "out: collect episodes of more tasks"
-            )
         values = learned_apart(models, store, rest, out, console)
         parts.append(ranked(logs_of(models, store, here, console), values))
     pairs = [one for part in parts for one in part.siblings]

@@ -94,7 +94,7 @@ class LiveProgress(Progress):
         self._before, self._total = len(done), total
         self._began = self._spoke = self._clock()
         if self._bar is not None:
-            self._bar.update(self._row, total=total, completed=self._done)
+            self._bar.update(self._row, total=total, completed=self._done, facts=self._facts if done else "")
 
     def step(self, used: Sequence[Usage]) -> None:
         self._steps += 1
@@ -110,14 +110,15 @@ class LiveProgress(Progress):
 
     @property
     def _facts(self) -> str:
-        """`42.0 % success · 118 steps/s · 1.2 M tokens`, and how many were cut off, if any."""
+        """`42.0 % success · 118 steps/s · 1.2 M tokens`, and how many were cut off, if any. Without rates where all
+        were stored before."""
         seconds = max(self._clock() - self._began, 1e-9)
         decided = sum(self._outcomes[outcome] for outcome in DECIDED)
-        parts = [
-            f"{self._outcomes['success'] / decided:.1%} success" if decided else "no episode done yet",
-            f"{self._steps / seconds:.1f} steps/s",
-            f"{_short(self._tokens)} tokens",
-        ]
+        parts = [f"{self._outcomes['success'] / decided:.1%} success" if decided else "no episode done yet"]
+        if self._total and self._before == self._total:
+            parts.append("all were stored already")
+        else:
+            parts += [f"{self._steps / seconds:.1f} steps/s", f"{_short(self._tokens)} tokens"]
         apart = {"unjudged": self._done - decided, "cut off": self._outcomes["infra_error"]}
         return " · ".join(parts + [f"{count} {name}" for name, count in apart.items() if count])
 

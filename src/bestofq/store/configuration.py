@@ -1,7 +1,7 @@
 """What a run was begun with, and the sentence where it would continue with something else."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -17,7 +17,10 @@ _FIRST = ("chat.model", Q)  # what other differences follow from
 _WAYS = {
     "split": "--split {}",
     "importer": "`bestofq import {}`",
-    "n": "--n {}",
+    "n": "--n {0}, in Python n_candidates={0}",
+    "proposer_class": "a proposer of the class {}",
+    "scorer_class": "a scorer of the class {}",
+    "selector_class": "a selector of the class {}",
     Q: "--q and the folder of the Q-function {}",
     "weights": "--model and the model of the weights {}",
     "prompts": "the prompts {}",
@@ -26,10 +29,16 @@ _WAYS = {
 
 
 def going_on(
-    run: str, before: Mapping[str, JsonValue], config: Mapping[str, JsonValue], searches: Owned, agents: Owned
+    run: str,
+    before: Mapping[str, JsonValue],
+    config: Mapping[str, JsonValue],
+    searches: Owned,
+    agents: Owned,
+    played: Collection[str],
 ) -> dict[str, JsonValue]:
     """The configuration of a run begun with `before` that continues with `config`, `searches` and `agents`. Searches
-    and agents that are new to the run are added. All else must be the same: DataError."""
+    and agents that are new to the run are added, and agents replaced that have not `played` yet. All else must be the
+    same: DataError."""
     owned: dict[str, Owned] = {SEARCHES: searches, AGENTS: agents}
     if found := differences({name: value for name, value in before.items() if name not in owned}, config):
         raise DataError(refusal(f"run {run!r}", found))
@@ -37,7 +46,8 @@ def going_on(
     for part, own in owned.items():
         kept = {**_table(before.get(part))}
         for who, settings in own.items():
-            if who in kept and (found := differences(_table(kept[who]), settings)):
+            compared = who in kept and (part != AGENTS or who in played)
+            if compared and (found := differences(_table(kept[who]), settings)):
                 raise DataError(refusal(f"{who} in run {run!r}", found))
             kept[who] = dict(settings)
         if kept:

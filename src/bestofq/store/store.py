@@ -125,7 +125,8 @@ class Store:
         agents: Owned | None = None,
     ) -> None:
         """Begin or continue a run. DataError when it was begun with another configuration. `searches`: settings of
-        searches in it, by who searches; `agents`: those of one agent. The first of each are kept."""
+        searches in it, by who searches; `agents`: those of one agent. The first of each are kept, an agent's once it
+        has an episode."""
 
         kept, own = hidden(config), (hidden(searches or {}), hidden(agents or {}))
 
@@ -133,7 +134,9 @@ class Store:
             row = {"name": name, "provenance": hide_json(provenance.model_dump_json()), **_hashed(kept)}
             database.insert_new(connection, RUNS, [sealed(RUNS, row)])
             before = _row(connection, RUNS, name=name) or row
-            after = _hashed(going_on(name, json.loads(before["config"]), kept, *own))
+            episode = select(EPISODES.c.id).where(EPISODES.c.run == name).limit(1)
+            played = {who for who in own[1] if connection.scalar(episode.where(EPISODES.c.agent == who))}
+            after = _hashed(going_on(name, json.loads(before["config"]), kept, *own, played))
             if after["config"] != before["config"]:
                 database.replace(connection, RUNS, before | after)
 

@@ -1,12 +1,12 @@
 """Best-of-Q (arXiv 2601.22701): collect, train, improve, evaluate, ablate."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
 from bestofq.cli.options import ABLATIONS, DryRun, Evaluation, Given, LogTo, Place, Q, Tasks, Texts, console, takes
+from bestofq.core.concurrency import run_until_stopped
 
 
 @takes()
@@ -86,7 +86,7 @@ def train(
     def read() -> Lesson | None:
         with existing(folder) as opened, hosts_of(given.cluster, models, folder) as hosts:
             if hosts is not None:
-                asyncio.run(embed_there(models, hosts, opened, collected(opened, runs, episodes), console))
+                run_until_stopped(embed_there(models, hosts, opened, collected(opened, runs, episodes), console))
             return recipe.training_set(models, opened, runs, out, console, again=again, episodes=episodes)
 
     with tracking(log_to, out) as log:

@@ -31,7 +31,7 @@ def demo(
     ] = False,
 ) -> None:
     """Watch a Q-function learn what no page tells, from a frozen model's episodes: before, after, and in Chromium."""
-    import asyncio
+    from bestofq.core.concurrency import run_until_stopped
 
     console.print("bestofq demo: a frozen model of 5 million parameters, four minutes on two cores; loading …")
     from bestofq.cli.demo import LEARNING, SEARCHING_SETTINGS, run_demo, run_demo_agent_q
@@ -39,7 +39,7 @@ def demo(
 
     if agentq:
         models, out = models_of(given, *SEARCHING_SETTINGS), out or Path("runs/demo-agentq")
-        asyncio.run(run_demo_agent_q(models, console, tasks=tasks or 24, out=out, fresh=fresh))
+        run_until_stopped(run_demo_agent_q(models, console, tasks=tasks or 24, out=out, fresh=fresh))
     else:
         models, out = models_of(given, *LEARNING), out or Path("runs/demo")
-        asyncio.run(run_demo(models, console, tasks=tasks or 160, out=out, fresh=fresh))
+        run_until_stopped(run_demo(models, console, tasks=tasks or 160, out=out, fresh=fresh))
