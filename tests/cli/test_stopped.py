@@ -17,6 +17,8 @@ from bestofq.cli.commands import app
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
+pytestmark = pytest.mark.slow
+
 
 async def stopped(process: asyncio.subprocess.Process, *, impatiently: bool) -> str:
     """What it says once Ctrl-C is pressed, or is pressed until it has ended."""
