@@ -66,7 +66,7 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
 
 
 def _close_unhurt(*, said: bool) -> None:
-    """What still closes is not stopped by Ctrl-C once more; the user is told how to go on unless the command has."""
+    """Another Ctrl-C does not stop what is still closing. Prints how to continue, unless the command has printed it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not said:
         console.print("Stopped. Run the same command again to continue.")

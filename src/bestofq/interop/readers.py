@@ -40,4 +40,4 @@ def _own(name: str, path: Path) -> Iterator[Episode | Malformed | Mapping[str, A
         raise
     except Exception as error:  # whatever it is
         said = f"{type(error).__name__}: {error}"
-        raise DataError(f"the reader {name} fails at record {number} of {path} ({said}): mend it") from error
+        raise DataError(f"the reader {name} fails at record {number} of {path} ({said}): correct it there") from error

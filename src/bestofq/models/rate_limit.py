@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-AGAIN = 60.0  # seconds after which a pause is told again
+AGAIN = 60.0  # seconds after which a pause is reported again
 
 
 class RateLimit:
@@ -19,7 +19,7 @@ class RateLimit:
         self._in_flight = 0
         self._failures = 0
         self._paused_until = 0.0
-        self._tell_at = 0.0
+        self._report_at = 0.0
         self._cut_at = 0  # calls begun when the allowance was last halved
         self._begun = 0
         self._changed = asyncio.Condition()
@@ -63,7 +63,7 @@ class RateLimit:
 
     def succeeded(self) -> None:
         """One more call in flight for about every full round of successes."""
-        self._failures, self._tell_at = 0, 0.0
+        self._failures, self._report_at = 0, 0.0
         self._allowed = min(self._most, self._allowed + 1 / self._allowed)
 
     def overloaded(self, number: int) -> None:
@@ -73,14 +73,14 @@ class RateLimit:
             self._cut_at = self._begun
 
     def failed(self) -> bool:
-        """A call that got no reply. Enough of them in a row open the breaker: whether that is to be told, now and then
-        while it is open."""
+        """A call that got no reply. Enough of them in a row open the breaker: whether that is to be reported, now and
+        then while it is open."""
         self._failures += 1
         if not self.paused:
             return False
         now = asyncio.get_running_loop().time()
         self._paused_until = now + self._cooldown
-        tell = now >= self._tell_at
-        if tell:
-            self._tell_at = now + AGAIN
-        return tell
+        report = now >= self._report_at
+        if report:
+            self._report_at = now + AGAIN
+        return report

@@ -129,11 +129,9 @@ class AblationRunner:
         """Held-out test tasks, with draws of the seed's own."""
         models = Models(config.acting.model_copy(update={"seed": seed}))
         play = Play(config.arm.agent, self.ablation.passes, values, "test", self.ablation.test_tasks)
-        own = agent_config(models.settings, config.arm.agent, None, {})
+        own = agent_config(models.settings, config.arm.agent, None, {})  # what agents of this kind read
         facts: dict[str, JsonValue] = {
-            **{
-                name: own[name] for name in ("catts", "adaptive", "scorer") if name in own
-            },  # of the agents that read it
+            **{name: own[name] for name in ("catts", "adaptive", "scorer") if name in own},
             "q": key,
             "beta": models.settings.beta,
             "beams": models.settings.model.beams,

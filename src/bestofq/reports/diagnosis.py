@@ -115,10 +115,10 @@ def _corrected(
     here = {e.run for e in decided if e.judge == error.judge}
     others = {e.run for e in decided if e.judge or not e.reason} - here  # the environment gives no reason
 
-    def told(episode: EpisodeSummary) -> bool:
+    def counts(episode: EpisodeSummary) -> bool:
         return episode.judge == error.judge or (not episode.judge and episode.run not in others)
 
-    attempts = {agent: attempts_of(filter(told, episodes)) for agent, episodes in of_agent.items()}
+    attempts = {agent: attempts_of(filter(counts, episodes)) for agent, episodes in of_agent.items()}
     if not here:
         judges = sorted({e.judge for episodes in of_agent.values() for e in episodes if e.judge})
         raise InputError(

@@ -23,7 +23,7 @@ from bestofq.reports.table import Origin, Row, Table, columns
 
 
 class Corrected(NamedTuple):
-    """Success as told, and corrected. `judged`: share of tries that a judge was asked about. `defined`: share of
+    """Success as counted, and corrected. `judged`: share of tries that a judge was asked about. `defined`: share of
     resamples that count, with a judge better than chance."""
 
     agent: str
@@ -66,7 +66,7 @@ def corrected(
     tasks = _shares(attempts)
     if not tasks:
         raise InputError(f"no judged episode of {agent}: there is nothing to correct")
-    told = np.array(list(tasks.values()))  # [T, 3]
+    shares = np.array(list(tasks.values()))  # [T, 3]
     whole_se, whole_sp = rates(error.counts.sum(axis=0))
     for rate, name, ended in ((whole_se, "sensitivity", "succeeded"), (whole_sp, "specificity", "failed")):
         if np.isnan(rate):
@@ -80,16 +80,16 @@ def corrected(
             f"{float(whole_sp):.2f}): no success rate can be had from its verdicts"
         )
     rng = np.random.default_rng(0)
-    tells = stats.resampled(told, stats.RESAMPLES, rng) / len(told)  # [B, 3]
+    drawn_shares = stats.resampled(shares, stats.RESAMPLES, rng) / len(shares)  # [B, 3]
     drawn = rates(stats.resampled(error.counts, stats.RESAMPLES, rng))  # [B] each
     se, sp = (_unsure(of_draws, own, rng) for of_draws, own in zip(drawn, rates(error.counts), strict=True))
-    tells[:, 0] = _unsure(tells[:, 0], told[:, 0], rng)
+    drawn_shares[:, 0] = _unsure(drawn_shares[:, 0], shares[:, 0], rng)
     usable = se + sp > 1  # False where NaN
-    true = np.clip(_true(tells[usable], se[usable], sp[usable]), 0, 1)
-    said, whole = told.mean(axis=0), (whole_se, whole_sp)
+    true = np.clip(_true(drawn_shares[usable], se[usable], sp[usable]), 0, 1)
+    said, whole = shares.mean(axis=0), (whole_se, whole_sp)
     return Corrected(
         agent=agent,
-        said=Measure(value=float(said[0]), interval=stats.percentiles(tells[:, 0])),
+        said=Measure(value=float(said[0]), interval=stats.percentiles(drawn_shares[:, 0])),
         true=Measure(
             value=float(np.clip(_true(said, *whole), 0, 1)), interval=stats.percentiles(true) if len(true) else None
         ),
@@ -100,7 +100,7 @@ def corrected(
 
 
 def _shares(attempts: Sequence[Attempt]) -> dict[Hashable, Doubles]:
-    """By task [3], shares of its attempts: told a success (s + k), judged (j), known to be a success (k)."""
+    """By task [3], shares of its attempts: counted as a success (s + k), judged (j), known to be a success (k)."""
     return {
         task: np.mean([(one.success, one.judged, one.success and not one.judged) for one in tried], axis=0)
         for task, tried in stats.by_task(attempts).items()
@@ -109,8 +109,8 @@ def _shares(attempts: Sequence[Attempt]) -> dict[Hashable, Doubles]:
 
 def _true(shares: Doubles, se: Doubles, sp: Doubles) -> Doubles:
     """Corrected [...] of the shares, or of differences of them [..., 3]."""
-    told, judged, known = np.moveaxis(shares, -1, 0)
-    return np.asarray(known + (told - known + judged * (sp - 1)) / (se + sp - 1))
+    counted, judged, known = np.moveaxis(shares, -1, 0)
+    return np.asarray(known + (counted - known + judged * (sp - 1)) / (se + sp - 1))
 
 
 def _difference(
@@ -121,8 +121,8 @@ def _difference(
     rng: np.random.Generator,
 ) -> Difference | None:
     """The difference of the shares, corrected by se and sp: `drawn` [B] each, `whole` on the whole sample. Where what
-    was told differs alike in all tasks: `stats.clopper_pearson_interval` of that, each bound by the percentile of se +
-    sp − 1 that makes it wider, moved by the outer percentiles of what the other shares add."""
+    is counted differs alike in all tasks: `stats.clopper_pearson_interval` of that, each bound by the percentile of
+    se + sp − 1 that makes it wider, moved by the outer percentiles of what the other shares add."""
     d = np.array([shares - theirs[task] for task, shares in ours.items() if task in theirs])  # [T, 3]
     usable = drawn[0] + drawn[1] > 1
     if not len(d) or not usable.any():

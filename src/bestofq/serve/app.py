@@ -128,7 +128,7 @@ class Proxy:
     def __init__(self, config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None) -> None:
         self.config, self.upstream, self.sessions, self.scorer = config, upstream, sessions, scorer
         self._client = httpx.AsyncClient(timeout=config.patience)
-        self._unread = {"identity"}  # encodings that need not be told (any more)
+        self._unread = {"identity"}  # encodings that need no warning (any more)
         self._replies: dict[str, tuple[Session, asyncio.Future[Answer]]] = {}  # by session and request, the last ones
 
     @asynccontextmanager

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import Response
 
 from bestofq.core.decision import Candidate, Decision, Provenance, State, Step, Verdict
-from bestofq.core.errors import DataError
+from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
 from bestofq.interop.nouns import text_of
@@ -143,11 +143,12 @@ class Sessions:
 
 
 async def kept(saving: Awaitable[None], what: str) -> None:
-    """Waits until it is stored; where that fails it is said, and all else goes on."""
+    """Waits until it is stored. A failure is logged, an unexpected one with its traceback; the agent is served all the
+    same."""
     try:
         await saving
     except Exception as error:
-        log.warning("%s is not recorded: %s", what, error)
+        log.warning("%s is not recorded: %s", what, error, exc_info=not isinstance(error, BestOfQError))
 
 
 def _quoted(chosen: Candidate) -> Iterable[str]:
