@@ -85,19 +85,26 @@ EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 
         pytest.param("Lfm2", {"layer_types": ["conv", "full_attention"] * 2}, id="a convolution"),
         pytest.param("Gemma3Text", {"head_dim": 8, "sliding_window": 20}, id="a window that some replies exceed"),
         pytest.param("Gemma3Text", {"head_dim": 8, "sliding_window": 256}, id="a window wider than any reply"),
+        pytest.param("Gemma2", {"head_dim": 8, "sliding_window": 20, "attn_logit_softcapping": 2.0}, id="soft caps"),
+        pytest.param("GptOss", {"head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2}, id="sinks"),
+        pytest.param("Mamba", {"state_size": 4}, id="no attention"),
+        pytest.param("Falcon", {"alibi": True}, id="places told by the order of the keys"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")  # that a kernel is not installed
 def test_draws_are_right_whatever_layers_remember(
     kind: str, more: dict[str, object], model: LocalModel, tmp_path: Path
 ) -> None:
-    """Neither padding nor other draws of the prompt are read where a mask cannot hide them."""
+    """Neither padding nor other draws of the prompt are read where a mask cannot hide them; the first reply is that of
+    transformers."""
     other = _with_layers(kind, tmp_path, model, **more)
     requests = [Request(messages=user(prompt), n=6, max_tokens=8, seed=5) for prompt in (*PROMPTS, PROMPTS[1])]
     for request, (generation, states) in zip(requests, other.drawn(requests, states=True), strict=True):
         for reply in generation.replies:
             assert reply.log_prob == pytest.approx(_log_prob(other, request.prompt, list(reply.ids)), abs=1e-3)
         before, first = other.encode(request.prompt), list(generation.replies[0].ids)
+        own = other.model.generate(torch.tensor([before]), do_sample=False, max_new_tokens=8)
+        assert first == own[0, len(before) :].tolist()
         read = other.model(torch.tensor([before + first]), output_hidden_states=True).hidden_states[-1][0]
         torch.testing.assert_close(states, read[len(before) - 1 : -1], rtol=1e-3, atol=1e-3)
 
@@ -106,6 +113,12 @@ def test_beams_beyond_a_window_are_refused(model: LocalModel, tmp_path: Path) ->
     narrow = _with_layers("Gemma3Text", tmp_path, model, head_dim=8, sliding_window=20)
     with pytest.raises(ConfigError, match="leave the agent beam out"):
         narrow.generate_batch([Request(messages=user(PROMPTS[0]), beams=2, max_tokens=8)])
+
+
+def test_a_class_whose_state_is_in_no_cache_is_refused_by_name(model: LocalModel, tmp_path: Path) -> None:
+    other = _with_layers("RecurrentGemma", tmp_path, model, head_dim=8, lru_width=32)
+    with pytest.raises(ConfigError, match=r"^RecurrentGemmaForCausalLM draws no replies here: [^\n]+ its --base-url$"):
+        other.generate_batch([Request(messages=user(PROMPTS[0]))])
 
 
 def test_draws_depend_on_prompt_and_seed_alone(model: LocalModel) -> None:

@@ -14,24 +14,43 @@ from torch.nn import functional
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
+from bestofq.core.errors import ConfigError
+
 # A model's input and output of that meaning: transformers 5.24 renamed it, and the old name warns.
 CACHE = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ else "past_key_values"
 NAME = "bestofq_decoding"
 
 
 def attend_in_order(model: Any) -> None:
-    """Let a model of transformers that was loaded with "sdpa" decode by `_attend`; the rest is computed as before."""
+    """Let a model of transformers that has "sdpa" decode by `_attend`; the rest is computed as before. One without it,
+    such as Gemma 2 with its soft caps, keeps its own attention."""
+    if _attention(model) != "sdpa":
+        return
     transformers.AttentionInterface.register(NAME, _attend)
     transformers.AttentionMaskInterface.register(NAME, transformers.masking_utils.sdpa_mask)
     model.set_attn_implementation(NAME)
 
 
+def _attention(model: Any) -> str:
+    name: str = model.config.get_text_config()._attn_implementation
+    return name
+
+
 @torch.inference_mode()
 def window_of(model: Any, ids: Tensor) -> float:
     """Tokens of prompt and reply up to which a mask alone keeps the branches of a row apart: infinite where all layers
-    see every token before, the smallest window where some do not, 0 where a layer keeps a state, as recurrent ones.
-    Told by the cache of any prompt, such as `ids` [1, 1]."""
-    cache = getattr(model(input_ids=ids, use_cache=True), CACHE)
+    see every token before, the smallest window where some do not, 0 where a layer keeps a state, as recurrent ones, or
+    reads no such mask, as those without "sdpa" and with ALiBi. Told by the cache of any prompt, such as `ids` [1, 1].
+    ConfigError where there is none."""
+    cache: Any = getattr(model(input_ids=ids, use_cache=True), CACHE, None)
+    if not hasattr(cache, "layers"):
+        raise ConfigError(
+            f"{type(model).__name__} draws no replies here: what it has read, such as a recurrent state, is in no "
+            "cache that several draws can go on from; take a model of another class, or serve this one and give its "
+            "--base-url"
+        )
+    if _attention(model) == "eager" or getattr(model.config, "alibi", False):
+        return 0
     plain = {DynamicLayer, DynamicSlidingWindowLayer}
     return min(getattr(layer, "sliding_window", inf) if type(layer) in plain else 0 for layer in cache.layers)
 

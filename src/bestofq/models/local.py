@@ -3,7 +3,8 @@
 A prompt's key-value cache is computed once for all its draws. The draws are branches of one row: at each step a row
 feeds one token a branch, and a mask lets each branch see the prompt and its own tokens only, so that the cache of the
 prompt is neither copied nor read more than once. Layers that keep a state, or whose window prompt and reply exceed,
-cannot tell branches apart: there each draw is a row of its own, beside those of prompts as long.
+cannot tell branches apart, nor can classes without "sdpa": there each draw is a row of its own, beside those of prompts
+as long.
 """
 
 import hashlib
@@ -332,7 +333,9 @@ def loaded(auto: Any, path: str | Path, device: str, precision: Precision) -> tu
         precision = "bfloat16" if fast else "float32"
     disable_progress_bar()  # of reading weights: they are ours to announce
     place, gguf = gguf_of(path)
-    model = auto.from_pretrained(place, dtype=getattr(torch, precision), attn_implementation="sdpa", **gguf)
+    config = AutoConfig.from_pretrained(place, **gguf)
+    config._attn_implementation = None  # whatever it says: "sdpa" where the class has it, else "eager"
+    model = auto.from_pretrained(place, config=config, dtype=getattr(torch, precision), **gguf)
     return model, AutoTokenizer.from_pretrained(place, **gguf), target, _revision(model.config, path)
 
 
