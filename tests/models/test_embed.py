@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, Lfm2Config
 
 from bestofq.core.embedding import EmbedConfig, EmbedItem, Pooling
 from bestofq.core.language import Request, user
@@ -141,6 +142,19 @@ def test_each_distinct_text_is_embedded_once(model: LocalModel) -> None:
     again = embedder.embed_all([LONG, SHORT], kept)  # `put_many` refuses what it has
     assert len(kept) == 2
     np.testing.assert_array_equal(first[[1, 0]], again)
+
+
+def test_a_recurrent_model_reads_actions_in_context_too(model: LocalModel) -> None:
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2}
+    kinds = ["conv", "full_attention"]
+    config = Lfm2Config(vocab_size=len(model.tokenizer), num_hidden_layers=2, layer_types=kinds, **shape)
+    other = LocalModel(AutoModelForCausalLM.from_config(config), model.tokenizer, name="recurrent", revision="0")
+    items = [EmbedItem(text=text, context=SHORT.text) for text in (" want [1]", " next")]
+    for item, vector in zip(items, LocalEmbedder(other, EmbedConfig(context="state")).embed_all(items), strict=True):
+        before = other.encode(item.context)
+        hidden = last_layer(other, [*before, *other.encode_plain(item.text)])
+        np.testing.assert_allclose(vector, hidden[len(before) :].mean(0), atol=1e-4)
 
 
 async def test_what_acting_embeds_is_not_embedded_again_for_training(model: LocalModel) -> None:

@@ -139,7 +139,7 @@ class LocalEmbedder(CachedEmbedder):
             logits_to_keep=1,
         )
         owner = torch.tensor([row for row, (_, texts) in enumerate(nodes) for _ in texts], device=self._model.device)
-        getattr(out, CACHE).batch_select_indices(owner)
+        getattr(out, CACHE).reorder_cache(owner)  # which recurrent layers know, too
         own_ids, own = padded([self._own(text) for _, texts in nodes for text in texts], self._model.device)
         hidden = self._hidden(
             input_ids=own_ids,
