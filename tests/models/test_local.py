@@ -60,7 +60,7 @@ def test_sampled_branches_do_not_see_each_other(model: LocalModel) -> None:
 def _with_layers(kind: str, folder: Path, like: LocalModel, **more: object) -> LocalModel:
     """A model with random weights and layers of one kind; every fourth token ends a reply."""
     shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "num_attention_heads": 4}
-    more |= {"vocab_size": len(like.tokenizer), "num_key_value_heads": 2, "initializer_range": 0.3}
+    more = {"vocab_size": len(like.tokenizer), "num_key_value_heads": 2, "initializer_range": 0.3} | more
     torch.manual_seed(0)
     config = getattr(transformers, f"{kind}Config")(
         **shape,
@@ -75,6 +75,7 @@ def _with_layers(kind: str, folder: Path, like: LocalModel, **more: object) -> L
 
 
 LINEAR = {"linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
+LATENT = {"kv_lora_rank": 8, "q_lora_rank": 8, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 8}
 EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 
 
@@ -87,6 +88,7 @@ EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 
         pytest.param("Gemma3Text", {"head_dim": 8, "sliding_window": 256}, id="a window wider than any reply"),
         pytest.param("Gemma2", {"head_dim": 8, "sliding_window": 20, "attn_logit_softcapping": 2.0}, id="soft caps"),
         pytest.param("GptOss", {"head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2}, id="sinks"),
+        pytest.param("DeepseekV2", {**LATENT, "num_key_value_heads": 4, "first_k_dense_replace": 4}, id="short values"),
         pytest.param("Mamba", {"state_size": 4}, id="no attention"),
         pytest.param("Falcon", {"alibi": True}, id="places told by the order of the keys"),
     ],

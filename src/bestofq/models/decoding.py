@@ -99,7 +99,8 @@ def _attend(
     scaling: float | None = None,
     **others: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of queries [B, heads, Q, D] to keys and values [B, groups, T, D]; returns [B, Q, heads, D]."""
+    """Attention of queries [B, heads, Q, D] to keys [B, groups, T, D] and values [B, groups, T, E]; returns
+    [B, Q, heads, E]."""
     batch, heads, count, size = query.shape
     if count == key.shape[2] or others.get("position_bias") is not None:
         attend = transformers.integrations.sdpa_attention.sdpa_attention_forward
@@ -110,4 +111,4 @@ def _attend(
     if attention_mask is not None:
         scores = scores.masked_fill(~attention_mask, float("-inf"))
     weights = scores.softmax(-1, dtype=torch.float32).to(value.dtype).view(*grouped.shape[:3], -1)
-    return (weights @ value).view(batch, heads, count, size).transpose(1, 2).contiguous(), None
+    return (weights @ value).view(batch, heads, count, -1).transpose(1, 2).contiguous(), None
