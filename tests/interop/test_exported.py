@@ -331,6 +331,28 @@ def test_atif_gives_back_passes_and_splits_where_the_import_names_none(store: Pa
     assert (len(held(again, "imported")), sorted(both)) == (22, [0, 2, 3, 4])
 
 
+def test_atif_of_two_runs_keeps_their_passes_apart(store: Path, tmp_path: Path) -> None:
+    """One agent in two passes over three tasks, in a run that succeeds and one that fails."""
+
+    async def play() -> None:
+        with Store.open(store) as opened:
+            one = next(opened.episodes())
+            for run, outcome in (("good", "success"), ("bad", "failure")):
+                await opened.begin_run(run, {}, one.provenance)
+                for number in range(6):
+                    task = one.task.model_copy(update={"id": f"t{number // 2}"})
+                    new = {"id": f"{number * 5 % 7}{run}", "run": run, "agent": "x", "task": task}
+                    verdict = one.verdict.model_copy(update={"outcome": outcome})
+                    await opened.add_episode(one.model_copy(update={**new, "verdict": verdict}), number % 2)
+
+    asyncio.run(play())
+    bestofq("export", "atif", store, "--out", tmp_path / "out", "--agent", "x")
+    bestofq("import", "atif", tmp_path / "out", "--store", tmp_path / "again")
+    with Store.open(tmp_path / "again", read_only=True) as opened:
+        found = sorted((one.repeat, one.outcome) for one in opened.summaries())
+    assert found == sorted([(0, "failure"), (1, "failure"), (2, "success"), (3, "success")] * 3)
+
+
 def test_a_trajectory_whose_candidates_were_cut_off_is_refused(store: Path, tmp_path: Path) -> None:
     bestofq("export", "atif", store, "--out", tmp_path / "out")
     file = min((tmp_path / "out").iterdir())

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
@@ -96,11 +97,11 @@ def export_atif(store: Store, selected: Selected, out: Path) -> int:
     part.mkdir(parents=True)
     try:
         count = 0
-        repeats = {one.id: one.repeat for one in store.summaries(run=selected.run)}
+        passes = _passes(store, selected)
         for episode in selected.episodes(store):
             count += 1
             pictures = {shot.sha256: _picture(store, shot, part) for shot in _shots(episode)}
-            body = json.dumps(trajectory(episode, pictures, repeats[episode.id]), ensure_ascii=False, indent=1)
+            body = json.dumps(trajectory(episode, pictures, passes[episode.id]), ensure_ascii=False, indent=1)
             (part / f"{quote(episode.id, safe='')}.json").write_text(body + "\n", "utf-8")
         if not count:
             raise DataError(f"the store holds no finished episodes{selected}: {_runs(store)}")
@@ -108,6 +109,15 @@ def export_atif(store: Store, selected: Selected, out: Path) -> int:
         return count
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _passes(store: Store, selected: Selected) -> dict[str, int]:
+    """The pass of each episode by its id, counted on from run to run: read back as one run they stay apart."""
+    passes: dict[str, int] = {}
+    for _, some in groupby(store.summaries(**vars(selected)), lambda one: one.run):
+        begin = max(passes.values(), default=-1) + 1
+        passes |= {one.id: begin + one.repeat for one in some}
+    return passes
 
 
 def _shots(episode: Episode) -> list[Screenshot]:
