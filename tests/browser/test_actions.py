@@ -212,6 +212,36 @@ async def test_a_frame_s_padding_is_no_part_of_its_page(site: Any, session: Any)
     assert (await session.snapshot()).title == "A"
 
 
+@pytest.mark.parametrize(
+    ("outside", "own"),
+    [
+        ("", "transform:scale(.5)"),
+        ("transform:translate(40px, 9px) scale(.5, 2)", ""),
+        ("scale:.5", "zoom:2"),
+        ("rotate:90deg;transform-origin:150px 90px", "transform:scale(-.7, .7) skew(9deg)"),
+    ],
+)
+async def test_a_frame_s_page_is_clicked_where_transforms_put_it(
+    outside: str, own: str, site: Any, session: Any
+) -> None:
+    button = "<button style='display:block;height:30px' onclick=\"top.document.title = '{0}'\">{0}</button>"
+    site.page("<body style='margin:0'>" + button.format("A") + button.format("B"), "/inner")
+    site.page(f"<body style='margin:0'><iframe src=/inner style='padding:9px;{own}'></iframe>", "/frame")
+    await session.reset(site.page(f"<body style='margin:0'><p style='{outside}'><iframe src=/frame style='{own}'>"))
+    box = (await session.snapshot()).elements[0].box
+    assert await session.act(Click(mark=2)) is None
+    assert (await session.snapshot()).title == "B"
+    assert await session.act(Click(point=Point(box.x + box.width / 2, box.y + box.height / 2))) is None
+    assert (await session.snapshot()).title == "A"
+
+
+async def test_nothing_is_offered_in_a_frame_that_stands_in_perspective(site: Any, session: Any) -> None:
+    site.page("<button>b</button>", "/frame")
+    await session.reset(site.page("<p style='perspective:99px'><iframe src=/frame style='transform:rotateY(20deg)'>"))
+    seen: Observation = await session.snapshot()
+    assert (seen.elements, seen.text) == ((), f"(frame: http://{site.host})")
+
+
 async def test_waiting_ends_when_the_page_changes(session: Any, show: Any) -> None:
     await show("<button onclick=\"setTimeout(() => log('late'), 300)\">b</button>")
     await session.act(Click(mark=1))

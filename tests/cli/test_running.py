@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,26 @@ async def bestofq(folder: Path, *arguments: str, terminal: int | None = None) ->
     )
 
 
+async def after_a_step(folder: Path, *arguments: str) -> asyncio.subprocess.Process:
+    """The command, its first step stored."""
+    process = await bestofq(folder, *arguments)
+    assert process.stdout is not None
+    while b"so far" not in (line := await process.stdout.readline()):
+        assert line, "it has ended"
+    return process
+
+
+async def stopped(process: asyncio.subprocess.Process, *, impatiently: bool) -> str:
+    """What it says once Ctrl-C is pressed, or is pressed until it has ended."""
+    saying = asyncio.ensure_future(process.communicate())
+    os.killpg(process.pid, signal.SIGINT)
+    while impatiently and process.returncode is None:
+        await asyncio.sleep(0.01)
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGINT)  # asyncio would miss how a process ended that it signals
+    return (await saying)[0].decode()
+
+
 async def test_without_a_terminal_nothing_irreversible_is_done(tmp_path: Path) -> None:
     shop = Shop()
     async with shop.open() as arguments:
@@ -147,18 +167,16 @@ async def test_at_a_terminal_the_user_is_asked(tmp_path: Path) -> None:
     assert (episode.verdict.outcome, episode.verdict.reward) == ("success", 1.0)
 
 
-async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("impatiently", [False, True])
+async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(impatiently: bool, tmp_path: Path) -> None:
+    """Chromium takes a while to close."""
     shop = Shop(seconds=0.5)
     async with shop.open() as arguments:
-        process = await bestofq(tmp_path, *arguments, "--yes")
-        assert process.stdout is not None
-        while b"so far" not in await process.stdout.readline():
-            pass
-        os.killpg(process.pid, signal.SIGINT)
-        out, _ = await process.communicate()
-        assert process.returncode == 130, out.decode()
-        assert out.decode().endswith("stopped; the steps so far are in runs/web\n")
-        assert "Traceback" not in out.decode()
+        process = await after_a_step(tmp_path, *arguments, "--yes")
+        text = await stopped(process, impatiently=impatiently)
+        assert process.returncode == 130, text
+        assert text.endswith("\nstopped; the steps so far are in runs/web\n")
+        assert "Traceback" not in text
         with Store.open(tmp_path / "runs/web", read_only=True) as store:
             [left] = store.episodes(status="interrupted")
         assert len(left.steps) == 1
@@ -199,10 +217,7 @@ class Walk(Shop):
 async def test_after_kill_9_the_same_command_goes_on_and_asks_for_no_step_again(tmp_path: Path) -> None:
     walk = Walk(seconds=0.5)
     async with walk.open() as arguments:
-        process = await bestofq(tmp_path, *arguments)
-        assert process.stdout is not None
-        while b"so far" not in await process.stdout.readline():
-            pass
+        process = await after_a_step(tmp_path, *arguments)
         os.killpg(process.pid, signal.SIGKILL)
         await process.communicate()
         result = await within(tmp_path / "runs/web", *arguments)

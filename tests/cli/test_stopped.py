@@ -1,16 +1,13 @@
 """Ctrl-C, pressed once or until the command ends: it says how it goes on, closes what is open, and goes on."""
 
 import asyncio
-import os
-import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from test_collect_killed import Killing, arguments
-from test_running import Shop, bestofq
+from test_running import bestofq, stopped
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
@@ -18,17 +15,6 @@ from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
 pytestmark = pytest.mark.slow
-
-
-async def stopped(process: asyncio.subprocess.Process, *, impatiently: bool) -> str:
-    """What it says once Ctrl-C is pressed, or is pressed until it has ended."""
-    saying = asyncio.ensure_future(process.communicate())
-    os.killpg(process.pid, signal.SIGINT)
-    while impatiently and process.returncode is None:
-        await asyncio.sleep(0.01)
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGINT)  # asyncio would miss how a process ended that it signals
-    return (await saying)[0].decode()
 
 
 @pytest.mark.parametrize("impatiently", [False, True])
@@ -53,17 +39,3 @@ async def test_a_stopped_collection_says_how_it_goes_on_and_does(impatiently: bo
     with Store.open(tmp_path / "store", read_only=True) as store:
         assert not store.summaries(status="interrupted")
         assert sum(one.steps for one in store.summaries()) in (replies.served, replies.served - 1)  # the one in flight
-
-
-async def test_a_run_says_what_it_says_itself_alone(tmp_path: Path) -> None:
-    """Chromium takes a while to close."""
-    shop = Shop(seconds=0.5)
-    async with shop.open() as words:
-        process = await bestofq(tmp_path, *words, "--yes")
-        assert process.stdout is not None
-        while b"so far" not in await process.stdout.readline():
-            pass
-        said = await stopped(process, impatiently=True)
-    assert process.returncode == 130, said
-    assert said.endswith("\nstopped; the steps so far are in runs/web\n")
-    assert "Traceback" not in said

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 import bestofq as bq
+from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.language import Request, user
@@ -95,6 +96,23 @@ async def test_a_tree_of_so_many_rollouts_is_kept_and_replaced(store: bq.Store) 
     smaller = await bq.search_tree(suite, task, proposer, store, iterations=1, candidates=2, depth=2)
     assert store.trees.load("search", task.suite, task.id) == smaller
     assert (smaller.visits[0], smaller.prior[1]) == (1, None)
+
+
+class InWords:
+    """A proposer that names the field at the top in words."""
+
+    async def propose(self, state: bq.State, n: int) -> bq.Proposal:
+        action = bq.Write(target="the search field", text="red lamp", enter=True)
+        return bq.Proposal(candidates=(bq.Candidate(action=action, label="write the search field"),))
+
+
+async def test_a_search_finds_what_is_named_in_words_by_its_localizer(store: bq.Store) -> None:
+    suite, chosen = bq.load_suite("webshop", env="browser"), {"iterations": 1, "candidates": 1, "depth": 1}
+    task = (await suite.tasks("dev"))[0]
+    tree = await bq.search_tree(suite, task, InWords(), store, localizer=PageLocalizer(), **chosen)
+    page = tree.pages[tree.page[1]]
+    assert page.error is None
+    assert page.url.endswith("/search?q=red+lamp")
 
 
 @pytest.mark.parametrize("sandboxed", [True, False])

@@ -2,11 +2,13 @@ import asyncio
 import subprocess
 import sys
 import tempfile
+import time
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked import Forked
 from sqlalchemy import update
 from store_nouns import PROVENANCE, decision, task
 
@@ -55,6 +57,22 @@ def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
         assert "is being written by process" in done.stderr
         Store.open(tmp_path, read_only=True).close()
     Store.open(tmp_path).close()
+
+
+def open_at(moment: float, folder: Path) -> None:
+    time.sleep(max(0.0, moment - time.time()))
+    try:
+        Store.open(folder).close()
+    except DataError as error:
+        if "is being written by process" not in str(error):
+            raise
+
+
+def test_of_processes_that_make_a_store_at_once_one_makes_it_and_the_others_wait(tmp_path: Path) -> None:
+    for number in range(3):
+        folder, soon = tmp_path / f"store{number}", time.time() + 0.2
+        processes = [Forked(tmp_path / "log", open_at, soon, folder) for _ in range(4)]
+        assert [process.wait() for process in processes] == [0] * 4, processes[0].said
 
 
 async def test_a_reader_needs_a_store_and_cannot_write(tmp_path: Path) -> None:

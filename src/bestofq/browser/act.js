@@ -1,8 +1,8 @@
 // Where to click, what to fill, how to scroll, and when a page has come to rest. Each answer is {…} or {error: sentence}.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, beginning, element, flatParent, hostsEditing, is, isElement, mapped, nameOf, read, rectOf, squeeze, unmarked,
-    viewOf, within } = globalThis.bestofq;
+  const { $, element, flatParent, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze,
+    unmarked, viewOf, within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
   const fail = (error) => ({ error: error.toWellFormed() });
@@ -22,20 +22,10 @@ Object.assign(globalThis.bestofq, (() => {
       if (!inner || inner === hit) break;
       hit = inner;
     }
-    const inner = hit && is(hit, "iframe", "frame") && within(hit);
-    if (!inner) return hit;
-    const start = beginning(hit);
-    return under(x - start.x, y - start.y, inner) || hit;
-  }
-
-  function offsetOf(el) {
-    let x = 0, y = 0;
-    for (let frame = viewOf(el)?.frameElement; frame; frame = viewOf(frame).frameElement) {
-      const start = beginning(frame);
-      x += start.x;
-      y += start.y;
-    }
-    return { x, y };
+    const inner = hit && is(hit, "iframe", "frame") && within(hit), place = inner && placeOf(hit);
+    if (!place) return hit;
+    const point = place.inverse().transformPoint({ x, y });
+    return under(point.x, point.y, inner) || hit;
   }
 
   // `ref` is a mark (number) or a point [x, y] of the viewport.
@@ -66,18 +56,23 @@ Object.assign(globalThis.bestofq, (() => {
     return is(el, "label") && hit === el[$.control];
   }
 
+  // Points of the viewport to click; none where nobody can tell where its frame stands.
   function candidates(el) {
+    let place = new DOMMatrix();
+    for (let frame = viewOf(el)?.frameElement; frame && place; frame = viewOf(frame).frameElement) {
+      place = placeOf(frame)?.multiply(place);
+    }
+    if (!place) return [];
     const all = mapped(el) ? [rectOf(el)] : Array.from(el[$.getClientRects]());
     const rects = all.filter((rect) => rect.width >= 1 && rect.height >= 1);
     if (!rects.length) rects.push((el[$.firstElementChild] || el)[$.getBoundingClientRect]());
-    return rects.flatMap((rect) => [[0.5, 0.5], [0.2, 0.5], [0.8, 0.5], [0.5, 0.2], [0.5, 0.8]]
-      .map(([across, down]) => [rect.x + rect.width * across, rect.y + rect.height * down]));
+    return rects.flatMap(({ x, y, width, height }) => [[0.5, 0.5], [0.2, 0.5], [0.8, 0.5], [0.5, 0.2], [0.5, 0.8]]
+      .map(([across, down]) => place.transformPoint({ x: x + width * across, y: y + height * down })));
   }
 
   function inView(el) {
-    const offset = offsetOf(el), [[x, y]] = candidates(el);
-    return x + offset.x >= 0 && y + offset.y >= 0 && x + offset.x < innerWidth && y + offset.y < innerHeight
-      && reaches(under(x + offset.x, y + offset.y), el);
+    const [at] = candidates(el);
+    return at && at.x >= 0 && at.y >= 0 && at.x < innerWidth && at.y < innerHeight && reaches(under(at.x, at.y), el);
   }
 
   let styled = false;  // whether styles changed while the page settled: elements may be on the move
@@ -105,10 +100,8 @@ Object.assign(globalThis.bestofq, (() => {
     if (Array.isArray(ref)) return { x: ref[0], y: ref[1] };
     if (disabled(el)) return fail(`Element [${ref}] is disabled.`);
     if (!inView(el)) (mapped(el) || el)[$.scrollIntoView]({ block: "center", inline: "nearest", behavior: "instant" });
-    const offset = offsetOf(el);
     let cover = null;
-    for (const [left, top] of candidates(el)) {
-      const [x, y] = [left + offset.x, top + offset.y];
+    for (const { x, y } of candidates(el)) {
       const hit = under(x, y);
       if (hit && reaches(hit, el)) return { x, y };
       cover ||= hit;

@@ -11,12 +11,12 @@ globalThis.bestofq = (() => {
     Text: "assignedSlot",
     Element: "tagName localName namespaceURI id shadowRoot assignedSlot firstElementChild getAttribute hasAttribute "
       + "matches closest querySelector querySelectorAll getBoundingClientRect getClientRects checkVisibility "
-      + "clientLeft clientTop scrollIntoView scrollBy scrollLeft scrollTop",
+      + "clientLeft clientTop currentCSSZoom scrollIntoView scrollBy scrollLeft scrollTop",
     Document: "documentElement body title defaultView scrollingElement createRange getElementById elementFromPoint "
       + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelectorAll activeElement",
     DocumentFragment: "getElementById",
     ShadowRoot: "host elementFromPoint activeElement",
-    HTMLElement: "isContentEditable innerText title tabIndex focus",
+    HTMLElement: "isContentEditable innerText title tabIndex focus offsetWidth offsetHeight",
     SVGElement: "tabIndex focus",
     HTMLAreaElement: "alt",
     HTMLButtonElement: OF_FIELDS,
@@ -59,13 +59,6 @@ globalThis.bestofq = (() => {
     return inner;
   }
 
-  // The point of its viewport at which a frame's document begins, within border and padding.
-  function beginning(frame) {
-    const rect = frame[$.getBoundingClientRect](), { paddingLeft, paddingTop } = getComputedStyle(frame);
-    const inset = (border, padding) => border + parseFloat(padding);
-    return { x: rect.x + inset(frame[$.clientLeft], paddingLeft), y: rect.y + inset(frame[$.clientTop], paddingTop) };
-  }
-
   const SVG = "http://www.w3.org/2000/svg";
   const isText = (node) => node[$.nodeType] === Node.TEXT_NODE;
   const isElement = (node) => node?.[$.nodeType] === Node.ELEMENT_NODE;
@@ -78,6 +71,36 @@ globalThis.bestofq = (() => {
   function flatParent(node) {
     const parent = node[$.parentNode];
     return node[$.assignedSlot] || (parent?.[$.nodeType] === Node.DOCUMENT_FRAGMENT_NODE ? parent[$.host] : parent);
+  }
+
+  // The box around a box that a matrix moves, scales and turns.
+  function around(rect, matrix) {
+    if (matrix.isIdentity) return rect;
+    const { a, b, c, d } = matrix;
+    const { x, y } = matrix.transformPoint({ x: rect.x + rect.width / 2, y: rect.y + rect.height / 2 });
+    const width = Math.abs(a) * rect.width + Math.abs(c) * rect.height;
+    const height = Math.abs(b) * rect.width + Math.abs(d) * rect.height;
+    return new DOMRect(x - width / 2, y - height / 2, width, height);
+  }
+
+  // The matrix from points of a frame's document to those of the viewport around the frame, by border, padding, zoom
+  // and CSS transforms; null where these do not explain the frame's box (perspective).
+  function placeOf(frame) {
+    let turned = new DOMMatrix().scale(frame[$.currentCSSZoom]);
+    for (let node = frame; isElement(node); node = flatParent(node)) {
+      const { display, rotate, scale, transform } = getComputedStyle(node);
+      if (node !== frame && ["inline", "contents"].includes(display)) continue; // nothing turns these
+      const [across, down = across] = scale === "none" ? [1] : scale.split(" ").map(Number);
+      const { a, b, c, d } = new DOMMatrix(transform);
+      turned = new DOMMatrix().rotate(rotate === "none" ? 0 : parseFloat(rotate)).scale(across, down)
+        .multiply(new DOMMatrix([a, b, c, d, 0, 0])).multiply(turned);
+    }
+    const rect = frame[$.getBoundingClientRect](), { paddingLeft, paddingTop } = getComputedStyle(frame);
+    const whole = around(new DOMRect(0, 0, frame[$.offsetWidth], frame[$.offsetHeight]), turned); // rounded
+    const { width, height } = around(new DOMRect(0, 0, 1, 1), turned);
+    if (!(Math.abs(whole.width - rect.width) < width && Math.abs(whole.height - rect.height) < height)) return null;
+    return new DOMMatrix().translate(rect.x - whole.x, rect.y - whole.y).multiply(turned)
+      .translate(frame[$.clientLeft] + parseFloat(paddingLeft), frame[$.clientTop] + parseFloat(paddingTop));
   }
 
   function children(node) {
@@ -257,6 +280,6 @@ globalThis.bestofq = (() => {
     for (const known of [styles, sights, colours, papers, legibles]) known.clear();
   }
 
-  return { $, within, beginning, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
+  return { $, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
     collapse, squeeze, unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget };
 })();

@@ -1,8 +1,8 @@
 // One pass over the flat tree: what a reader sees, and what can be acted on. Text format: docstring of snapshot.py.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, within, beginning, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse, squeeze,
-    unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget } = globalThis.bestofq;
+  const { $, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse,
+    squeeze, unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget } = globalThis.bestofq;
   const NAME_LIMIT = 200; // characters of an accessible name
   const TITLE_LIMIT = 2000;
   const NAME_NODES = 2000; // nodes read for one
@@ -201,15 +201,14 @@ Object.assign(globalThis.bestofq, (() => {
     };
     const put = (text) => add(clean(text));
 
-    function mark(el, target, role, offset) {
+    function mark(el, target, role, place) {
       const [name] = nameOf(target, role);
       const value = valueOf(target, role)?.slice(0, textLimit).toWellFormed() ?? null;
-      const states = statesOf(target), rect = rectOf(el);
-      const [x, y] = [rect.x + offset.x, rect.y + offset.y];
+      const states = statesOf(target), { x, y, width, height } = around(rectOf(el), place);
       const shown = states.filter((state) => WRITTEN.has(state));
-      if (x + rect.width <= 0 || y + rect.height <= 0 || x >= innerWidth || y >= innerHeight) states.push("offscreen");
+      if (x + width <= 0 || y + height <= 0 || x >= innerWidth || y >= innerHeight) states.push("offscreen");
       marked.push(el);
-      const box = [x, y, rect.width, rect.height].map((n) => Math.round(n * 10) / 10);
+      const box = [x, y, width, height].map((n) => Math.round(n * 10) / 10);
       const form = formOf(target);
       if (form && !forms.has(form)) forms.set(form, forms.size + 1);
       const said = [asksOf(target), form ? forms.get(form) : null, shownOf(target, name), leadsTo(target, form)];
@@ -218,13 +217,12 @@ Object.assign(globalThis.bestofq, (() => {
         + `${shown.length ? ` (${shown.join(", ")})` : ""} ${MARK} `);
     }
 
-    function walkFrame(el, offset, depth) {
+    function walkFrame(el, place, depth) {
       const rect = el[$.getBoundingClientRect]();
       flush();
-      const inner = within(el);
-      if (inner?.[$.body]) {
-        const start = beginning(el), shift = { x: offset.x + start.x, y: offset.y + start.y };
-        walk(inner[$.documentElement], shift, true, false, false, depth + 1);
+      const inner = within(el), own = placeOf(el);
+      if (inner?.[$.body] && own) {
+        walk(inner[$.documentElement], place.multiply(own), true, false, false, depth + 1);
       } else if (rect.width > 1 && rect.height > 1) {
         let origin = "null";
         try { origin = new URL(el[$.src], el[$.baseURI]).origin; } catch { /* a frame without an address */ }
@@ -234,22 +232,22 @@ Object.assign(globalThis.bestofq, (() => {
     }
 
     // The links of a picture's map, which may stand anywhere.
-    function walkMap(picture, offset) {
+    function walkMap(picture, place) {
       const name = CSS.escape(attribute(picture, "usemap").slice(1));
       const areas = Array.from(picture[$.ownerDocument][$.querySelectorAll](`map[name="${name}"] area[href]`));
       if (!areas.length || mapped(areas[0]) !== picture) return;
       for (const area of areas.slice(0, MOST.marks - marked.length)) {
         const rect = rectOf(area);
-        if (rect.width && rect.height && !unreachable(picture, rect)) mark(area, area, "link", offset);
+        if (rect.width && rect.height && !unreachable(picture, rect)) mark(area, area, "link", place);
       }
     }
 
     // Whether a large page is left out here: far from the viewport, or when enough was read.
-    function far(el, offset) {
+    function far(el, place) {
       if (large) {
-        const { x, y, width, height } = el[$.getBoundingClientRect]();
-        const above = y + offset.y + height < -AROUND * innerHeight, below = y + offset.y > (1 + AROUND) * innerHeight;
-        const aside = x + offset.x + width < -AROUND * innerWidth || x + offset.x > (1 + AROUND) * innerWidth;
+        const { x, y, width, height } = around(el[$.getBoundingClientRect](), place);
+        const above = y + height < -AROUND * innerHeight, below = y > (1 + AROUND) * innerHeight;
+        const aside = x + width < -AROUND * innerWidth || x > (1 + AROUND) * innerWidth;
         if (width && height && (above || below)) left.add(above ? "above" : "below");
         if (width && height && (above || below || aside)) return true;
       }
@@ -258,7 +256,7 @@ Object.assign(globalThis.bestofq, (() => {
       return (visited > MOST.nodes || marked.length >= MOST.marks) && left.add("below");
     }
 
-    function walk(node, offset, shown, clickableAbove, silent, depth) {
+    function walk(node, place, shown, clickableAbove, silent, depth) {
       if (isText(node)) {
         if (!shown || silent || !node[$.data]) return;
         const parent = flatParent(node), data = legible(node, parent);
@@ -267,7 +265,7 @@ Object.assign(globalThis.bestofq, (() => {
         data.split("\n").forEach((part, index) => { if (index) flush(); put(part); });
         return;
       }
-      if (!isElement(node) || SKIP.has(tag(node)) || depth > DEPTH || far(node, offset)) return;
+      if (!isElement(node) || SKIP.has(tag(node)) || depth > DEPTH || far(node, place)) return;
       const el = node, kind = tag(el);
       if (kind === "BR") return flush();
       const style = styleOf(el), seen = sight(el, style);
@@ -277,7 +275,7 @@ Object.assign(globalThis.bestofq, (() => {
       if (block) flush();
       if (style.display === "table-cell" && line.trim()) cellDue = true;
       if (kind === "IFRAME" || kind === "FRAME") {
-        if (seen.shown) walkFrame(el, offset, depth);
+        if (seen.shown) walkFrame(el, place, depth);
         return;
       }
 
@@ -291,14 +289,14 @@ Object.assign(globalThis.bestofq, (() => {
         const rect = rectOf(el);
         if (!rect.width || !rect.height || unreachable(el, rect)) role = null;
       }
-      if (role) mark(el, target, role, offset);
+      if (role) mark(el, target, role, place);
       const inner = INPUTS.has(kind) ? [] : children(el);
       if (kind === "IMG") {
         if (seen.shown && !role && !silent && el[$.alt]) put(el[$.alt]);
-        if (seen.shown && el[$.hasAttribute]("usemap")) walkMap(el, offset);
+        if (seen.shown && el[$.hasAttribute]("usemap")) walkMap(el, place);
       } else if (!role || (target === el && hasWidget(el, depth))) {
         const hush = silent || (kind === "LABEL" && speaksFor(el));
-        for (const child of inner) walk(child, offset, seen.shown, clickableAbove || Boolean(role), hush, depth + 1);
+        for (const child of inner) walk(child, place, seen.shown, clickableAbove || Boolean(role), hush, depth + 1);
       }
       if (block) flush();
     }
@@ -325,7 +323,7 @@ Object.assign(globalThis.bestofq, (() => {
 
     forget();
     const root = document[$.documentElement];
-    if (root) walk(root, { x: 0, y: 0 }, true, false, false, 0);
+    if (root) walk(root, new DOMMatrix(), true, false, false, 0);
     flush();
     let text = lines.join("\n");
     if (text.length > textLimit) {

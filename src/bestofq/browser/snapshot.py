@@ -10,7 +10,7 @@ collapsed, empty lines dropped. An interactive element is written in its place, 
 An element without a name is written by its role. States are those that matter to a reader, ` (checked, disabled)`. The
 words of a check box's label are its name and not written twice; the inside of an interactive element is written again
 only where it holds further interactive elements. Pictures are their alternative text and the links of their
-map, frames of other origins one line `(frame: https://origin)`.
+map, frames of other origins, and in perspective, one line `(frame: https://origin)`.
 
 Marks are 1 … n in the order of the flat tree (open shadow roots and frames of the same origin in place). What looks
 like one in the page's words is written in round brackets (`core/page_text.py`). What nobody sees is left out, and of a

@@ -17,7 +17,7 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.loading import checked
 from bestofq.core.observation import Split, Task
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.core.protocols import Env, EnvFactory, Proposer, Scorer, Suite
+from bestofq.core.protocols import Env, EnvFactory, Localizer, Proposer, Scorer, Suite
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.envs.serving import serve_app
@@ -110,11 +110,13 @@ async def search_tree(
     store: Store,
     *,
     ranker: Scorer | None = None,
+    localizer: Localizer | None = None,
     run: str = "search",
     **settings: object,
 ) -> SearchTree:
     """A task's search tree by MCTS (Agent Q, 5.1), kept in the store instead of an earlier one. `ranker` gives Q̂
-    (None: nobody); `settings` are `SearchConfig`'s. ConfigError on these."""
+    (None: nobody); `localizer` finds the elements that actions name in words; `settings` are `SearchConfig`'s.
+    ConfigError on these."""
     own: dict[str, object] = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
     config = checked(TypeAdapter(SearchConfig), own | settings)
     await _begin(store, run, suite)
@@ -123,7 +125,7 @@ async def search_tree(
             root = await envs.start()
             tree = MutableTree(task, root)
             state = State(task=task, observation=root)
-            search = Search(tree, state, envs, proposer=proposer, ranker=ranker, judge=suite.judge)
+            search = Search(tree, state, envs, proposer=proposer, ranker=ranker, judge=suite.judge, localizer=localizer)
             await search.run()
         found = tree.to_tree(merge_usage(search.usage), envs.costs.to_tuple())
         await store.trees.save(run, found)

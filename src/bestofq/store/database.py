@@ -69,6 +69,7 @@ _NO_DAMAGE = (
     "NOTADB",
 )
 _WRITING = ("journal_mode=WAL", "synchronous=NORMAL")
+_LOCKING = "BEGIN IMMEDIATE"  # waits for the write lock; SQLite does not wait for it after a read
 
 
 def sqlite_url(file: Path) -> URL:
@@ -132,8 +133,8 @@ def is_sqlite(engine: Engine) -> bool:
 def prepare(engine: Engine) -> None:
     """Make the tables of a new database. DataError on another schema version, no database, or no right to write."""
     try:
-        with engine.begin() as connection:
-            if not is_sqlite(engine):  # several may begin at once
+        with engine.execution_options(begin=_LOCKING).begin() as connection:  # several may begin at once
+            if not is_sqlite(engine):
                 connection.execute(select(func.pg_advisory_xact_lock(_MAKING)))
             if not _is_store(connection):
                 schema.METADATA.create_all(connection)
@@ -197,9 +198,8 @@ def check_lists(engine: Engine) -> None:
 
 
 def connected(engine: Engine) -> Connection:
-    """One for `transaction` alone, as long as it works. SQLite waits for the write lock only as a transaction begins;
-    one that has read first fails at once."""
-    options = {"begin": "BEGIN IMMEDIATE"} if is_sqlite(engine) else {"isolation_level": "AUTOCOMMIT"}
+    """One for `transaction` alone, as long as it works."""
+    options = {"begin": _LOCKING} if is_sqlite(engine) else {"isolation_level": "AUTOCOMMIT"}
     return engine.execution_options(**options).connect()
 
 
@@ -339,9 +339,16 @@ def store_of(engine: Engine) -> str:
 
 def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:
     dbapi.isolation_level = None  # the driver begins no transaction of its own: `_on_begin` does
-    cursor = dbapi.cursor()
-    for pragma in (f"busy_timeout={_BUSY_MS}", *journal, "foreign_keys=ON", "cache_size=-32768"):
-        cursor.execute(f"PRAGMA {pragma}")
+    cursor, last = dbapi.cursor(), time.monotonic() + _BUSY_MS / 1000
+    left = [f"busy_timeout={_BUSY_MS}", *journal, "foreign_keys=ON", "cache_size=-32768"]
+    while left:
+        try:
+            cursor.execute(f"PRAGMA {left[0]}")
+            del left[0]
+        except sqlite3.OperationalError as error:  # SQLite does not wait for another that turns a new file to WAL
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > last:
+                raise
+            time.sleep(0.01)
     cursor.close()
 
 
