@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from bestofq.build.agents import POCKET_Q
-from bestofq.cli.commands import console
-from bestofq.cli.main import run
+from bestofq.cli.commands import app, console
+from bestofq.cli.main import exit_with
 from bestofq.reports.report import gather
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import Fault, FaultServer, Refused
@@ -81,7 +81,7 @@ def within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
 
     def call() -> int:
         with pytest.raises(SystemExit) as end:
-            run()
+            exit_with(app)
         assert isinstance(end.value.code, int)
         return end.value.code
 

@@ -22,7 +22,10 @@ STOPPED = 130  # as shells say of SIGINT
 
 
 def run() -> NoReturn:
-    exit_with(app)
+    try:
+        exit_with(app)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # while Python ends, Ctrl-C would print tracebacks
 
 
 def exit_with(command: Callable[[], object]) -> NoReturn:

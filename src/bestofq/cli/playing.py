@@ -1,6 +1,6 @@
 """`bestofq collect`, `improve` and `eval`: agents play the tasks of a suite, and tables of what came of it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from bestofq.build.agents import proposer_name, shipped_q
 from bestofq.build.context import RunContext, open_suite
@@ -25,10 +25,10 @@ from bestofq.core.errors import ConfigError
 from bestofq.recipes.collect import AGENTS, compare
 from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
-from bestofq.reports.costs import agent_costs, cost_table
-from bestofq.reports.domains import domain_grid, domain_results
+from bestofq.reports.costs import Costs, agent_costs, cost_table
+from bestofq.reports.domains import Domains, domain_grid, domain_results
 from bestofq.reports.rows import BASELINE, Selection
-from bestofq.reports.success import agent_results, success_table
+from bestofq.reports.success import Results, agent_results, success_table
 
 
 def play_and_show(
@@ -37,13 +37,13 @@ def play_and_show(
     """Play the settings' suite and keep the episodes; then what those cost that were played."""
     named, folder = warned(models), store_of(given, models)
 
-    async def work() -> None:
+    async def work() -> Costs:
         async with open_suite(models, named) as suite:
             with store_at(folder) as store, hosts_of(given.cluster, models, folder) as hosts:
                 await play(RunContext(models, suite, store, console, hosts))
-                console.print(cost_table(agent_costs(store, played)))
+                return agent_costs(store, played)
 
-    run_until_stopped(work())
+    console.print(cost_table(run_until_stopped(work())))  # once all is closed: Ctrl-C finds nothing to stop
 
 
 def evaluate_agents(wanted: Evaluation) -> None:
@@ -60,7 +60,7 @@ def evaluate_agents(wanted: Evaluation) -> None:
         return
     named = warned(models)
 
-    async def work() -> None:
+    async def work() -> tuple[Results, Costs, Domains | None, bool]:
         async with open_suite(models, named) as suite:
             if "prior" in kinds and not await models.gives_log_probs():
                 sentence = f"{proposer_name(models.settings)} gives no log-probabilities, which the agent prior needs"
@@ -81,14 +81,24 @@ def evaluate_agents(wanted: Evaluation) -> None:
                     runs=wanted.runs,
                     n=wanted.n,
                 )
-                _show(context, named.name, wanted, kinds)
-                if before == opened.summaries(run=wanted.run, status=None):
-                    console.print(
-                        "All episodes were stored already, and nothing was played: after a change give another --run.",
-                        style="yellow",
-                    )
+                same = before == opened.summaries(run=wanted.run, status=None)
+                baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
+                chosen = Selection(runs=[wanted.run], agents=kinds, split=wanted.split, baseline=baseline)
+                domains = domain_results(opened, chosen) if models.settings.suite.groups else None
+                return agent_results(opened, chosen), agent_costs(opened, chosen), domains, same
 
-    run_until_stopped(work())
+    results, costs, domains, same = run_until_stopped(work())
+    if domains is not None:
+        console.print(domain_grid(domains).titled(f"{named.name}, {wanted.split}, by {models.settings.suite.groups}"))
+    console.print(success_table(results).titled(f"{named.name}, {wanted.split}"))
+    console.print(cost_table(costs))
+    if wanted.out is not None:
+        found = {"table": results, "costs": costs, "domains": domains}
+        tables = {name: one.model_dump(mode="json") for name, one in found.items() if one is not None}
+        write_out(wanted.out, {**made_by(models.settings), **tables})
+    if same:
+        sentence = "All episodes were stored already, and nothing was played: after a change give another --run."
+        console.print(sentence, style="yellow")
 
 
 def _playable(models: Models, wanted: Evaluation) -> list[AgentKind]:
@@ -101,19 +111,3 @@ def _playable(models: Models, wanted: Evaluation) -> list[AgentKind]:
         f"{models.settings.suite.name}, and --q gives none."
     )
     return [kind for kind in AGENTS if kind not in learned]
-
-
-def _show(context: RunContext, suite: str, wanted: Evaluation, kinds: Sequence[AgentKind]) -> None:
-    baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
-    chosen = Selection(runs=[wanted.run], agents=kinds, split=wanted.split, baseline=baseline)
-    results, costs = agent_results(context.store, chosen), agent_costs(context.store, chosen)
-    groups = context.settings.suite.groups
-    domains = domain_results(context.store, chosen) if groups else None
-    if domains is not None:
-        console.print(domain_grid(domains).titled(f"{suite}, {wanted.split}, by {groups}"))
-    console.print(success_table(results).titled(f"{suite}, {wanted.split}"))
-    console.print(cost_table(costs))
-    if wanted.out is not None:
-        found = {"table": results, "costs": costs, "domains": domains}
-        tables = {name: one.model_dump(mode="json") for name, one in found.items() if one is not None}
-        write_out(wanted.out, {**made_by(context.settings), **tables})
