@@ -34,8 +34,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.observation import Screenshot
+from bestofq.models.checkpoints import Precision
 from bestofq.models.embed_vision import VisionEmbedder
-from bestofq.models.local import Precision
 from bestofq.models.vision_readers import QwenReader
 from bestofq.models.windows import at_once
 

@@ -2,8 +2,10 @@
 
 import gc
 import os
+import ssl
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator
+from functools import cache
 from importlib import import_module
 from itertools import count
 
@@ -17,6 +19,7 @@ from sqlalchemy import create_engine, text
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
+from bestofq.core import secrets
 
 SLOW = (  # the files that take five seconds and more, the longest first
     "test_cluster.py",
@@ -82,6 +85,7 @@ SLOW = (  # the files that take five seconds and more, the longest first
 
 _SCHEMAS = count()
 
+ssl.create_default_context = cache(ssl.create_default_context)  # each HTTP client reads all certificates anew: 50 ms
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # there is a worker a core and more: their threads would wait in turn
 
 
@@ -119,6 +123,13 @@ def pytest_runtest_setup() -> None:
     """Random weights are the same whichever tests ran before."""
     if torch := sys.modules.get("torch"):
         torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No secret of the tests before: each text would be searched for all of them."""
+    monkeypatch.setattr(secrets, "_known", {})
+    monkeypatch.setattr(secrets, "_patterns", {False: None, True: None})
 
 
 @pytest.fixture(scope="session", autouse=True)

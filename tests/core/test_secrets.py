@@ -8,16 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from bestofq.core import secrets
 from bestofq.core.secrets import HidingStream, hidden, hide, hide_json, keep_secret, keep_secrets_of
 
 KEY = 'sk-"or/ä&-7f'
-
-
-@pytest.fixture(autouse=True)
-def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "_known", {})
-    monkeypatch.setattr(secrets, "_patterns", {False: None, True: None})
 
 
 @pytest.mark.parametrize(

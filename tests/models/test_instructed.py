@@ -19,8 +19,9 @@ from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Provena
 from bestofq.core.errors import ConfigError, ContextError, SetupError
 from bestofq.core.language import Generation, Message, Request, user
 from bestofq.core.observation import Box, Element, Observation, Point, Task
+from bestofq.models.checkpoints import has_own_template
 from bestofq.models.constrained import LETTERS, bounded
-from bestofq.models.local import LocalModel, has_own_template
+from bestofq.models.local import LocalModel
 from bestofq.models.shipped import POCKET
 from bestofq.recipes.policy_training import asked
 

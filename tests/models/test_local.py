@@ -11,7 +11,8 @@ from tiny_llama import save_instruct_llama
 
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.language import Request, user
-from bestofq.models.local import LocalModel, PromptTokens, has_own_template, weights_hash
+from bestofq.models.checkpoints import has_own_template, weights_hash
+from bestofq.models.local import LocalModel, PromptTokens
 
 PROMPTS = (
     "goal: i need a mouse\npage:\nBuy Now [1]\nnext:",

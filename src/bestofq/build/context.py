@@ -145,4 +145,4 @@ async def chosen_tasks(suite: Suite, only: str, split: Split, limit: int | None)
 
 def matches(globs: str, *names: str) -> bool:
     """Whether one of the names matches one of the globs; commas between them."""
-    return any(fnmatch.fnmatch(name, glob.strip()) for name in names for glob in globs.split(","))
+    return any(fnmatch.fnmatchcase(name, glob) for glob in map(str.strip, globs.split(",")) for name in names)

@@ -137,7 +137,8 @@ class Models:
         return ActorModel(self.actors, str(SHIPPED.get(path, path)), role)
 
     def _loaded(self, path: str) -> "LocalModel":
-        from bestofq.models.local import LocalModel, has_own_template
+        from bestofq.models.checkpoints import has_own_template
+        from bestofq.models.local import LocalModel
 
         chosen = self.settings.model
         if path == chosen.path:
@@ -236,7 +237,7 @@ def in_pocket_prompts(settings: BestOfQSettings) -> bool:
     path, prompts = settings.model.path, settings.model.prompts
     if prompts != "auto" or path in SHIPPED:
         return prompts != "chat"
-    from bestofq.models.local import has_own_template
+    from bestofq.models.checkpoints import has_own_template
 
     return not has_own_template(path)
 

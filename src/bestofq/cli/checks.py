@@ -18,7 +18,8 @@ from bestofq.envs.serving import serve_app
 from bestofq.envs.webshop.source import load_catalogue
 from bestofq.learning.checkpoint import load_networks, read_card
 from bestofq.learning.distributed import choose_device, fast_bfloat16
-from bestofq.models.local import LocalModel, weights_hash
+from bestofq.models.checkpoints import weights_hash
+from bestofq.models.local import LocalModel
 from bestofq.models.shipped import SHIPPED
 
 INSTALL_CHROMIUM = f"python -m playwright install --with-deps chromium, or name one in {ENVIRONMENT}"

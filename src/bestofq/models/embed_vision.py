@@ -17,8 +17,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, ModelError, SetupError
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
+from bestofq.models.checkpoints import Precision, gguf_of, loaded
 from bestofq.models.embed import LocalEmbedder
-from bestofq.models.local import LocalModel, Precision, gguf_of, loaded
+from bestofq.models.local import LocalModel
 from bestofq.models.pooling import hidden_states, pooled
 from bestofq.models.vision_readers import QWEN, Inputs, ProcessorReader, QwenReader, Reader
 from bestofq.models.windows import at_once

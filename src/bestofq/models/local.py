@@ -10,27 +10,25 @@ as long.
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from jinja2 import TemplateError
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
-from transformers.utils.logging import disable_progress_bar
 
-from bestofq.core.errors import ConfigError, ContextError, SetupError
+from bestofq.core.errors import ConfigError, ContextError
 from bestofq.core.language import Generation, Message, Reply, Request, ids_hash
-from bestofq.core.loading import extra
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
 from bestofq.models.batching import MicroBatcher, in_groups
 from bestofq.models.beams import beam_search
+from bestofq.models.checkpoints import Precision, found, gguf_of, loaded, revision_of
 from bestofq.models.constrained import Grammars
 from bestofq.models.decoding import CACHE, attend_in_order, window_of, with_room
 from bestofq.models.pooling import padded
@@ -41,7 +39,6 @@ from bestofq.models.shipped import POCKET
 for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "16")
 
-Precision = Literal["auto", "float32", "bfloat16"]
 TOKENS, HELD_TOKENS = 64, 1000  # of a reply, at most, where a request does not say: free, or held to a schema
 Drawn = tuple[Generation, Tensor | None]
 """Replies and, where asked for, what the head read when it drew each token of the first [T, D]."""
@@ -64,9 +61,9 @@ class PromptTokens:
     def read(cls, path: str | Path) -> "PromptTokens":
         """Of a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
         place, gguf = gguf_of(path)
-        with _found(path):
+        with found(path):
             config, tokenizer = (auto.from_pretrained(place, **gguf) for auto in (AutoConfig, AutoTokenizer))
-            return PromptTokens(tokenizer, name=Path(path).name, revision=lambda: _revision(config, path))
+            return PromptTokens(tokenizer, name=Path(path).name, revision=lambda: revision_of(config, path))
 
     def encode(self, *prompt: str | Message) -> list[int]:
         """Token ids of a prompt or a conversation: by the chat template, else as plain text after `start`."""
@@ -110,7 +107,7 @@ class LocalModel(PromptTokens):
     @classmethod
     def load(cls, path: str | Path = POCKET, *, device: str = "auto", precision: Precision = "auto") -> Self:
         """Load a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
-        with _found(path):
+        with found(path):
             model, tokenizer, target, revision = loaded(AutoModelForCausalLM, path, device, precision)
         attend_in_order(model)
         return cls(model.to(target), tokenizer, name=Path(path).name, revision=revision)
@@ -322,81 +319,3 @@ class _Sampler:
             point = self._uniforms[active, first:, step, None] * heights[..., -1:]
             tokens = torch.cat([tokens[:, :first], torch.searchsorted(heights, point, right=True).squeeze(-1)], dim=1)
         return tokens, log_probs.gather(-1, tokens[..., None]).squeeze(-1)
-
-
-def loaded(auto: Any, path: str | Path, device: str, precision: Precision) -> tuple[Any, Any, str, str]:
-    """A model of transformers' class `auto`, its tokenizer, device and revision; by default on the GPU, in bfloat16
-    where the hardware multiplies it. OSError or ValueError where it cannot be read."""
-    target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
-    if precision == "auto":
-        fast = torch.cuda.is_bf16_supported() if target.startswith("cuda") else torch.cpu._is_avx512_bf16_supported()
-        precision = "bfloat16" if fast else "float32"
-    disable_progress_bar()  # of reading weights: they are ours to announce
-    place, gguf = gguf_of(path)
-    config = AutoConfig.from_pretrained(place, **gguf)
-    config._attn_implementation = None  # whatever it says: "sdpa" where the class has it, else "eager"
-    model = auto.from_pretrained(place, config=config, dtype=getattr(torch, precision), **gguf)
-    return model, AutoTokenizer.from_pretrained(place, **gguf), target, _revision(model.config, path)
-
-
-def _revision(config: Any, path: str | Path) -> str:
-    return getattr(config, "_commit_hash", None) or weights_hash(Path(path))
-
-
-@contextmanager
-def _found(path: str | Path) -> Iterator[None]:
-    """SetupError, with what to give instead, where no checkpoint can be read from `path`."""
-    advice = "give --model a transformers directory, a hub's owner/name, or with it the --base-url of an endpoint"
-    if _nowhere(path):
-        raise SetupError(f"no language model at {path}: {advice}")
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise SetupError(f"no language model at {path}: {advice} ({reason})") from error
-
-
-def _nowhere(path: str | Path) -> bool:
-    """Whether it can be no model: nothing lies there, and the hub's own are all owner/name."""
-    return len(Path(path).parts) == 1 and not Path(path).exists()
-
-
-def gguf_of(path: str | Path) -> tuple[str | Path, dict[str, str]]:
-    """Where transformers finds a checkpoint, and what tells it that it is a GGUF file. SetupError without gguf."""
-    file = Path(path)
-    if file.suffix != ".gguf":
-        return path, {}
-    extra("gguf")
-    return file.parent, {"gguf_file": file.name}
-
-
-def has_own_template(path: str | Path) -> bool:
-    """Whether a checkpoint has a chat template that is not the pocket models'; False where no tokenizer is."""
-    try:
-        return not _nowhere(path) and _template(path) not in (None, _template(POCKET))
-    except (OSError, ValueError):
-        return False
-
-
-@cache
-def _template(path: str | Path) -> str | None:
-    place, gguf = gguf_of(path)
-    found: str | None = AutoTokenizer.from_pretrained(place, **gguf).chat_template
-    return found
-
-
-def weight_files(folder: Path) -> list[Path]:
-    """Of a checkpoint, as transformers chooses them; none where there are none."""
-    return sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
-
-
-def weights_hash(path: Path) -> str:
-    """16 hex digits over a checkpoint's weight files: a GGUF file, or a directory's. SetupError without any."""
-    files = [path] if path.is_file() else weight_files(path)
-    if not files:
-        raise SetupError(f"no weights in {path}: copy the model's .safetensors or pytorch_model.bin files there")
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as weights:
-            hashlib.file_digest(weights, lambda: digest)
-    return digest.hexdigest()[:16]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from transformers.utils.hub import cached_file
 
-from bestofq.models.local import weight_files
+from bestofq.models.checkpoints import weight_files
 
 _PARAMETERS = re.compile(r"(\d+(?:\.\d+)?)b(?![a-z])", re.I)
 _PER_NAMED = 1.25  # parameters for each in the name: Qwen2.5-VL-3B has 3.75 billion with what sees
