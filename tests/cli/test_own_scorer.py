@@ -23,6 +23,7 @@ def make_scorer(models):
 def make_none(models):
     return 7
 """
+SHORT = ["--set", "n_candidates=2", "--set", "suite.step_limit=2", "--store", "s"]
 
 
 @pytest.fixture
@@ -34,16 +35,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.slow
 def test_it_ranks_in_collect_and_eval_and_a_run_keeps_its_name(mine: str) -> None:
-    settings = (
-        "--set",
-        f"scorer={mine}:make_scorer",
-        "--set",
-        "n_candidates=2",
-        "--set",
-        "suite.step_limit=6",
-        "--store",
-        "s",
-    )
+    settings = [*SHORT, f"--set=scorer={mine}:make_scorer"]
     training = ("--agent", "own", "--repeats", "1", "--set", "suite.train_tasks=2")
     for command in (("collect", *training), ("eval", "webshop", "--agents", "own", "--tasks", "2", "--runs", "1")):
         done = CliRunner().invoke(app, [*command, *settings])
@@ -59,7 +51,7 @@ def test_it_ranks_in_collect_and_eval_and_a_run_keeps_its_name(mine: str) -> Non
 
 def test_eval_says_once_that_all_was_stored_already(mine: str) -> None:
     """The scorer may have been edited since."""
-    command = ["eval", "webshop", "--agents", "prompting,own", "--runs", "1", "--set", "n_candidates=2", "--store", "s"]
+    command = ["eval", "webshop", "--agents", "prompting,own", "--runs", "1", *SHORT]
     said = []
     for tasks in ("1", "1", "2"):
         words = [*command, "--set", f"scorer={mine}:make_scorer", "--tasks", tasks]
@@ -82,7 +74,7 @@ def test_eval_says_once_that_all_was_stored_already(mine: str) -> None:
 def test_an_agent_that_cannot_be_made_is_refused_before_another_plays(
     mine: str, wrong: list[str], said: str, dry: tuple[str, ...]
 ) -> None:
-    command = ["eval", "webshop", "--tasks", "1", "--runs", "1", "--set", "n_candidates=2", "--store", "s", *dry]
+    command = ["eval", "webshop", "--tasks", "1", "--runs", "1", *SHORT, *dry]
     done = CliRunner().invoke(app, [*command, "--agents", *wrong])
     assert said in str(done.exception), done.output
     assert not Path("s").exists()
@@ -92,10 +84,10 @@ def test_an_agent_that_cannot_be_made_is_refused_before_another_plays(
 
 def test_a_scorer_that_fails_when_it_is_made_may_be_mended(mine: str) -> None:
     """Its agent has not played yet."""
-    command = ["eval", "webshop", "--agents", "prompting,own", "--tasks", "1", "--runs", "1", "--store", "s"]
-    failed = CliRunner().invoke(app, [*command, "--set", f"scorer={mine}:make_none", "--set", "n_candidates=2"])
+    command = ["eval", "webshop", "--agents", "prompting,own", "--tasks", "1", "--runs", "1", *SHORT]
+    failed = CliRunner().invoke(app, [*command, "--set", f"scorer={mine}:make_none"])
     assert isinstance(failed.exception, ConfigError)
-    done = CliRunner().invoke(app, [*command, "--set", f"scorer={mine}:make_scorer", "--set", "n_candidates=2"])
+    done = CliRunner().invoke(app, [*command, "--set", f"scorer={mine}:make_scorer"])
     assert done.exit_code == 0, (done.output, done.exception)
 
 

@@ -76,6 +76,8 @@ async def test_another_agent_of_the_same_name_does_not_get_the_first_ones_episod
         await bq.play(replace(first, scorer=Last()), suite, store, tasks=2)
     with pytest.raises(DataError, match=r"begun with n=3, and this has 2: .* in Python n_candidates=3"):
         await bq.play(replace(first, n_candidates=2), suite, store, tasks=2)
+    with pytest.raises(DataError, match=r"begun without localizer_class, and this has bestofq\..*PageLocalizer"):
+        await bq.play(replace(first, localizer=PageLocalizer()), suite, store, tasks=2)
     caplog.clear()
     played = await bq.play(replace(first, scorer=Last()), suite, store, tasks=2, run="again")
     assert not {one.id for one in played} & {one.id for one in done}

@@ -21,6 +21,7 @@ _WAYS = {
     "proposer_class": "a proposer of the class {}",
     "scorer_class": "a scorer of the class {}",
     "selector_class": "a selector of the class {}",
+    "localizer_class": "a localizer of the class {}",
     Q: "--q and the folder of the Q-function {}",
     "weights": "--model and the model of the weights {}",
     "prompts": "the prompts {}",
