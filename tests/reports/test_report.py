@@ -66,6 +66,24 @@ async def test_a_pass_without_a_verdict_ends_the_learning_curve(tmp_path: Path) 
         assert dev_base(store) == ("prompting", 0.0)
 
 
+async def test_an_agent_without_a_verdict_is_left_out_and_named(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        for name in ("shop--a", "shop--b", "mugs--a"):
+            await record(store, "prompting", task(name), 0, 2)
+            await record(store, "best-of-q", task(name), 0, 2, "failure")
+        await record(store, "picker", task("shop--a"), 0, 2, "unjudged")
+        said = "Left out, none of their episodes has a verdict (`bestofq judge`): picker."
+        for baseline, agents in (("prompting", ["prompting", "best-of-q"]), ("picker", ["prompting", "best-of-q"])):
+            found = gather(store, Selection(baseline=baseline))
+            tables = {table.name: table for table in found.tables}
+            assert [row.cells[0] for row in tables["agents"].rows] == agents
+            assert said in tables["agents"].notes
+            assert ("differences" in tables, "difference" in [c.name for c in tables["domains"].columns]) == (
+                (baseline == "prompting",) * 2
+            )
+
+
 @pytest.mark.parametrize("odd", [-inf, inf, nan])
 async def test_scores_that_are_no_numbers_spoil_no_report(odd: float, tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:

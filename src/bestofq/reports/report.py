@@ -57,7 +57,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     known = origins(store, episodes)
     made = {name: known[name] for name in names}
     read = replace(selection, runs=[source.run for source in results.sources], agents=rows.agents(names))
-    domains = domain_results(store, replace(selection, agents=names))
+    domains = domain_results(store, replace(selection, agents=names, baseline=results.baseline))
     more_tables, more_figures = diagnose(store, episodes, made, results.baseline, options)
     bars = success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline)
     pareto = pareto_svg(agent_costs(store, read, prices=options.prices))

@@ -93,6 +93,7 @@ class Results(Noun):
     baseline: str | None
     sources: tuple[Source, ...]
     apart: bool = False  # whether a row holds only some of its agent's runs
+    untold: tuple[str, ...] = ()  # left out: of these no episode has a verdict that tells
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -105,6 +106,8 @@ class Results(Noun):
                 f"Difference to {self.baseline} in points, paired by task; 95 % bootstrap over tasks "
                 f"({stats.RESAMPLES:,} resamples)."
             )
+        if self.untold:
+            notes.append(f"Left out, none of their episodes has a verdict (`bestofq judge`): {', '.join(self.untold)}.")
         if same := [row.agent for row in self.rows if row.identical_runs]:
             notes.append(f"Runs identical step for step, so ± is 0: {', '.join(same)}.")
         if single := [row.agent for row in self.rows if row.runs == 1]:
@@ -117,8 +120,10 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
     """The results of the selection's agents, each compared with its baseline.
 
     An agent has a row for each of `rows_of`'s; `agents` and `baseline` name agents or rows. They come in the order of
-    `agents`, else the baseline first and the others in `naming.ORDER`, those of other splits last.
-    DataError on a run, an agent or a baseline of which nothing is finished, and on a baseline of several rows.
+    `agents`, else the baseline first and the others in `naming.ORDER`, those of other splits last. Rows without a
+    verdict are left out, where no `agents` are asked for; there are no differences to a baseline without one.
+    DataError on a run, an agent or a baseline of which nothing is finished, on a baseline of several rows, and where no
+    row, or not each of `agents`, has a verdict.
     """
     chosen, agents = ", ".join(selection.in_runs(store)) or "the store", selection.agents
     rows, finished = read_rows(store, selection)
@@ -131,24 +136,24 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
             )
     if not by_agent:
         raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
+    attempts = {agent: attempts_of(episodes) for agent, episodes in by_agent.items()}
+    asked = list(by_agent) if agents is None else rows.of(*agents)
+    untold, names = ([name for name in asked if bool(attempts[name]) == told] for told in (False, True))
+    if untold and (agents is not None or not names):
+        raise DataError(
+            f"none of the {len(by_agent[untold[0]])} finished episodes of {untold[0]!r} has a verdict: "
+            "run `bestofq judge` first, or choose with --run"
+        )
     baseline = rows.one(selection.baseline)
-    names = list(by_agent) if agents is None else rows.of(*agents)
+    against = attempts.get(baseline or "", ())
     cuts = never_finished(rows.named(selection.summaries(store, status="cut")), finished)
-    against = attempts_of(by_agent.get(baseline or "", ()))
 
     def row(agent: str) -> AgentRow:
-        episodes = by_agent[agent]
-        attempts = attempts_of(episodes)
-        if not attempts:
-            raise DataError(
-                f"none of the {len(episodes)} finished episodes of {agent!r} has a verdict: "
-                "run `bestofq judge` first, or choose with --run"
-            )
         return AgentRow(
             agent=agent,
-            **performance(attempts, () if agent == baseline else against),
-            outcomes=outcomes_of(episodes, cuts[agent]),
-            judges=judges_of(episodes),
+            **performance(attempts[agent], () if agent == baseline else against),
+            outcomes=outcomes_of(by_agent[agent], cuts[agent]),
+            judges=judges_of(by_agent[agent]),
         )
 
     found = [row(name) for name in names]
@@ -160,7 +165,13 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
         for run in store.runs()
         if run.name in read
     )
-    return Results(rows=tuple(found), baseline=baseline, sources=sources, apart=any(map(rows.part_of, names)))
+    return Results(
+        rows=tuple(found),
+        baseline=baseline if against else None,
+        sources=sources,
+        apart=any(map(rows.part_of, names)),
+        untold=tuple(untold),
+    )
 
 
 def success_table(found: Results, made: Mapping[str, Origin] | None = None) -> Table:
