@@ -1,6 +1,7 @@
 """The exported pages in a real Chromium, opened from disk."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -157,3 +158,15 @@ async def test_pages_are_about_the_chosen_runs_alone_and_the_rest_is_listed(shop
     assert len({page.split("-")[1].removesuffix(".html") for page in whole if page.startswith("pages/episode-")}) == 2
     assert "2 of 4 episodes" in " ".join(whole["index.html"].split())
     assert not any(page.startswith("pages/tree-") for page in whole)
+
+
+async def test_figures_of_agents_with_long_names_have_files_of_their_own(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        for name in (f"careful (runs{' 1' * 150})", f"careful (runs{' 1' * 150} 2)"):
+            options = EpisodeOptions(provenance=PROVENANCE)
+            await run_episode(ShopEnv(), shop_agent(name), shop_task(), store=store, run="eval", options=options)
+        index = export(store, found := gather(store), tmp_path / "out", title="T")
+    files = {path.name for path in (tmp_path / "out" / "figures").iterdir()}
+    assert len(files) == len(found.figures)
+    assert set(re.findall(r'href="figures/([^"]+)"', index.read_text("utf-8"))) == files

@@ -90,8 +90,9 @@ def tree_address(tree: TreeSummary) -> str:
 
 
 def figure_file(figure: Figure) -> str:
-    """The figure's file; an agent's name in it may hold anything."""
-    return re.sub(r"[^\w.@-]+", "-", figure.name) + ".svg"
+    """The figure's file; an agent's name in it may hold anything, and more than a file system takes."""
+    name = re.sub(r"[^\w.@-]+", "-", figure.name)
+    return (f"{name[:60]}-{sha256(name.encode()).hexdigest()[:8]}" if len(name) > 60 else name) + ".svg"
 
 
 def picture_address(store: Store, seen: Observation) -> str | None:
