@@ -36,6 +36,27 @@ def test_a_run_that_did_fewer_tasks_does_not_move_the_mean_out_of_its_interval()
     assert bounds.low <= stats.success_rate(tried).mean <= bounds.high
 
 
+def test_a_run_that_is_not_complete_adds_no_error_by_the_tasks_it_has() -> None:
+    """The third pass has been stopped after one task, which this agent always fails."""
+    assert stats.success_rate(attempts("1010", "1010", ".0..")).error == 0
+    complete = stats.success_rate(attempts("1100" * 25, "1110" * 25, "1111" * 25)).error
+    stopped = stats.success_rate(attempts("1100" * 25, "1110" * 25, "1111" * 24 + "111.")).error
+    assert stopped == pytest.approx(complete, rel=0.02)
+    assert stats.success_rate(attempts("11..", "..00")).error is None  # other tasks, not another run of these
+
+
+def test_the_error_over_unlike_runs_covers_what_chance_does() -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.random(40)
+    means, errors = [], []
+    for _ in range(300):
+        runs = ["".join("01"[int(won)] for won in rng.random(40) < hard) for _ in range(6)]
+        found = stats.success_rate(attempts(*runs[:4], *(run[:20] + "." * 20 for run in runs[4:])))
+        means.append(found.mean)
+        errors.append(found.error)
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.15)
+
+
 def test_no_run_is_refused_in_words() -> None:
     with pytest.raises(InputError, match="at least 1 finished run"):
         stats.success_rate([])

@@ -119,9 +119,23 @@ def over_runs(means: Sequence[float]) -> Estimate:
 
 def success_rate(attempts: Sequence[Attempt]) -> Estimate:
     """Success in [0, 1] (Table 2): per task the share of its runs that succeeded, then the mean over tasks, which is in
-    its `success_interval`. Where all runs hold the same tasks it is the mean over runs."""
-    runs = over_runs([_succeeded(run) for run in grouped(attempts, lambda a: a.run).values()])
-    return runs.model_copy(update={"mean": float(np.mean([*task_rates(attempts).values()]))})
+    its `success_interval`. Where all runs hold the same tasks it is the mean over runs, with `over_runs`'s error; else
+    the error is `_error_over_runs`."""
+    tasks, runs = by_task(attempts), grouped(attempts, lambda a: a.run).values()
+    found = over_runs([_succeeded(run) for run in runs])
+    same = all(len(run) == len(tasks) for run in runs)
+    error = found.error if same else _error_over_runs(tasks.values())
+    return found.model_copy(update={"mean": float(np.mean([*task_rates(attempts).values()])), "error": error})
+
+
+def _error_over_runs(tasks: Iterable[Sequence[Attempt]]) -> float | None:
+    """The standard error over runs of unlike tasks: √(Σ s_r² / ((Σ n_r)² − Σ n_r²)), s_r being what run r succeeded
+    more often than the mean of its n_r tasks, so that how hard they are plays no part. For runs of the same tasks it is
+    `over_runs`'s. Tasks done once tell nothing of it; None where there are no others."""
+    again = [(a.run, a.success - _succeeded(task)) for task in tasks if len(task) > 1 for a in task]
+    more = grouped(again, lambda one: one[0]).values()  # by run
+    pairs = len(again) ** 2 - sum(len(run) ** 2 for run in more)
+    return sqrt(sum(sum(excess for _, excess in run) ** 2 for run in more) / pairs) if pairs else None
 
 
 def steps_for_success(attempts: Sequence[Attempt]) -> Estimate | None:
