@@ -120,6 +120,25 @@ def test_compare_opens_with_prompting_beside_best_of_q_where_they_differ(store: 
     assert re.search(r'aria-current="true">\s*<span class="tag good">gained</span> find a red mug', chosen)
 
 
+async def test_compare_puts_tries_of_the_same_number_beside_each_other(tmp_path: Path) -> None:
+    """The first try of prompting has no verdict: its second one must not stand beside the first of best-of-q."""
+    tried: dict[str, list[Outcome]] = {
+        "prompting": ["unjudged", "failure", "success"],
+        "best-of-q": ["success", "failure", "success"],
+    }
+    with Store.open(tmp_path) as opened:
+        await opened.begin_run("eval", {}, PROVENANCE)
+        for name, outcomes in tried.items():
+            for repeat, outcome in enumerate(outcomes):
+                episode = await opened.begin_episode("eval", name, shop_task(), repeat, PROVENANCE)
+                await opened.finish_episode(episode, Verdict(reward=0.0, outcome=outcome), None)
+        found = compare(opened, "eval")
+    assert found is not None
+    pairs = Pairs.of(found, "prompting", "best-of-q")
+    assert pairs is not None
+    assert (pairs.tasks, pairs.differing) == (1, [])
+
+
 async def test_a_comparison_is_of_the_verdicts_there_are(tmp_path: Path) -> None:
     with Store.open(tmp_path) as opened:
         await opened.begin_run("eval", {}, PROVENANCE)

@@ -164,7 +164,8 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Two agents of a run, and the tasks on whose first try one of them alone succeeded, `other`'s first."""
+    """Two agents of a run, and the tasks on which one of them alone succeeded, `other`'s first: at their first try, of
+    the same number, at which the outcome of both tells."""
 
     run: str
     agents: Sequence[str]  # to choose from
@@ -179,14 +180,19 @@ class Pairs:
         agents = [line.agent for line in found.lines]
         one = one or found.baseline or agents[0]
         other = other or (found.main.agent if found.main else agents[-1])
-        tries: dict[str, dict[str, EpisodeSummary]] = {one: {}, other: {}}
+        tries: dict[str, dict[tuple[int, str], EpisodeSummary]] = {one: {}, other: {}}
         for e in sorted(found.episodes, key=lambda e: (e.repeat, e.task)):
             if e.agent in tries and e.decided:
-                tries[e.agent].setdefault(e.task, e)
+                tries[e.agent][e.repeat, e.task] = e
         if one == other:
             return None
-        both = [(left, tries[other][task]) for task, left in tries[one].items() if task in tries[other]]
-        pairs = [Pair(left.id, right.id, right.success) for left, right in both if left.success != right.success]
+        both: dict[str, tuple[EpisodeSummary, EpisodeSummary]] = {}  # by task
+        for at, left in tries[one].items():
+            if (right := tries[other].get(at)) is not None:
+                both.setdefault(left.task, (left, right))
+        pairs = [
+            Pair(left.id, right.id, right.success) for left, right in both.values() if left.success != right.success
+        ]
         return cls(
             run=found.run,
             agents=agents,
