@@ -134,7 +134,7 @@ class Table(Noun):
         words = [Markup(' class="words"') if words else "" for words in self.words]
         rows = zip(self.rows, self.texts(), strict=True)
         template = TEMPLATES.get_template("table.html.jinja")
-        return Markup(template.render(table=self, rows=rows, words=words, style=_style))
+        return Markup(template.render(heads=self.heads, rows=rows, telling=self.telling, words=words, style=_style))
 
     def to_markdown(self) -> str:
         """A GitHub table, its notes below; ends with a line break."""

@@ -72,6 +72,7 @@ class _Export:
         self._folder = folder
         self._episodes = episodes
         self._found = [RESULTS]
+        self._known = {RESULTS}  # the same, for looking up: there can be many
         self._trees = {unescape(tree_address(tree)) for tree in found.trees}
         self._app = application(store, name=title, report=found, replayed=len(episodes))
 
@@ -103,7 +104,8 @@ class _Export:
         kept = self._kept(to) if link[1] == "href" else None
         if kept is None:
             return ""
-        if kept not in self._found:
+        if kept not in self._known:
+            self._known.add(kept)
             self._found.append(kept)
         return f' href="{up}{_file(kept)}"'
 
