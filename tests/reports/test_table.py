@@ -118,10 +118,27 @@ def test_json_reads_back_and_markdown_and_latex_are_escaped() -> None:
     assert r"| =best\|of_q | 50.0 [25.0, 75.0] |" in TABLE.to_markdown()
     latex = TABLE.to_latex()
     assert r"\caption{Some 5 \% \& more}" in latex
-    assert r"=best|of\_q & 50.0 [25.0, 75.0] & 4.2 $\pm$ 0.5 & -10.0 [-20.0, +0.0] & 1,234 \\" in latex
+    assert r"=best\textbar{}of\_q & 50.0 [25.0, 75.0] & 4.2 $\pm$ 0.5 & -10.0 [-20.0, +0.0] & 1,234 \\" in latex
     made = "runs: eval, commit: abc, model: pocket, seed: 7, passes: 3, N: 5, Q-function: value-1; value-2"
     assert f"% {made}, command: bestofq eval --n 5" in latex
     assert latex.count(r"\\") == 3
+
+
+def test_words_of_pages_are_printed_as_they_are() -> None:
+    cells = (("Recipes--0", "click link <Next>"), ("[1, 2]", 'write "a\nb"'), ("", "a|b"))
+    rows = tuple(Row(cells=some) for some in cells)
+    table = Table(name="s", title="S", columns=columns("task", "action"), rows=rows)
+    assert table.to_latex().splitlines()[7:10] == [
+        r"Recipes-{}-0 & click link \textless{}Next\textgreater{} \\",  # not an en dash, nor ¡Next¿
+        r'{}[1, 2] & write "a b" \\',  # not the argument of the line break before
+        r" & a\textbar{}b \\",
+    ]
+    assert table.to_markdown().splitlines()[2:] == [
+        r"| Recipes--0 | click link \<Next> |",
+        '| [1, 2] | write "a b" |',
+        r"|  | a\|b |",
+        "",
+    ]
 
 
 def test_a_command_cannot_break_out_of_a_comment() -> None:

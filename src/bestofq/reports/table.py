@@ -139,7 +139,7 @@ class Table(Noun):
     def to_markdown(self) -> str:
         """A GitHub table, its notes below; ends with a line break."""
         lines = [_pipes(self.heads), _pipes(["---" if words else "--:" for words in self.words])]
-        lines += [_pipes([text.replace("|", r"\|") for text in texts]) for texts in self.texts()]
+        lines += [_pipes(texts) for texts in self.texts()]
         return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
 
     def to_json(self) -> str:
@@ -176,7 +176,8 @@ class Table(Noun):
             r"\midrule",
         ]
         for row, texts in zip(self.rows, self.texts(), strict=True):
-            lines.append(" & ".join(map(_latex, texts)) + r" \\")
+            line = " & ".join(map(_latex, texts)) + r" \\"
+            lines.append("{}" + line if line[0] in "[*" else line)  # which \\ of the line before would take for its own
             if row.origin is not None:
                 made = zip(ORIGIN_COLUMNS, row.origin.cells(), strict=True)
                 lines.append("% " + ", ".join(f"{name}: {' '.join(text.split())}" for name, text in made if text))
@@ -246,8 +247,9 @@ def _drawn(table: Table, texts: Sequence[tuple[str, ...]], columns: Sequence[int
 
 
 def _pipes(cells: Sequence[str]) -> str:
-    """A row of a GitHub table; a `|` inside a cell must be escaped."""
-    return f"| {' | '.join(cells)} |"
+    """A row of a GitHub table; a `|` inside a cell would end it, a line break the row, and `<` begins HTML."""
+    escaped = (" ".join(cell.replace("|", r"\|").replace("<", r"\<").splitlines()) for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def _text(cell: Cell, column: Column, row: Row) -> str:
@@ -302,9 +304,15 @@ _LATEX = {
     "−": "$-$",
     "≥": r"$\geq$",
     "∞": r"$\infty$",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in " ".join(text.split()))
+    """The text as LaTeX prints it: every sign of it as itself, two hyphens as two."""
+    words = " ".join(text.split())
+    pairs = zip(words, f"{words[1:]} ", strict=False)  # of no words there is none
+    return "".join("-{}" if sign == after == "-" else _LATEX.get(sign, sign) for sign, after in pairs)
