@@ -100,6 +100,14 @@ async def test_the_same_settings_and_episodes_use_it_and_say_so(folder: Path) ->
     assert (folder / "q" / CARD).read_bytes() == kept
 
 
+async def test_learning_from_a_run_of_another_n_is_warned_of(folder: Path) -> None:
+    assert (
+        "seed was played with n_candidates=3, and the Q-function will be taken for one of n_candidates=2: "
+        "add --set n_candidates=3\n"
+    ) in trained(folder, ["n_candidates=2"], again=True)
+    assert "n_candidates" not in trained(folder, again=True)
+
+
 async def test_learning_from_test_tasks_is_warned_of(folder: Path) -> None:
     said = StringIO()
     with Store.open(folder) as store:
