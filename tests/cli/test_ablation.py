@@ -187,6 +187,11 @@ def test_arms_may_differ_in_what_only_their_agent_reads(
         ('[[arm]]\nname = "a"\nlern = { }\n', ConfigError, "no setting arm.0.lern"),
         (BASE + BASE, ConfigError, "two arms are called '0.7'"),
         ('[[arm]]\nname = "a"\ndata = { episodes = 6 }\n', DataError, "learn from 6 episodes .* there are 5"),
+        (
+            '[[arm]]\nname = "a"\ndata = { runs = ["seed", "seed"], episodes = 6 }\n',
+            DataError,
+            "learn from 6 episodes .* there are 5",
+        ),
         ('[[arm]]\nname = "a"\ndata = { runs = ["sed"] }\n', DataError, "no run 'sed'.*seed"),
         ('[[arm]]\nname = "a"\ndata = { store = "nowhere" }\n', DataError, "`make experiment` makes them"),
         ('[[arm]]\nname = "a"\ndata = { store = "none" }\n', DataError, "nothing to learn from"),
@@ -196,8 +201,8 @@ def test_arms_may_differ_in_what_only_their_agent_reads(
         ('[[arm]]\nname = "a"\nact = { model.embed_layer = 2 }\n', ConfigError, "other embeddings"),
     ],
     ids=[
-        *("setting", "field", "twice", "too few", "run", "store", "no store", "other policy", "other endpoint"),
-        *("test tasks", "other embedding"),
+        *("setting", "field", "twice", "too few", "too few, named twice", "run", "store", "no store", "other policy"),
+        *("other endpoint", "test tasks", "other embedding"),
     ],
 )
 def test_a_bad_ablation_is_told_in_a_sentence(
