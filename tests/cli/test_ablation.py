@@ -15,6 +15,7 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.ablation import read_ablation
 from bestofq.cli.commands import app
+from bestofq.cli.config import load_config
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.models.shipped import SHIPPED
@@ -242,6 +243,14 @@ def test_a_dry_run_names_the_arms(file: Path) -> None:
     done = CliRunner().invoke(app, ["ablation", str(file), "--dry-run"], catch_exceptions=False)
     asked, _ = read_ablation(file)
     assert all(arm.name in done.output for arm in asked.arm)
+
+
+def test_a_seed_below_0_is_refused_before_anything_is_learned(tmp_path: Path, stored: Path) -> None:
+    file = write(tmp_path, stored, BASE, head=HEAD.replace("[0, 1]", "[-1]"))
+    with pytest.raises(ConfigError, match="seeds"):
+        read_ablation(file)
+    with pytest.raises(ConfigError, match=r"agent_q\.dpo\.seed"):
+        load_config(BestOfQSettings, None, ["agent_q.dpo.seed=-1"])
 
 
 def test_a_seed_is_given_once(tmp_path: Path, stored: Path) -> None:
