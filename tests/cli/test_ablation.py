@@ -15,6 +15,7 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.ablation import read_ablation
 from bestofq.cli.commands import app
+from bestofq.cli.config import load_config
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.models.shipped import SHIPPED
@@ -187,6 +188,11 @@ def test_arms_may_differ_in_what_only_their_agent_reads(
         ('[[arm]]\nname = "a"\nlern = { }\n', ConfigError, "no setting arm.0.lern"),
         (BASE + BASE, ConfigError, "two arms are called '0.7'"),
         ('[[arm]]\nname = "a"\ndata = { episodes = 6 }\n', DataError, "learn from 6 episodes .* there are 5"),
+        (
+            '[[arm]]\nname = "a"\ndata = { runs = ["seed", "seed"], episodes = 6 }\n',
+            DataError,
+            "learn from 6 episodes .* there are 5",
+        ),
         ('[[arm]]\nname = "a"\ndata = { runs = ["sed"] }\n', DataError, "no run 'sed'.*seed"),
         ('[[arm]]\nname = "a"\ndata = { store = "nowhere" }\n', DataError, "`make experiment` makes them"),
         ('[[arm]]\nname = "a"\ndata = { store = "none" }\n', DataError, "nothing to learn from"),
@@ -196,8 +202,8 @@ def test_arms_may_differ_in_what_only_their_agent_reads(
         ('[[arm]]\nname = "a"\nact = { model.embed_layer = 2 }\n', ConfigError, "other embeddings"),
     ],
     ids=[
-        *("setting", "field", "twice", "too few", "run", "store", "no store", "other policy", "other endpoint"),
-        *("test tasks", "other embedding"),
+        *("setting", "field", "twice", "too few", "too few, named twice", "run", "store", "no store", "other policy"),
+        *("other endpoint", "test tasks", "other embedding"),
     ],
 )
 def test_a_bad_ablation_is_told_in_a_sentence(
@@ -237,6 +243,14 @@ def test_a_dry_run_names_the_arms(file: Path) -> None:
     done = CliRunner().invoke(app, ["ablation", str(file), "--dry-run"], catch_exceptions=False)
     asked, _ = read_ablation(file)
     assert all(arm.name in done.output for arm in asked.arm)
+
+
+def test_a_seed_below_0_is_refused_before_anything_is_learned(tmp_path: Path, stored: Path) -> None:
+    file = write(tmp_path, stored, BASE, head=HEAD.replace("[0, 1]", "[-1]"))
+    with pytest.raises(ConfigError, match="seeds"):
+        read_ablation(file)
+    with pytest.raises(ConfigError, match=r"agent_q\.dpo\.seed"):
+        load_config(BestOfQSettings, None, ["agent_q.dpo.seed=-1"])
 
 
 def test_a_seed_is_given_once(tmp_path: Path, stored: Path) -> None:

@@ -8,13 +8,14 @@ import torch
 from forked import Forked
 from preference_run import CONFIG, step_pairs, tiny_model, train_and_die, trajectory_pairs
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, BloomConfig, BloomForCausalLM, OPTConfig, OPTForCausalLM
 
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig, LoRAConfig
 from bestofq.learning.distributed import Group
 from bestofq.learning.objectives import PairMeans, preferences, slopes_of
+from bestofq.learning.shared_prefix import reply_log_probs
 from bestofq.learning.tuning import TuningProgress, schedule, train_on_preferences
 from bestofq.learning.tuning_batches import Batches, nodes_of, units
 
@@ -112,6 +113,32 @@ def test_replayed_pairs_are_held_against_the_policy_that_drew_them(tmp_path: Pat
     _, rows = trained(tmp_path, [earlier, own], epochs=1, beta=0.1)
     assert rows[0].means.loss == pytest.approx((math.log1p(math.exp(-0.3)) + math.log(2)) / 2, abs=1e-5)
     assert rows[0].means.margin == pytest.approx(0.3 / 2, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (
+            OPTForCausalLM,
+            OPTConfig(vocab_size=32, hidden_size=16, ffn_dim=32, word_embed_proj_dim=16, num_attention_heads=2),
+        ),
+        (BloomForCausalLM, BloomConfig(vocab_size=32, hidden_size=16, n_layer=2, n_head=2, hidden_dropout=0.5)),
+    ],
+    ids=["OPT", "BLOOM"],
+)
+def test_models_that_keep_their_dropout_as_a_number_learn_without_it_too(make: Any, shape: Any, tmp_path: Path) -> None:
+    model = make(shape).eval()
+
+    def drawn(side: tuple[Turn, ...]) -> tuple[Turn, ...]:
+        with torch.no_grad():
+            likely = [float(reply_log_probs(model, nodes_of([turn]), share=False)) for turn in side]
+        return tuple(turn.model_copy(update={"log_prob": p}) for turn, p in zip(side, likely, strict=True))
+
+    sides = [{"chosen": drawn(pair.chosen), "rejected": drawn(pair.rejected)} for pair in step_pairs()]
+    pairs = [pair.model_copy(update=own) for pair, own in zip(step_pairs(), sides, strict=True)]
+    _, rows = trained(tmp_path, pairs, model, epochs=1)
+    assert rows[0].means.loss == pytest.approx(math.log(2), abs=1e-5)
+    assert abs(rows[0].means.chosen_reward) < 1e-5
 
 
 def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:

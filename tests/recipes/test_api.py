@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse
@@ -160,6 +161,15 @@ def test_a_tuned_model_prefers_the_better_reply(tmp_path: Path) -> None:
     assert margin(bq.LocalModel.load(folder, precision="float32")) > before + 0.5
     with pytest.raises(ConfigError, match="lr="):
         bq.tune(model, [(prompt, better, worse)], tmp_path / "other", lr=-1.0)
+
+
+def test_a_model_that_was_tuned_is_as_before_so_that_other_settings_begin_with_it_too(tmp_path: Path) -> None:
+    model, pairs = bq.LocalModel.load(precision="float32"), [("a lamp [2]\nnext:", "click [2]", "go back")]
+    before = {name: weight.clone() for name, weight in model.model.state_dict().items()}
+    folder = bq.tune(model, pairs, tmp_path, lr=1e-3)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.model.state_dict().items())
+    assert not model.model.training
+    assert bq.tune(model, pairs, tmp_path, lr=1e-3) == folder  # the same call again: nothing is left to do
 
 
 def test_a_model_is_tuned_on_replies_as_it_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value, read_card
 from bestofq.learning.config import IQLConfig
-from bestofq.recipes.best_of_q import best_of_q, train
+from bestofq.recipes.best_of_q import best_of_q, train, training_set
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import TRAINING, training_progress
@@ -98,6 +98,21 @@ async def test_the_same_settings_and_episodes_use_it_and_say_so(folder: Path) ->
     said = trained(folder, ["iql.device=cpu", "iql.log_every=7", "iql.checkpoint_seconds=0", "epsilon=0.1"])
     assert str(folder / "q") in said
     assert (folder / "q" / CARD).read_bytes() == kept
+
+
+async def test_a_run_that_is_named_twice_teaches_once(folder: Path) -> None:
+    with Store.open(folder) as store:
+        train(models_with(), store, ["seed", "seed"], folder / "q", Console(quiet=True))  # used as it is
+        with pytest.raises(DataError, match="4 decided episodes, fewer than 5"):
+            training_set(models_with(), store, ["seed", "seed"], folder / "q", Console(quiet=True), episodes=5)
+
+
+async def test_learning_from_a_run_of_another_n_is_warned_of(folder: Path) -> None:
+    assert (
+        "seed was played with n_candidates=3, and the Q-function will be taken for one of n_candidates=2: "
+        "add --set n_candidates=3\n"
+    ) in trained(folder, ["n_candidates=2"], again=True)
+    assert "n_candidates" not in trained(folder, again=True)
 
 
 async def test_learning_from_test_tasks_is_warned_of(folder: Path) -> None:

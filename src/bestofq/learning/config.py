@@ -128,7 +128,7 @@ class TuningConfig(Noun):
     )
     device: str = Field(default="auto", description="auto (a GPU where there is one) or cpu")
     checkpoint_every: int = Field(default=50, ge=1, description="steps between checkpoints")
-    seed: int = Field(default=0, description="of the order of examples")
+    seed: int = Field(default=0, ge=0, description="of the order of examples")
 
 
 class RFTConfig(TuningConfig):

@@ -175,8 +175,8 @@ def _prepared(model: Any, config: TuningConfig) -> Any:
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-        if isinstance(getattr(module, "attention_dropout", None), float):
-            module.attention_dropout = 0.0
+        for name in [name for name, value in vars(module).items() if "drop" in name and isinstance(value, float)]:
+            setattr(module, name, 0.0)  # OPT, BLOOM and Falcon keep their rates as numbers of their own
     if config.gradient_checkpointing:
         name = "activation" if hasattr(model, "activation_checkpointing_enable") else "gradient"  # renamed in 5.2x
         getattr(model, f"{name}_checkpointing_enable")({"use_reentrant": False})

@@ -92,7 +92,7 @@ class AblationRunner:
         """What the arm learns from, and where it is stored."""
         if config.collecting is None:
             source = self.sources.of(config)
-            passes = [source.summaries(run=run) for run in config.data.runs]
+            passes = [source.summaries(run=run) for run in dict.fromkeys(config.data.runs)]
         else:
             source, play = self.store, Play("explore", config.collecting.seed_runs)
             passes = [await self.collect(Models(config.collecting), "data", play)]

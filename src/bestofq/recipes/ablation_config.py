@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, NonNegativeInt, model_validator
 
 from bestofq.build.context import matches, step_limit_of
 from bestofq.build.settings import AgentKind, BestOfQSettings
@@ -62,7 +62,7 @@ class Ablation(Noun):
     config: Path = Field(description="the settings of all arms; relative to the ablation's file")
     set: Changes = Field(default={}, description="what the ablation changes in them")
     data: Data = Data()
-    seeds: tuple[int, ...] = Field(default=(0, 1), min_length=1, description="of IQL and of the draws")
+    seeds: tuple[NonNegativeInt, ...] = Field(default=(0, 1), min_length=1, description="of IQL and of the draws")
     dev_tasks: int = Field(default=0, ge=0, description="whose steps an oracle rates, which the library does not have")
     test_tasks: int = Field(default=100, ge=0, description="held-out, played by each Q-function; 0: none")
     passes: int = Field(default=1, ge=1, description="over the test tasks, of each Q-function")

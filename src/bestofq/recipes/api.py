@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
+from copy import deepcopy
 from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter
@@ -133,8 +134,9 @@ async def search_tree(
 
 
 def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **settings: object) -> Path:
-    """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights. `settings` are
-    `DPOConfig`'s. Under `accelerate launch` all processes call this. ConfigError on them."""
+    """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights. A copy learns:
+    `model` stays as it is. `settings` are `DPOConfig`'s. Under `accelerate launch` all processes call this. ConfigError
+    on them."""
     config, found = checked(TypeAdapter(DPOConfig), settings), []
     for number, (text, *replies) in enumerate(pairs):
         prompt = tuple(model.encode(text))
@@ -146,7 +148,7 @@ def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **
         )
         found.append(PreferencePair(chosen=(better,), rejected=(worse,), margin=1.0, task=text, node=number))
     with group_left():
-        return train_on_preferences(model.model, found, config, lambda row: None, out=Path(out))
+        return train_on_preferences(deepcopy(model.model), found, config, lambda row: None, out=Path(out))
 
 
 async def visit(

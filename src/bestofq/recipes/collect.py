@@ -112,13 +112,13 @@ async def compare(
 
 
 def collected(store: Store, runs: Sequence[str], episodes: int | None = None) -> list[EpisodeSummary]:
-    """The finished episodes of `runs`, or the first `episodes` of those that teach, pass after pass. DataError where
-    there are fewer, or no such run."""
+    """The finished episodes of `runs`, or the first `episodes` of those that teach, pass after pass; a run that is
+    named twice counts once. DataError where there are fewer, or no such run."""
     known = [run.name for run in store.runs()]
     if missing := [run for run in runs if run not in known]:
         others = f"it has {', '.join(known)}: give --run {known[0]}" if known else "it has none: collect episodes first"
         raise DataError(f"there is no run {missing[0]!r} in the store: {others}")
-    every = [store.summaries(run=run) for run in runs]
+    every = [store.summaries(run=run) for run in dict.fromkeys(runs)]
     if episodes is None:
         return [one for some in every for one in some]
     found = [e for some in every for e in sorted(some, key=attrgetter("fair_order")) if e.decided and e.steps]
