@@ -21,13 +21,13 @@ from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
 from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.domains import domain_grid, domain_of, domain_results
-from bestofq.reports.figures import learning_curve_svg, success_bars_svg
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import agent_results, success_table
 from bestofq.store.run_names import DEV_BASE, SEED_RUN, cycle_run, dev_run
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
+from experiments.figures import agent_pictures
 from experiments.ranking import by_kind, oracle_steps
 
 TEST = "test"
@@ -110,14 +110,11 @@ def _write(
     results.mkdir(parents=True, exist_ok=True)
     write_json(results / "result.json", result)
     (results / "table.md").write_text(tables, "utf-8")
-    (results / "success.svg").write_text(
-        success_bars_svg([(row.agent, row.rate) for row in of_test.rows], of_test.baseline), "utf-8"
-    )
+    rows = [(row.agent, row.success.mean, row.interval) for row in of_test.rows]
+    for name, picture in agent_pictures(result, rows).items():
+        (results / name).write_text(picture, "utf-8")
     if models.settings.chat is not None:
         (results / "cost.svg").write_text(pareto_svg(costs), "utf-8")
-    if curve:
-        picture = learning_curve_svg(curve, baseline=base and (BASELINE, base[1]))
-        (results / "curve.svg").write_text(picture, "utf-8")
     options = Options(curve=curve, curve_baseline=base, rated={k: v for k, v in rated.items() if v} or None)
     written = export(store, gather(store, replace(test, agents=None), options), out / "report", title="Best-of-Q")
     console.print(success_table(of_test).titled("Test tasks"))

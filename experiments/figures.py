@@ -59,10 +59,10 @@ def _pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:
             success = success_bars_svg(bars, methods.baseline, over=OVER)
             return {"success.svg": success, "calls.svg": calls_svg(methods)}
         case {"test": {"rows": rows}} | {"table": {"rows": [{"outcomes": _}, *_] as rows}}:
-            return _agents(found, [(row["agent"], row["success"]["mean"], row["interval"]) for row in rows])
+            return agent_pictures(found, [(row["agent"], row["success"]["mean"], row["interval"]) for row in rows])
         case {"columns": _, "rows": [{"cells": [_, {"value": _}, *_]}, *_] as rows}:  # a table of `bestofq report`
             cells = [row["cells"] for row in rows]
-            return _agents(found, [(name, one["value"], one["interval"]) for name, one, *_ in cells])
+            return agent_pictures(found, [(name, one["value"], one["interval"]) for name, one, *_ in cells])
         case {"rankers": [{"predicted": _}, *_]}:
             parts = [json.loads((folder / f"{name}.json").read_text("utf-8")) for name in ("result", "noisy")]
             judged = ([Judged.model_validate(one) for one in part["rankers"]] for part in parts)
@@ -74,7 +74,7 @@ def _pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:
     return {}
 
 
-def _agents(found: Mapping[str, Any], rows: list[tuple[str, float, Any]]) -> dict[str, str]:
+def agent_pictures(found: Mapping[str, Any], rows: list[tuple[str, float, Any]]) -> dict[str, str]:
     """Success of each agent, and the learning curve where there is one."""
     baseline = BASELINE if any(name == BASELINE for name, _, _ in rows) else None
     ordered = sorted(rows, key=lambda row: (row[0] != baseline, *place(row[0])))
