@@ -46,7 +46,7 @@ def window_of(model: Any, ids: Tensor) -> float:
     if not hasattr(cache, "layers"):
         raise ConfigError(
             f"{type(model).__name__} draws no replies here: what it has read, such as a recurrent state, is in no "
-            "cache that several draws can go on from; take a model of another class, or serve this one and give its "
+            "cache that several draws can continue from; take a model of another class, or serve this one and give its "
             "--base-url"
         )
     if _attention(model) == "eager" or getattr(model.config, "alibi", False):
