@@ -21,8 +21,6 @@ from bestofq.cli.options import console
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize("impatiently", [False, True])
 async def test_a_stopped_collection_says_how_it_goes_on_and_does(impatiently: bool, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def revision_of(config: Any, path: str | Path) -> str:
 
 
 @contextmanager
-def found(path: str | Path) -> Iterator[None]:
+def checkpoint_errors(path: str | Path) -> Iterator[None]:
     """SetupError, with what to give instead, where no checkpoint can be read from `path`."""
     advice = "give --model a transformers directory, a hub's owner/name, or with it the --base-url of an endpoint"
     if _nowhere(path):

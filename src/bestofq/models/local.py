@@ -28,7 +28,7 @@ from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
 from bestofq.models.batching import MicroBatcher, in_groups
 from bestofq.models.beams import beam_search
-from bestofq.models.checkpoints import Precision, found, gguf_of, loaded, revision_of
+from bestofq.models.checkpoints import Precision, checkpoint_errors, gguf_of, loaded, revision_of
 from bestofq.models.constrained import Grammars
 from bestofq.models.decoding import CACHE, attend_in_order, window_of, with_room
 from bestofq.models.pooling import padded
@@ -61,7 +61,7 @@ class PromptTokens:
     def read(cls, path: str | Path) -> "PromptTokens":
         """Of a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
         place, gguf = gguf_of(path)
-        with found(path):
+        with checkpoint_errors(path):
             config, tokenizer = (auto.from_pretrained(place, **gguf) for auto in (AutoConfig, AutoTokenizer))
             return PromptTokens(tokenizer, name=Path(path).name, revision=lambda: revision_of(config, path))
 
@@ -107,7 +107,7 @@ class LocalModel(PromptTokens):
     @classmethod
     def load(cls, path: str | Path = POCKET, *, device: str = "auto", precision: Precision = "auto") -> Self:
         """Load a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
-        with found(path):
+        with checkpoint_errors(path):
             model, tokenizer, target, revision = loaded(AutoModelForCausalLM, path, device, precision)
         attend_in_order(model)
         return cls(model.to(target), tokenizer, name=Path(path).name, revision=revision)

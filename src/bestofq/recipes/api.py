@@ -181,5 +181,9 @@ async def _begin(store: Store, run: str, suite: Suite, agents: Owned | None = No
 def _parts_of(agent: Agent) -> dict[str, JsonValue]:
     """What a run keeps of an agent: N, and the classes of its parts."""
     parts = {name: getattr(agent, name) for name in ("proposer", "scorer", "selector", "localizer")}
-    names = {f"{name}_class": f"{type(one).__module__}.{type(one).__qualname__}" for name, one in parts.items() if one}
+    names = {
+        f"{name}_class": f"{type(one).__module__}.{type(one).__qualname__}"
+        for name, one in parts.items()
+        if one is not None
+    }
     return {"n": agent.n_candidates, **names}

@@ -109,8 +109,8 @@ def training_set(
     """What Q and V of `out` learn from; None where they have. Warns of a suite's dev or test tasks, and of runs with
     another N than the settings'. DataError as in `train` and `collected`."""
     learned, n = collected(store, runs, episodes), models.settings.n_candidates
-    for record in store.runs():
-        if record.name in runs and (asked := record.config.get("n_candidates", n)) != n:
+    for record in (one for one in store.runs() if one.name in runs):
+        if (asked := record.config.get("n_candidates", n)) != n:
             console.print(
                 f"{record.name} was played with n_candidates={asked}, and the Q-function will be taken for one of "
                 f"n_candidates={n}: add --set n_candidates={asked}",
@@ -118,7 +118,7 @@ def training_set(
                 markup=False,
             )
         split = record.config.get("split") if "suite" in record.config else None  # imported ones have no suite
-        if record.name in runs and split in ("dev", "test"):
+        if split in ("dev", "test"):
             console.print(
                 f"{record.name} was played on {split} tasks, and Q learns from them: its success on these tells "
                 "nothing of other tasks",

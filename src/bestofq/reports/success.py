@@ -93,7 +93,7 @@ class Results(Noun):
     baseline: str | None
     sources: tuple[Source, ...]
     apart: bool = False  # whether a row holds only some of its agent's runs
-    untold: tuple[str, ...] = ()  # left out: of these no episode has a verdict that tells
+    unjudged: tuple[str, ...] = ()  # rows left out: none of their episodes has a verdict
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -106,8 +106,10 @@ class Results(Noun):
                 f"Difference to {self.baseline} in points, paired by task; 95 % bootstrap over tasks "
                 f"({stats.RESAMPLES:,} resamples)."
             )
-        if self.untold:
-            notes.append(f"Left out, none of their episodes has a verdict (`bestofq judge`): {', '.join(self.untold)}.")
+        if self.unjudged:
+            notes.append(
+                f"Left out, none of their episodes has a verdict (`bestofq judge`): {', '.join(self.unjudged)}."
+            )
         if same := [row.agent for row in self.rows if row.identical_runs]:
             notes.append(f"Runs identical step for step, so ± is 0: {', '.join(same)}.")
         if single := [row.agent for row in self.rows if row.runs == 1]:
@@ -138,10 +140,10 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
         raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
     attempts = {agent: attempts_of(episodes) for agent, episodes in by_agent.items()}
     asked = list(by_agent) if agents is None else rows.of(*agents)
-    untold, names = ([name for name in asked if bool(attempts[name]) == told] for told in (False, True))
-    if untold and (agents is not None or not names):
+    unjudged, names = ([name for name in asked if bool(attempts[name]) == judged] for judged in (False, True))
+    if unjudged and (agents is not None or not names):
         raise DataError(
-            f"none of the {len(by_agent[untold[0]])} finished episodes of {untold[0]!r} has a verdict: "
+            f"none of the {len(by_agent[unjudged[0]])} finished episodes of {unjudged[0]!r} has a verdict: "
             "run `bestofq judge` first, or choose with --run"
         )
     baseline = rows.one(selection.baseline)
@@ -170,7 +172,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
         baseline=baseline if against else None,
         sources=sources,
         apart=any(map(rows.part_of, names)),
-        untold=tuple(untold),
+        unjudged=tuple(unjudged),
     )
 
 

@@ -164,8 +164,8 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Two agents of a run, and the tasks on which one of them alone succeeded, `other`'s first: at their first try, of
-    the same number, at which the outcome of both tells."""
+    """Two agents of a run, and the tasks on which one of them alone succeeded, `other`'s first: at the
+    first try of the same number that is decided for both."""
 
     run: str
     agents: Sequence[str]  # to choose from
