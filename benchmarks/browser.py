@@ -31,7 +31,7 @@ from playwright.async_api import Page, async_playwright
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Click
 from bestofq.core.observation import Point
 
@@ -87,7 +87,7 @@ def clock(times: list[float]) -> Iterator[None]:
     times.append(time.perf_counter() - begun)
 
 
-async def ours(session: Session, url: str, steps: int, times: Times, pause: float) -> None:
+async def ours(session: BrowserSession, url: str, steps: int, times: Times, pause: float) -> None:
     """One episode of ours: a reset and some clicks, into `times`."""
     with clock(times["reset"]):
         await session.reset(url)
@@ -137,7 +137,7 @@ async def measure(args: argparse.Namespace, root: Path) -> dict[str, Times]:
         name: {kind: [] for kind in KINDS} for name in ["ours", "playwright", *(["browsergym"] if gym else [])]
     }
     async with Browser.launch() as browser, async_playwright() as playwright:
-        session = Session(browser)
+        session = BrowserSession(browser)
         chromium = await playwright.chromium.launch(executable_path=find_chromium())
         own = await chromium.new_page(viewport={"width": browser.config.width, "height": browser.config.height})
         for episode in range(args.episodes + 1):  # the first warms all up

@@ -37,9 +37,9 @@ from test_search_command import shopper
 from bestofq.core.decision import Verdict
 from bestofq.core.language import Generation, Reply, Request, user
 from bestofq.core.observation import Task
-from bestofq.rollouts.cluster import Does, Hosts, connected
-from bestofq.rollouts.model_actors import ActorModel, started
-from bestofq.rollouts.players import Played, Slot
+from bestofq.rollouts.cluster import Does, Hosts, connect_cluster
+from bestofq.rollouts.model_actors import ActorModel, start_actors
+from bestofq.rollouts.players import PlayedEpisode, PlayerSlot
 from bestofq.rollouts.shared import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -163,9 +163,9 @@ async def efficiency(given: argparse.Namespace, database: str, folder: Path, end
     return {"nodes": found, "efficiency": many / (given.nodes * one)}
 
 
-async def _idle(slot: Slot) -> Played:
+async def _idle(slot: PlayerSlot) -> PlayedEpisode:
     """Plays nothing, at once."""
-    return Played(Verdict(reward=1.0, outcome="success"))
+    return PlayedEpisode(Verdict(reward=1.0, outcome="success"))
 
 
 @asynccontextmanager
@@ -175,10 +175,10 @@ async def _opened(_: Shared) -> AsyncIterator[tuple[Does, str]]:
 
 async def overhead(given: argparse.Namespace, database: str, folder: Path, endpoint: str) -> dict[str, Any]:
     """What an episode of no work costs, one after another and `at_once` at once, in ms."""
-    slot, found = Slot(Task(suite="webshop", id="1", goal="Buy it", start_url="http://shop/"), 0), {}
+    slot, found = PlayerSlot(Task(suite="webshop", id="1", goal="Buy it", start_url="http://shop/"), 0), {}
     where = Location(database, str(folder / "files"))
-    with connected("local"), Store.open(where) as store:
-        async with Hosts(store=where, count=1).opened(_opened, given.at_once, store) as hosts:
+    with connect_cluster("local"), Store.open(where) as store:
+        async with Hosts(store=where, count=1).open_hosts(_opened, given.at_once, store) as hosts:
             await hosts[0].ready()
             for name, at_once in (("alone", 1), ("at_once", given.at_once)):
                 began = time.perf_counter()
@@ -202,7 +202,7 @@ class _Instant:
 async def asking(given: argparse.Namespace, database: str, folder: Path, endpoint: str) -> dict[str, Any]:
     """What it costs to ask an actor that replies at once, one request after another and `at_once` at once, in ms."""
     found, request = {}, Request(messages=user("a line of a page [1]\n" * 200))
-    with connected("local"), started(_Instant, 1, cpus=0, gpus=0) as actors:
+    with connect_cluster("local"), start_actors(_Instant, 1, cpus=0, gpus=0) as actors:
         model = ActorModel(actors, "m")
         await model.generate(request)
         for name, at_once in (("alone", 1), ("at_once", given.at_once)):

@@ -36,7 +36,7 @@ from bestofq.learning.config import DPOConfig
 from bestofq.learning.objectives import preferences
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.learning.tuning import train_on_preferences
-from bestofq.learning.tuning_batches import Batches
+from bestofq.learning.tuning_batches import PairBatches
 from bestofq.models.shipped import POCKET
 
 
@@ -215,7 +215,7 @@ def compare(setting: dict[str, Any], *, steps: int, rounds: int, seed: int, devi
         checkpoint_every=steps,
         seed=seed,
     )
-    order = Batches(pairs, preferences(config.beta).turns, config, share=True)
+    order = PairBatches(pairs, preferences(config.beta).turns, config, share=True)
     in_order = [pair for step in order.steps for unit in step for pair in unit]
     timed = sum(map(order.tokens, range(1, len(order))))  # the first step warms up
     rates: dict[str, list[tuple[float, ...]]] = {"train_on_preferences": [], "TRL DPOTrainer": []}

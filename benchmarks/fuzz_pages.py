@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from bestofq.browser.browser import Browser
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.browser.tab import Moved
 from bestofq.core.actions import Action, Clear, Click, GoBack, Goto, Scroll, Submit, Wait, Write
 from bestofq.core.observation import Observation
@@ -194,7 +194,7 @@ def read_by_us(seen: Observation) -> Reading:
     return set(TOKEN.findall(said)), roles, said
 
 
-async def read_by_the_tree(session: Session) -> Reading:
+async def read_by_the_tree(session: BrowserSession) -> Reading:
     """By the accessibility tree, of all frames of the page's process."""
     frames = [(await session.tab.send("Page.getFrameTree"))["frameTree"]]
     tokens: set[str] = set()
@@ -249,7 +249,7 @@ def explaining(why: frozenset[str], side: str) -> frozenset[str]:
     return why & {"aria-hidden", "svg"}
 
 
-async def one(session: Session, url: str, number: int, seed: int, tally: Tally, pages: dict[str, str]) -> None:
+async def one(session: BrowserSession, url: str, number: int, seed: int, tally: Tally, pages: dict[str, str]) -> None:
     rng = random.Random(f"{seed}-{number}")
     drawn = Drawn(rng)
     pages[f"/{number}"] = drawn.page()
@@ -322,7 +322,7 @@ async def fuzz(numbers: Sequence[int], seed: int, said: Callable[[Tally], None] 
     host, tally, left = f"127.0.0.1:{server.server_port}", Tally(), iter(numbers)
 
     async def work(browser: Browser) -> None:
-        session = Session(browser)
+        session = BrowserSession(browser)
         for played, number in enumerate(left):
             if played % 100 == 0:
                 await session.reset(f"http://{host}/", [host])

@@ -37,7 +37,7 @@ from test_search_command import shopper
 from test_serve_command import SCHEMA
 
 from bestofq.cli.commands import app
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.learning.tuning import train_on_preferences
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -71,7 +71,7 @@ def setting(**values: object) -> list[str]:
     return [word for name, value in values.items() for word in ("--set", f"{name.replace('__', '.')}={value}")]
 
 
-def bare(noun: Noun) -> Any:
+def bare(noun: FrozenModel) -> Any:
     """As JSON, without what differs each time."""
     volatile = {"usage", "started_at", "command", "id", "seconds", "back"}
 

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.browser.browser import Browser
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.core.observation import Element, Observation
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.views import Item, Results, View, to_url
+from bestofq.envs.webshop.views import Item, ShopResults, View, to_url
 
 KINDS = ("with its role", "first words", "last words", "a letter wrong", "words in another order")
 
@@ -52,11 +52,11 @@ async def measure(pages: int, seed: int) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     localizer = PageLocalizer()
     async with serve(suite) as site, Browser.launch() as browser:
-        session = Session(browser)
+        session = BrowserSession(browser)
         for task in suite.tasks("dev", pages // 2):
             goal = suite.goal(task.id)
             root = site.open_visit(task)
-            results = Results(query=suite.catalogue[goal.product_id].query)
+            results = ShopResults(query=suite.catalogue[goal.product_id].query)
             views: list[View] = [results, Item(product_id=goal.product_id, results=results)]
             for view in views:
                 await session.reset(root + to_url(view))

@@ -147,7 +147,7 @@ async def steps(states: Sequence[State], seconds: float, seed: int) -> dict[str,
         return QScorer(values, embedder, EmbeddingTexts())
 
     def reviewed() -> Scorer:
-        models = Models(BestOfQSettings()).reading(shipped)
+        models = Models(BestOfQSettings()).with_embedding(shipped)
         return QScorer(load_value(POCKET_Q, embed=models.embedder.spec), models.embedder, models.texts)
 
     found = {}

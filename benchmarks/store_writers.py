@@ -33,7 +33,7 @@ from bestofq.reports.rows import read_rows
 from bestofq.reports.success import agent_results
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location
-from bestofq.store.schema import EPISODES, STEPS, sealed
+from bestofq.store.schema import EPISODES, STEPS, add_checksum
 from bestofq.store.store import Store
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -101,7 +101,7 @@ async def fill(where: Location, episodes: int) -> None:
                 copies = [copy(first[n % TASKS], n) for n in range(start, min(episodes, start + TASKS))]
                 connection.execute(insert(EPISODES), copies)
                 some = [
-                    sealed(STEPS, one | {"episode": of["id"]})
+                    add_checksum(STEPS, one | {"episode": of["id"]})
                     for n, of in enumerate(copies)
                     for one in steps[first[n]["id"]]
                 ]
@@ -128,7 +128,7 @@ def copy(row: Mapping[str, Any], number: int) -> dict[str, Any]:
     own: dict[str, Any] = {"id": f"{number:016x}", "run": f"run-{run}", "agent": f"agent-{agent}", "repeat": repeat}
     said = {"verdict": verdict.model_dump_json(exclude_defaults=True), "outcome": verdict.outcome}
     said |= {"checkpoint": f"value-{run}"} if agent == AGENTS - 1 else {}
-    return sealed(EPISODES, {**row, **own, **said, "started_at": at(number), "ended_at": at(number + 40)})
+    return add_checksum(EPISODES, {**row, **own, **said, "started_at": at(number), "ended_at": at(number + 40)})
 
 
 def at(second: int) -> str:

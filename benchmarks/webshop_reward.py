@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bestofq.envs.webshop.goals import synthetic_goals
-from bestofq.envs.webshop.products import Goal, Product
+from bestofq.envs.webshop.products import Product, ShopGoal
 from bestofq.envs.webshop.reward import RewardFunction, spacy_nouns, title_nouns
 from bestofq.envs.webshop.source import ANNOTATIONS, PRODUCTS, load_catalogue
 
@@ -57,13 +57,13 @@ def shown(value: str) -> str:
     return " ".join(value.split())
 
 
-def bought(rng: random.Random, goal: Goal, products: list[Product], alike: dict[str, list[Product]]) -> Product:
+def bought(rng: random.Random, goal: ShopGoal, products: list[Product], alike: dict[str, list[Product]]) -> Product:
     wanted = next(product for product in products if product.id == goal.product_id)
     draw = rng.random()
     return wanted if draw < 0.5 else rng.choice(alike[wanted.query] if draw < 0.75 else products)
 
 
-def chosen(rng: random.Random, goal: Goal, options: dict[str, list[str]]) -> dict[str, str]:
+def chosen(rng: random.Random, goal: ShopGoal, options: dict[str, list[str]]) -> dict[str, str]:
     """As the file writes them."""
     asked, taken = dict(goal.options), {}
     for name, values in options.items():

@@ -10,9 +10,9 @@ from rich.console import Console
 from bestofq.cli.ablation import run_ablation
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
-from bestofq.cli.options import ABLATIONS, RUNS, Budget, Config, Data, DryRun, Given, Set, Stored
+from bestofq.cli.options import ABLATIONS, RUNS, Budget, CommonOptions, Config, Data, DryRun, Set, Stored
 from bestofq.cli.planning import plan_episodes
-from bestofq.cli.settings import limit_of, models_of, one_of, warned
+from bestofq.cli.settings import limit_of, load_suite, models_of, one_of
 from bestofq.reports.rows import Selection
 from bestofq.store.location import Location
 from experiments.agent_q.results import run_agent_q
@@ -68,12 +68,12 @@ def best_of_q(
     dry_run: DryRun = False,
 ) -> None:
     """The full recipe from nothing but the frozen model, then all agents on test tasks. Resumable."""
-    models = models_of(Given(config=config, set_=set_, data=data, budget=budget))
+    models = models_of(CommonOptions(config=config, set_=set_, data=data, budget=budget))
     limit = limit_of(None, models.settings.suite) if tasks is None else tasks
     if dry_run:
         plan_episodes(models, Location.of(out), planned(models.settings, tasks=limit, runs=runs, dev_tasks=dev_tasks))
         return
-    warned(models)
+    load_suite(models)
     folder = results or (config.parent if config else out / "results")
     asyncio.run(run_best_of_q(models, console, out=out, results=folder, tasks=limit, runs=runs, dev_tasks=dev_tasks))
 
@@ -90,7 +90,7 @@ def agent_q(
     data: Data = None,
 ) -> None:
     """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
-    chosen, seeds = models_of(Given(config=config, set_=set_, data=data)), range(first, first + models)
+    chosen, seeds = models_of(CommonOptions(config=config, set_=set_, data=data)), range(first, first + models)
     asyncio.run(run_agent_q(chosen, console, out=out, results=results, tasks=tasks, seeds=seeds))
 
 
@@ -107,7 +107,7 @@ def rank(
     data: Data = None,
 ) -> None:
     """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
-    models = models_of(Given(config=config, set_=set_, data=data))
+    models = models_of(CommonOptions(config=config, set_=set_, data=data))
     print_ranking(models, console, store=store, selection=Selection(runs=[run], agents=agent), html=html)
 
 
@@ -148,7 +148,7 @@ def inputs(
     store: Stored = RUNS,
 ) -> None:
     """Attention over tokens and the proposer's probability as inputs of Q, rated on stored dev steps. Resumable."""
-    models = models_of(Given(config=config, set_=set_))
+    models = models_of(CommonOptions(config=config, set_=set_))
     run_inputs_study(models, console, store=store, dev=dev, out=out, results=results, episodes=episodes)
 
 

@@ -29,7 +29,7 @@ from bestofq.learning.config import IQLConfig
 from bestofq.learning.iql import expectile_loss, td_loss
 from bestofq.models.batching import in_groups
 from bestofq.models.local import LocalModel
-from bestofq.models.pooling import hidden_states, padded
+from bestofq.models.pooling import hidden_states, pad_ids
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import tabulate
 from experiments.prior_inputs import prior_of, taken_priors
@@ -60,7 +60,7 @@ class Reader:
         """[T, 2 * AXES] of each text."""
         start = self.model.start
         rows = [[*start, *(self.model.encode_plain(text) or [self.model.end])[:MOST_TOKENS]] for text in texts]
-        ids, _ = padded(rows, self.model.device)
+        ids, _ = pad_ids(rows, self.model.device)
         both = (
             hidden_states(self.model.model.base_model, -1, input_ids=ids),
             self.model.model.get_input_embeddings()(ids),

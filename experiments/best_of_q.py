@@ -117,7 +117,7 @@ def _write(
         (results / "cost.svg").write_text(pareto_svg(costs), "utf-8")
     options = Options(curve=curve, curve_baseline=base, rated={k: v for k, v in rated.items() if v} or None)
     written = export(store, gather(store, replace(test, agents=None), options), out / "report", title="Best-of-Q")
-    console.print(success_table(of_test).titled("Test tasks"))
+    console.print(success_table(of_test).with_title("Test tasks"))
     console.print(cost_table(costs))
     console.print(f"written: {results / 'result.json'}, {written}")
 

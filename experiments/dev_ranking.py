@@ -17,7 +17,7 @@ from bestofq.core.transitions import Floats
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.ablation import AblationRunner, facts_of
 from bestofq.recipes.players import Play
-from bestofq.recipes.q_training import embedded
+from bestofq.recipes.q_training import embed_items
 from experiments.ranking import OracleStep, oracle_steps
 
 
@@ -49,7 +49,9 @@ class DevRanker:
             wanted = {episode.id for episode in done}
             episodes = [e for e in runner.store.episodes(run=run) if e.id in wanted]
             items = {item.key: item for episode in episodes for item in _items(models, episode)}
-            found = embedded(models, list(items.values()), runner.store, runner.sources.vectors(spec), runner.console)
+            found = embed_items(
+                models, list(items.values()), runner.store, runner.sources.vectors(spec), runner.console
+            )
             self._dev[key] = DevSteps(episodes, dict(zip(items, found, strict=True)))
         return self._dev[key]
 

@@ -21,30 +21,30 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.core.errors import DataError
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Generation, Request
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.noun import Noun
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import load_value
 from bestofq.models.local import LocalModel
 from bestofq.recipes.best_of_q import transitions
-from bestofq.recipes.collect import collect, collected
+from bestofq.recipes.collect import collect, select_episodes
 from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
-from bestofq.recipes.q_training import Origin, learn, lesson
-from bestofq.recipes.ranked_logs import logs_of, ranked
+from bestofq.recipes.q_training import TrainingIdentity, learn, lesson
+from bestofq.recipes.ranked_logs import logs_of, rank_logs
 from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, apart
 from bestofq.reports.ranks import auc
 from bestofq.reports.stats import (
     Attempt,
-    Difference,
     Doubles,
+    PairedDifference,
     Quantity,
     attempts_of,
     paired_difference,
     success_rate,
-    tallied,
+    tally_by_task,
 )
 from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
 from bestofq.reports.table import Column, Row, Table, columns
@@ -107,8 +107,8 @@ def train(models: Models, store: Store, group: Mapping[str, Made], console: Cons
     data: dict[int | None, Transitions] = {}
     for name, made in group.items():
         config = _models(made).settings.iql
-        episodes = collected(store, ["seed"], made.episodes)
-        origin, out = Origin.of(models, episodes, config), LEARNED / name
+        episodes = select_episodes(store, ["seed"], made.episodes)
+        origin, out = TrainingIdentity.of(models, episodes, config), LEARNED / name
 
         read = partial(_transitions, models, store, made.episodes, data, console)
         learn(partial(lesson, origin, read, out, console), config, out, console)
@@ -119,7 +119,7 @@ def _transitions(
 ) -> Transitions:
     """Of the first `size` episodes; kept in `data`."""
     if size not in data:
-        data[size] = transitions(models, store, collected(store, ["seed"], size), console)
+        data[size] = transitions(models, store, select_episodes(store, ["seed"], size), console)
     return data[size]
 
 
@@ -171,7 +171,7 @@ LOCAL = "local approximation"
 ESTIMATORS = (*OF_A_POLICY, LOCAL)
 
 
-def lifts_of(log: LoggedChoices) -> dict[str, Difference]:
+def lifts_of(log: LoggedChoices) -> dict[str, PairedDifference]:
     """By estimator, over the first candidate; without those that are undefined."""
     best, first = off_policy.greedy(log), off_policy.first(log)
     found = {name: of(log, best).minus(of(log, first)) for name, of in OF_A_POLICY.items()}
@@ -179,25 +179,25 @@ def lifts_of(log: LoggedChoices) -> dict[str, Difference]:
     return {name: lift for name, lift in found.items() if lift is not None}
 
 
-class Predicted(Noun):
+class Predicted(FrozenModel):
     """What held-out logs say of one Q-function."""
 
     auc: float
     siblings: float | None  # share of pairs ranked right
     effective: float  # episodes
-    lifts: dict[str, Difference]  # by estimator, over the first candidate
+    lifts: dict[str, PairedDifference]  # by estimator, over the first candidate
 
 
-class Judged(Noun):
+class Judged(FrozenModel):
     """That, and what playing it measured."""
 
     name: str
     predicted: Predicted
     success: float
-    measured: Difference
+    measured: PairedDifference
 
 
-class Score(Noun):
+class Score(FrozenModel):
     """How well an estimator told the differences of all Q-functions."""
 
     estimator: str
@@ -214,7 +214,7 @@ class Score(Noun):
 def predicted(log: LoggedChoices, siblings: Sequence[tuple[int, float, float]]) -> Predicted:
     return Predicted(
         auc=auc(log).value or 0.5,
-        siblings=Quantity(tallied(siblings)).value,
+        siblings=Quantity(tally_by_task(siblings)).value,
         effective=estimators.effective_episodes(log, off_policy.greedy(log)),
         lifts=lifts_of(log),
     )
@@ -229,7 +229,7 @@ def predict(group: Mapping[str, Made]) -> None:
         file = LEARNED / name / "predicted.json"
         if file.exists():
             continue
-        log, siblings = ranked(logs, load_value(LEARNED / name, embed=models.embedder.spec))
+        log, siblings = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
         file.write_text(predicted(log, siblings).model_dump_json(), "utf-8")
 
 

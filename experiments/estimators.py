@@ -6,7 +6,7 @@ Each gives a `Quantity`: numbers a task, added up over tasks, so that intervals 
 import numpy as np
 
 from bestofq.core.logged import LoggedChoices
-from bestofq.reports.off_policy import by_task, step_numbers, summed
+from bestofq.reports.off_policy import by_task, step_numbers, sum_by_task
 from bestofq.reports.stats import UNIT, Doubles, Quantity, share
 
 RIDGE = 1e-3
@@ -113,7 +113,7 @@ def fitted_q_evaluation(log: LoggedChoices, pi: Doubles) -> Quantity:
         ],
         axis=1,
     )
-    return Quantity(summed(log, rows), statistic=lambda s: _solved(s, size))
+    return Quantity(sum_by_task(log, rows), statistic=lambda s: _solved(s, size))
 
 
 def _solved(sums: Doubles, size: int) -> Doubles:
@@ -145,7 +145,7 @@ def doubly_robust(log: LoggedChoices, pi: Doubles, folds: int = 5, *, weighted: 
     rho = weights(log, pi)
     if not weighted:
         rows = np.stack([v * begins + rho * errors, begins], axis=1)
-        return Quantity(summed(log, rows), statistic=lambda s: share(s[..., 0], s[..., 1]))
+        return Quantity(sum_by_task(log, rows), statistic=lambda s: share(s[..., 0], s[..., 1]))
     length = int(step_numbers(log).max()) + 1
     weight = _padded(log, rho, length)
     error = np.zeros((len(log.task), length))

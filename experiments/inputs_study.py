@@ -21,7 +21,7 @@ from bestofq.learning.config import IQLConfig
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.provenance import made_by
-from bestofq.recipes.q_training import embedded, training_progress
+from bestofq.recipes.q_training import embed_items, training_progress
 from bestofq.reports.recall import rated_shares, recall
 from bestofq.reports.stats import Quantity
 from bestofq.reports.table import Row, Table, columns
@@ -76,7 +76,7 @@ def _learned(
             save(learn(read(), config, console, prior=prior), file)
         return AttentionScorer(models, load(file))
     table = tabulate(taught, models.texts)
-    vectors = embedded(models, table.items, store, store.vectors(models.embedder.spec), console)
+    vectors = embed_items(models, table.items, store, store.vectors(models.embedder.spec), console)
     data = table.transitions(vectors)
     data = with_priors(data, taken_priors(taught)) if prior else data
     with training_progress(config, data, console) as progress:

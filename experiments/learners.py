@@ -154,7 +154,7 @@ class Candidates:
 def _learned(data: Transitions, config: IQLConfig, loss: Callable[[IQL, Ints], Tensor]) -> IQL:
     """Q by `config.steps` steps down a loss of rows [B]."""
     iql = IQL(data.dim, config.model_copy(update={"precision": "fp32"}))
-    iql.fit_scaling(data)
+    iql.fit_scale(data)
     for step in range(config.steps):
         iql.begin_step()
         iql.q.train()

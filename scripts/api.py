@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import bestofq
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 MODULES = (
     "bestofq",
@@ -73,7 +73,7 @@ def _methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 def _fields(kind: type) -> Iterator[str]:
     """Of settings and nouns, what stands beside each field."""
-    if issubclass(kind, Noun):
+    if issubclass(kind, FrozenModel):
         described = {name: field.description for name, field in kind.model_fields.items()}
         yield "".join(f"- `{name}`{f': {_words(text)}' if text else ''}\n" for name, text in described.items())
 
@@ -84,7 +84,7 @@ def _signature(name: str, found: Any) -> str:
         call = str(inspect.signature(found))
     except (TypeError, ValueError):
         return name
-    if isinstance(found, type) and (issubclass(found, Noun) or getattr(found, "_is_protocol", False)):
+    if isinstance(found, type) and (issubclass(found, FrozenModel) or getattr(found, "_is_protocol", False)):
         return f"class {name}"
     return name + PATH.sub("", call)
 

@@ -18,7 +18,7 @@ from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
-from bestofq.recipes.agent_q import search_training
+from bestofq.recipes.agent_q import grow_training_trees
 from bestofq.recipes.best_of_q import train
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
@@ -85,14 +85,14 @@ class Comparison:
         """The policies of one training seed, each of training tasks that no other seed sees."""
         base, folder = seeded(self.context, seed), self.out / f"seed-{seed}"
         part = 2 * seed
-        trees = await search_training(base, f"search {seed}", part=part)
-        rft = base.playing(policy_training.reinforce(base.models, trees, folder / "rft", self.context.console))
+        trees = await grow_training_trees(base, f"search {seed}", part=part)
+        rft = base.with_model(policy_training.reinforce(base.models, trees, folder / "rft", self.context.console))
         policy = base
         if self._from_rft:  # 6.2: the others begin from the RFT model
             policy, part = rft, part + 1
-            trees = await search_training(policy, f"search rft {seed}", part=part)
+            trees = await grow_training_trees(policy, f"search rft {seed}", part=part)
         unfed = fed_by(policy, "none")
-        alone = await search_training(unfed, f"search no feedback {seed}", part=part)
+        alone = await grow_training_trees(unfed, f"search no feedback {seed}", part=part)
         learned = {
             DPO: (policy, list(policy_training.trajectory_pairs(policy.models, trees)), "dpo"),
             UNFED: (unfed, list(policy_training.step_pairs(unfed.models, alone)), "no-feedback"),
@@ -103,7 +103,7 @@ class Comparison:
             policy_training.need_pairs(pairs, len(trees))
             self.context.console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
             tuned = policy_training.tune(begun.models, pairs, folder / name, self.context.console)
-            policies[method] = policy.playing(tuned)
+            policies[method] = policy.with_model(tuned)
         return policies
 
     @property
@@ -130,12 +130,12 @@ def seeded(context: RunContext, seed: int) -> RunContext:
     chosen = context.settings.agent_q
     dpo, rft = (part.model_copy(update={"seed": seed}) for part in (chosen.dpo, chosen.rft))
     learning = chosen.model_copy(update={"dpo": dpo, "rft": rft})
-    return context.replaced(context.settings.model_copy(update={"seed": seed, "agent_q": learning}))
+    return context.with_settings(context.settings.model_copy(update={"seed": seed, "agent_q": learning}))
 
 
 def fed_by(context: RunContext, feedback: str) -> RunContext:
     """The same with nodes ranked by another; without feedback Q is the searched one alone (Eq. 10 with α = 1)."""
     update: dict[str, object] = {"feedback": feedback, **({"alpha": 1.0} if feedback == "none" else {})}
-    return context.replaced(
+    return context.with_settings(
         context.settings.model_copy(update={"agent_q": context.settings.agent_q.model_copy(update=update)})
     )

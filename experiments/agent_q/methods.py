@@ -10,12 +10,12 @@ from typing import get_args
 from markupsafe import Markup
 
 from bestofq.core.errors import DataError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Role
 from bestofq.reports import stats
 from bestofq.reports.costs import Label, apart
 from bestofq.reports.naming import tones
-from bestofq.reports.stats import Difference, Estimate, Interval, Measure
+from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference
 from bestofq.reports.svg import TEMPLATES, Plot, axis, figure, rate_ticks
 from bestofq.reports.table import Row, Table, columns
 from bestofq.store.store import Store
@@ -27,7 +27,7 @@ OVER = "tasks, and over trainings where there are several"
 """What the intervals are over."""
 
 
-class MethodEpisode(Noun):
+class MethodEpisode(FrozenModel):
     """One finished episode of a method, as its row needs it and as a file keeps it."""
 
     method: str
@@ -42,14 +42,14 @@ class MethodEpisode(Noun):
     calls: dict[Role, int]
 
 
-class MethodRow(Noun):
+class MethodRow(FrozenModel):
     """One method. Rates lie in [0, 1]; steps, calls, tokens and seconds are means over its finished episodes, their
     errors over its models, their intervals as that of success."""
 
     agent: str  # the method's name
     success: Estimate  # over its models
     interval: Interval  # over other tasks, and other trainings where there are several
-    difference: Difference | None  # to the baseline, over the same; None for itself
+    difference: PairedDifference | None  # to the baseline, over the same; None for itself
     tasks: int
     steps: Measure
     all_calls: Measure
@@ -59,7 +59,7 @@ class MethodRow(Noun):
     passes: tuple[tuple[int, str, str], ...]
 
 
-class Methods(Noun):
+class Methods(FrozenModel):
     """All methods, in the order asked for."""
 
     rows: tuple[MethodRow, ...]
@@ -133,7 +133,7 @@ def method_results(
     episodes: Sequence[MethodEpisode], *, baseline: str, at_once: int, resamples: int = stats.RESAMPLES
 ) -> Methods:
     """A row for each method, the episodes of all its models taken together. DataError where the baseline has none."""
-    found = stats.grouped(episodes, lambda episode: episode.method)
+    found = stats.group_by(episodes, lambda episode: episode.method)
     if baseline not in found:
         raise DataError(f"no episode of {baseline!r}, to which the others are compared")
     against = _attempts(found[baseline])

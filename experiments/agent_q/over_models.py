@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from bestofq.reports import stats
-from bestofq.reports.stats import SIGNED, UNIT, Attempt, Difference, Doubles, Interval, Measure, Span
+from bestofq.reports.stats import SIGNED, UNIT, Attempt, Doubles, Interval, Measure, PairedDifference, Span
 
 
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESAMPLES, seed: int = 0) -> Interval:
@@ -41,7 +41,7 @@ def mean(
     if len(means) < 2:
         return found
     rng = np.random.default_rng(seed)
-    drawn = stats.resampled(means, resamples, rng)[:, 0] / len(means)
+    drawn = stats.resample(means, resamples, rng)[:, 0] / len(means)
     if over.error is not None:
         drawn = drawn + over.error * rng.standard_t(over.runs - 1, size=resamples)
     bounds = stats.percentiles(np.maximum(drawn, 0.0))
@@ -50,7 +50,7 @@ def mean(
 
 def paired_difference(
     ours: Sequence[Attempt], theirs: Sequence[Attempt], *, resamples: int = stats.RESAMPLES, seed: int = 0
-) -> Difference | None:
+) -> PairedDifference | None:
     """Success of `ours` minus that of `theirs`, paired by task; None when they have no task in common.
 
     Models are not paired: where both have several, each side's error is drawn on its own, which is too wide where the
@@ -65,7 +65,7 @@ def paired_difference(
     mean = float(np.mean([mine[task] - other[task] for task in common]))
     drawn, against = _drawn([ours, theirs], common, resamples, seed)
     found = _bounded(drawn - against, mean, len(common), SIGNED)
-    return Difference(mean=mean, low=found.low, high=found.high, tasks=len(common))
+    return PairedDifference(mean=mean, low=found.low, high=found.high, tasks=len(common))
 
 
 def _drawn(methods: Sequence[Sequence[Attempt]], tasks: Sequence[Hashable], resamples: int, seed: int) -> list[Doubles]:
@@ -73,7 +73,7 @@ def _drawn(methods: Sequence[Sequence[Attempt]], tasks: Sequence[Hashable], resa
     rng = np.random.default_rng(seed)
     rates = [stats.task_rates(attempts) for attempts in methods]
     table = np.array([[of_method[task] for of_method in rates] for task in tasks])  # [T, methods]
-    means = stats.resampled(table, resamples, rng) / len(tasks)  # [B, methods]
+    means = stats.resample(table, resamples, rng) / len(tasks)  # [B, methods]
     kept = set(tasks)
     found = []
     for attempts, drawn in zip(methods, means.T, strict=True):

@@ -69,7 +69,7 @@ async def run_agent_q(
     bars = [(row.agent, Measure(value=row.success.mean, interval=row.interval)) for row in methods.rows]
     (results / "success.svg").write_text(success_bars_svg(bars, methods.baseline, over=OVER), "utf-8")
     (results / "calls.svg").write_text(calls_svg(methods), "utf-8")
-    console.print(table.titled(f"{models.settings.suite.name}: held-out test tasks"))
+    console.print(table.with_title(f"{models.settings.suite.name}: held-out test tasks"))
     console.print(f"written: {results / 'result.json'}")
 
 

@@ -17,9 +17,9 @@ from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
 from bestofq.core.usage import Role
 from bestofq.recipes.provenance import commit, this_command
-from bestofq.reports.costs import Point, points_svg
+from bestofq.reports.costs import CostPoint, points_svg
 from bestofq.reports.spending import Spent
-from bestofq.reports.stats import Attempt, Difference, Interval, paired_difference, success_interval, success_rate
+from bestofq.reports.stats import Attempt, Interval, PairedDifference, paired_difference, success_interval, success_rate
 from bestofq.store.store import Store
 
 AGAINST = ("prompting", "verifier", "best-of-q")
@@ -49,7 +49,7 @@ class Ranker(NamedTuple):
     def interval(self) -> Interval:
         return success_interval(self.attempts)
 
-    def minus(self, other: "Ranker") -> Difference | None:
+    def minus(self, other: "Ranker") -> PairedDifference | None:
         return paired_difference(self.attempts, other.attempts)
 
 
@@ -107,7 +107,7 @@ def table(found: Mapping[str, Ranker]) -> str:
     return "\n".join([*lines, "", f"The same {tasks} tasks, one pass; in brackets 95 % bootstrap over tasks."]) + "\n"
 
 
-def _signed(found: Difference | None) -> str:
+def _signed(found: PairedDifference | None) -> str:
     if found is None:
         return "–"
     return f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
@@ -116,7 +116,7 @@ def _signed(found: Difference | None) -> str:
 def panel(found: Sequence[Mapping[str, Any]]) -> Markup:
     """Success against tokens an episode, of rankers `as_json`."""
     return points_svg(
-        [Point(one["ranker"], round(one["tokens"]), one["success"], Interval(**one["interval"])) for one in found]
+        [CostPoint(one["ranker"], round(one["tokens"]), one["success"], Interval(**one["interval"])) for one in found]
     )
 
 

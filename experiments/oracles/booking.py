@@ -10,15 +10,15 @@ from bestofq.core.actions import Action, AskUser, Click, Submit, Write, element_
 from bestofq.core.observation import Observation
 from bestofq.envs.booking.goals import reply
 from bestofq.envs.booking.pages import COMPLETE
-from bestofq.envs.booking.restaurants import Table
+from bestofq.envs.booking.restaurants import RestaurantTable
 from bestofq.envs.booking.suite import Booking
-from bestofq.envs.booking.views import Chosen, Cities, Done, Home, Results, View, Visit, Visited
+from bestofq.envs.booking.views import BookingResults, BookingVisit, Chosen, Cities, Done, Home, View, Visited
 from bestofq.envs.booking.writing import clock, long_day, people, short_day
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
 from experiments.oracles.advice import Advice, click_on, mark_of
 
-Playing = TextEnv[Visit, View | None] | LocalWebEnv[Visit, View | None]
+Playing = TextEnv[BookingVisit, View | None] | LocalWebEnv[BookingVisit, View | None]
 QUESTION = "Which seating do you prefer?"
 
 
@@ -55,9 +55,11 @@ class BookingOracle:
             case Cities():
                 city = self.restaurant.city
                 yield Advice(f"the restaurant is in {city}", click_on(observation, city), f"in {city}")
-            case Results(city=at):
+            case BookingResults(city=at):
                 yield self._search(at, observation)
-            case Visited(restaurant_id=at) | Chosen(table=Table(restaurant_id=at)) if at != self.restaurant.id:
+            case Visited(restaurant_id=at) | Chosen(table=RestaurantTable(restaurant_id=at)) if (
+                at != self.restaurant.id
+            ):
                 yield _home(observation, f"this is not {self.restaurant.name}")
             case Visited():
                 yield from self._at_restaurant(view, observation)

@@ -6,7 +6,7 @@ import random
 from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.quirks.sites import WHOLE, WORD
-from bestofq.envs.quirks.suite import AGAIN, Quirks, Visit
+from bestofq.envs.quirks.suite import AGAIN, Quirks, QuirksVisit
 from experiments.oracles.advice import Advice, click_on, mark_of
 
 
@@ -17,7 +17,7 @@ class QuirksOracle:
         self.goal = suite.goal(task.id)
         self._knows = knows
 
-    def advise(self, visit: Visit, seen: Observation, rng: random.Random) -> Advice:
+    def advise(self, visit: QuirksVisit, seen: Observation, rng: random.Random) -> Advice:
         """One of the right actions, each as likely."""
         stage = visit.site.kind.stages[visit.stage]
         if self._lost(visit):
@@ -33,7 +33,7 @@ class QuirksOracle:
                 return Advice(f"{self.goal.value} is wanted", click_on(seen, self.goal.value))
         return Advice("go on", click_on(seen, stage.ways[way]))
 
-    def is_right(self, visit: Visit, seen: Observation, action: Action) -> bool:
+    def is_right(self, visit: QuirksVisit, seen: Observation, action: Action) -> bool:
         """Whether the action leads on towards a full reward."""
         stage = visit.site.kind.stages[visit.stage]
         if isinstance(action, Write):
@@ -53,13 +53,13 @@ class QuirksOracle:
                 return name == self.goal.value
         return name in {stage.ways[way] for way in self._ways(visit)} if stage.ways else False
 
-    def _ways(self, visit: Visit) -> list[int]:
+    def _ways(self, visit: QuirksVisit) -> list[int]:
         """That go on."""
         quirk = visit.quirk if self._knows else None
         again = quirk is not None and quirk.effect == "twice" and visit.stage in visit.tried
         return [way for way in (WHOLE, WORD) if quirk is None or quirk.way != way or again]
 
-    def _lost(self, visit: Visit) -> bool:
+    def _lost(self, visit: QuirksVisit) -> bool:
         """Whether something was chosen that can only be put right from the search on."""
         at = visit.site.kind.stages[visit.stage].kind
         item_wrong = visit.item not in (None, self.goal.item) or (at == "items" and self.goal.item not in visit.found)

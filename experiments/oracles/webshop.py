@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from bestofq.core.actions import Action, Click, GoBack, Write
 from bestofq.core.observation import Observation
 from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Shop
-from bestofq.envs.webshop.products import Goal, Product
+from bestofq.envs.webshop.products import Product, ShopGoal
 from bestofq.envs.webshop.suite import WebShop
-from bestofq.envs.webshop.views import Bought, Detail, Item, Results, Start, View
+from bestofq.envs.webshop.views import Bought, Detail, Item, ShopResults, Start, View
 from experiments.oracles.advice import Advice, click_on, mark_of
 
 
@@ -28,7 +28,7 @@ class Winner:
 class Oracle:
     """Advice for one goal."""
 
-    def __init__(self, suite: WebShop, goal: Goal) -> None:
+    def __init__(self, suite: WebShop, goal: ShopGoal) -> None:
         self.goal = goal
         wanted = suite.catalogue[goal.product_id]
         self.query = wanted.instruction or wanted.query
@@ -53,7 +53,7 @@ class Oracle:
         match view:
             case Start():
                 return Advice("search for it", Write(mark=mark_of(observation, "Search"), text=self.query, enter=True))
-            case Results():
+            case ShopResults():
                 return self._at_results(shop, view, observation)
             case Item():
                 return self._at_item(shop, view, observation)
@@ -62,12 +62,12 @@ class Oracle:
             case Bought() | None:
                 raise ValueError("the episode has ended: there is nothing to advise")
 
-    def good_results(self, shop: Shop, view: Results) -> list[Winner]:
+    def good_results(self, shop: Shop, view: ShopResults) -> list[Winner]:
         """Winners among the products of this page, the most visibly right first, then in page order."""
         winners = [w for w in map(self.winner, shop.shown(view)) if w is not None]
         return sorted(winners, key=lambda w: -w.visible)
 
-    def _at_results(self, shop: Shop, view: Results, observation: Observation) -> Advice:
+    def _at_results(self, shop: Shop, view: ShopResults, observation: Observation) -> Advice:
         if good := self.good_results(shop, view):
             wants = " ".join((*self.goal.attributes, self.type))
             name = good[0].product.name
@@ -109,8 +109,8 @@ def is_right(oracle: Oracle, shop: Shop, view: View, observation: Observation, a
     """Whether the action keeps full reward in reach without a detour, as one who knows all would see it."""
     match view, action:
         case Start(), Write(text=text, enter=True):
-            return bool(oracle.good_results(shop, Results(query=" ".join(text.split()))))
-        case ((Results() | Item() | Detail()), Click(mark=int(mark))):
+            return bool(oracle.good_results(shop, ShopResults(query=" ".join(text.split()))))
+        case ((ShopResults() | Item() | Detail()), Click(mark=int(mark))):
             name = next((e.name for e in observation.elements if e.mark == mark), "")
             return _right_click(oracle, shop, view, name)
         case Item(product_id=product_id), GoBack():
@@ -121,7 +121,7 @@ def is_right(oracle: Oracle, shop: Shop, view: View, observation: Observation, a
 
 def _right_click(oracle: Oracle, shop: Shop, view: View, name: str) -> bool:
     match view:
-        case Results():
+        case ShopResults():
             good = oracle.good_results(shop, view)
             if good:
                 return any(name.endswith(f" {winner.product.name}") for winner in good)

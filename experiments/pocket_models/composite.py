@@ -15,16 +15,16 @@ from bestofq.agents.dialects.commands import words_before
 from bestofq.agents.dialects.composite import composite_prompt, composite_reply
 from bestofq.core.actions import Action, Click, Submit, Write, action_text
 from bestofq.core.decision import Candidate, State
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.booking import goals as booking_goals
 from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.pages import Shop
-from bestofq.envs.webshop.products import Goal
+from bestofq.envs.webshop.products import ShopGoal
 from bestofq.envs.webshop.suite import WebShop
-from bestofq.envs.webshop.views import Detail, Item, Results, Start, View
+from bestofq.envs.webshop.views import Detail, Item, ShopResults, Start, View
 from experiments.oracles.advice import Advice
 from experiments.oracles.booking import BookingOracle
 from experiments.oracles.webshop import Oracle
@@ -35,7 +35,7 @@ SEARCH_FIELD, SEARCH_BUTTON = 1, 2  # marks of the shop's start page
 Advise = Callable[[Observation], Advice]
 
 
-class CompositeDemonstrations(Noun):
+class CompositeDemonstrations(FrozenModel):
     """How demonstrations in Agent Q's format are made."""
 
     share: float = Field(default=0.0, ge=0, le=1, description="of all examples")
@@ -158,13 +158,13 @@ def composed(state: State, advice: Advice, plan: str) -> Candidate:
     )
 
 
-def plan_of(goal: Goal) -> str:
+def plan_of(goal: ShopGoal) -> str:
     """What the shopper's instruction asks for, as steps; nothing that it does not say."""
     options = ", ".join(value for _, value in goal.options)
     return _steps("search", "open one that fits", *([f"choose {options}"] if options else []), "buy it")
 
 
-def booking_plan(goal: booking_goals.Goal, suite: Booking) -> str:
+def booking_plan(goal: booking_goals.BookingGoal, suite: Booking) -> str:
     """The same of the guest's."""
     there = suite.restaurants[goal.restaurant_id]
     return _steps(f"open {there.name} in {there.city}", "set party, date and time", "take a table", "give the details")
@@ -189,7 +189,7 @@ def _explanation(view: View | None, action: Action, observation: Observation) ->
             return f"type {text}"
         case Start(), Click() | Submit():
             return "look for it"
-        case ((Results() | Item() | Detail()), Click(mark=int(mark))):
+        case ((ShopResults() | Item() | Detail()), Click(mark=int(mark))):
             name = observation.elements[mark - 1].name
             return f"click {' '.join(name.split()[:4])}"
     return "go on"

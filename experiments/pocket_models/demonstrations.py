@@ -17,7 +17,7 @@ from pydantic import Field
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Task
 from bestofq.envs.booking.restaurants import BookingConfig
 from bestofq.envs.booking.suite import Booking
@@ -27,7 +27,7 @@ from bestofq.envs.webshop.products import Product
 from bestofq.envs.webshop.settings import Splits, WebShopSettings
 from bestofq.envs.webshop.suite import WebShop, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.envs.webshop.views import Item, Results, View, choose
+from bestofq.envs.webshop.views import Item, ShopResults, View, choose
 from experiments.listing import LISTED
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
@@ -48,7 +48,7 @@ from experiments.pocket_models.reviews import review
 from experiments.pocket_models.visitors import stray
 
 
-class DemonstrationConfig(Noun):
+class DemonstrationConfig(FrozenModel):
     """How demonstrations are made."""
 
     catalogue_seeds: tuple[int, ...] = Field(default=(1, 2, 3, 4, 5, 6), description="shops; not the suite's own")
@@ -144,7 +144,7 @@ async def _walk(
     for _ in range(config.max_steps):
         advice = oracle.advise(shop, env.view, state.observation)
         best = candidate(advice.action, state.observation, advice.thought)
-        if isinstance(env.view, Results | Item) or rng.random() < config.easy_share:
+        if isinstance(env.view, ShopResults | Item) or rng.random() < config.easy_share:
             yield proposing(state, best, named=config.named)
             others = partial(stray, shop, env.view, oracle, state.observation, rng, ending=True)
             if rng.random() < config.pick_share:
@@ -156,7 +156,7 @@ async def _walk(
                 marks = [element.mark for element in state.observation.elements]
                 if drill := looking_up(state, rng.sample(marks, min(config.lookups, len(marks)))):
                     yield drill
-            if isinstance(env.view, Results | Item) and rng.random() < config.review_share:
+            if isinstance(env.view, ShopResults | Item) and rng.random() < config.review_share:
                 telling = _telling(shop, env.view, state, oracle, rng)
                 listed = some_candidates([best], state.observation, others, rng, count=config.reviews - len(telling))
                 reviewed = [*telling, *((env.view, c) for c in listed)]
@@ -173,7 +173,7 @@ def _telling(shop: Shop, view: View, state: State, oracle: Oracle, rng: random.R
     """Candidates that reviews go wrong on, each with the view it is of: what was clicked before; Buy Now, here and as
     it would stand on the page of a like product with some options chosen."""
     elements = state.observation.elements
-    if isinstance(view, Results):
+    if isinstance(view, ShopResults):
         seen = {decision.candidate.label for decision in state.decisions}
         links = [candidate(Click(mark=e.mark), state.observation) for e in elements if e.role == "link"]
         again = [(view, link) for link in links if link.label in seen and "$" in link.label]

@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from transformers import LlamaForCausalLM
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from experiments.pocket_models.sft import SFTConfig, TokenizedExample
 
 SHARP = 5.66  # size of the position biases: the token before gets 70 times the weight of its neighbours
@@ -24,7 +24,7 @@ ROPE_THETA = 1e6  # base of the rotary embedding: slow enough planes that far to
 BEFORE = 0.05  # size of what is written of the token before
 
 
-class InductionConfig(Noun):
+class InductionConfig(FrozenModel):
     """Induction heads at the start, and the drill. Its rates are low: at those of the training that follows, the
     heads are lost before they are of use."""
 

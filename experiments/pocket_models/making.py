@@ -18,7 +18,7 @@ from rich.console import Console
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.core.errors import CheckpointError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.learning.distributed import choose_device
 from bestofq.rollouts.progress import bar
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
@@ -32,7 +32,7 @@ LOG = "training_log.json"
 ATTENTION = "eager"  # on a CPU its backward pass is twice as fast as the fused kernel's
 
 
-class PocketConfig(Noun):
+class PocketConfig(FrozenModel):
     """All that the checkpoint depends on."""
 
     base: Path | None = Field(
@@ -143,11 +143,11 @@ def _load(base: Path) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
         raise CheckpointError(f"{base} is no checkpoint to go on from: {error}") from error
 
 
-def _set(config: Noun, prefix: str = "") -> Iterator[str]:
+def _set(config: FrozenModel, prefix: str = "") -> Iterator[str]:
     """`--set a.b=c` for each setting that is not the default."""
     for name, field in type(config).model_fields.items():
         value = getattr(config, name)
-        if isinstance(value, Noun):
+        if isinstance(value, FrozenModel):
             yield from _set(value, f"{prefix}{name}.")
         elif value != field.default:
             text = json.dumps(list(value), separators=(",", ":")) if isinstance(value, tuple) else str(value)

@@ -22,11 +22,11 @@ from pydantic import Field
 
 from bestofq.agents.dialects.commands import parse_action
 from bestofq.agents.prompting import prompt_hash
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Action, Click, Targeted, Write, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import InfraError, InputError, ReplyError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Element, Task
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.settings import MiniWobSettings
@@ -51,7 +51,7 @@ AT_ONCE = 4
 log = logging.getLogger(__name__)
 
 
-class MiniWobDemonstrations(Noun):
+class MiniWobDemonstrations(FrozenModel):
     """How MiniWoB++ is demonstrated."""
 
     share: float = Field(default=0, ge=0, lt=1, description="of all examples; 0: none, as the model that ships")
@@ -135,7 +135,7 @@ async def _play(
 ) -> None:
     """One page after another of those left. What the browser breaks is left for the next time."""
     assert suite.browser is not None
-    env, reader = MiniWobEnv(suite.root, suite.browser), Session(suite.browser)
+    env, reader = MiniWobEnv(suite.root, suite.browser), BrowserSession(suite.browser)
     try:
         for instance in left:
             rng = random.Random(f"demonstrations-{seed}-{_id(instance)}")

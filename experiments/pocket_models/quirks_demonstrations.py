@@ -9,11 +9,11 @@ from pydantic import Field
 
 from bestofq.core.actions import Action, Click, Write
 from bestofq.core.decision import Candidate, State
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.suite import Quirks, Visit
+from bestofq.envs.quirks.suite import Quirks, QuirksVisit
 from experiments.oracles.quirks import QuirksOracle
 from experiments.pocket_models.examples import (
     Example,
@@ -27,7 +27,7 @@ from experiments.pocket_models.examples import (
 )
 
 
-class QuirksDemonstrations(Noun):
+class QuirksDemonstrations(FrozenModel):
     """How they are made."""
 
     share: float = Field(default=0.0, ge=0, le=1, description="of all examples")
@@ -42,7 +42,7 @@ async def walk_quirks(config: QuirksDemonstrations, rng: random.Random, *, named
     """The examples of one walk on an ordinary site."""
     suite = Quirks(QuirksSettings(seed=rng.choice(config.seeds), sites=16, quirky=0))
     task = rng.choice(suite.tasks("train"))
-    env: TextEnv[Visit, Visit] = TextEnv(suite)
+    env: TextEnv[QuirksVisit, QuirksVisit] = TextEnv(suite)
     oracle = QuirksOracle(suite, task, knows=False)
     state = State(task=task, observation=await env.reset(task, seed=0))
     for _ in range(config.max_steps):
@@ -63,7 +63,7 @@ async def walk_quirks(config: QuirksDemonstrations, rng: random.Random, *, named
         state = after(state, candidate(taken, seen), result.observation)
 
 
-def _stray(visit: Visit, suite: Quirks, task: Task, seen: Observation, rng: random.Random) -> Action:
+def _stray(visit: QuirksVisit, suite: Quirks, task: Task, seen: Observation, rng: random.Random) -> Action:
     """Any button, or another search."""
     buttons = [e.mark for e in seen.elements if e.role == "button" and e.name != "Search"]
     if buttons:
@@ -72,7 +72,7 @@ def _stray(visit: Visit, suite: Quirks, task: Task, seen: Observation, rng: rand
     return Write(mark=seen.elements[0].mark, text=rng.choice((" ".join(words), words[-1], words[0])), enter=True)
 
 
-def _review(visit: Visit, suite: Quirks, task: Task, seen: Observation, of: Candidate) -> str:
+def _review(visit: QuirksVisit, suite: Quirks, task: Task, seen: Observation, of: Candidate) -> str:
     """What can be read: whether an item or a value is the goal's. Of the ways there is nothing to say."""
     goal, stage = suite.goal(task.id), visit.site.kind.stages[visit.stage]
     mark = of.action.mark if isinstance(of.action, Click) else None

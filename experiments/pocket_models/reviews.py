@@ -12,7 +12,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
 from bestofq.envs.webshop.pages import BUY, Shop, link_name
 from bestofq.envs.webshop.products import Product
-from bestofq.envs.webshop.views import Item, Results, View
+from bestofq.envs.webshop.views import Item, ShopResults, View
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.examples import verdict
 
@@ -21,7 +21,7 @@ def review(oracle: Oracle, shop: Shop, view: View, state: State, candidate: Cand
     """A line on one candidate in one state."""
     checks: list[tuple[str, bool]] = []
     match view, candidate.action:
-        case Results(), Click(mark=int(mark)):
+        case ShopResults(), Click(mark=int(mark)):
             name = state.observation.elements[mark - 1].name
             product = next((p for p in shop.shown(view) if link_name(p) == name), None)
             if product is not None:

@@ -16,10 +16,10 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 
-class SFTConfig(Noun):
+class SFTConfig(FrozenModel):
     """One training run."""
 
     steps: int = Field(default=3600, ge=1)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation
-from bestofq.envs.booking.goals import Goal
+from bestofq.envs.booking.goals import BookingGoal
 from bestofq.envs.booking.pages import COMPLETE, DETAILS
 from bestofq.envs.webshop.pages import BUY, Shop, link_name
-from bestofq.envs.webshop.views import Item, Results, Start, View
+from bestofq.envs.webshop.views import Item, ShopResults, Start, View
 from experiments.oracles.webshop import Oracle
 
 
@@ -22,7 +22,7 @@ def stray(
         kept = [w for w in words if rng.random() < 0.6] or words[-1:]
         return Write(mark=1, text=rng.choice((oracle.type, " ".join(kept), oracle.query)), enter=True)
     links = [e for e in observation.elements if ending or not e.name.startswith(BUY)]
-    if isinstance(view, Results) and rng.random() < 0.8:
+    if isinstance(view, ShopResults) and rng.random() < 0.8:
         shown = shop.shown(view)
         alike = [product for product in shown if product.query == oracle.type]
         names = set(map(link_name, alike if alike and rng.random() < 0.6 else shown))
@@ -35,14 +35,14 @@ def stray(
 def hasty(view: View | None, observation: Observation) -> Action | None:
     """What somebody does who reads nothing: open the first result, buy without choosing; None elsewhere."""
     match view:
-        case Results():
+        case ShopResults():
             return next((Click(mark=e.mark) for e in observation.elements if "$" in e.name), None)
         case Item():
             return next((Click(mark=e.mark) for e in observation.elements if e.name.startswith(BUY)), None)
     return None
 
 
-def hasty_guest(observation: Observation, goal: Goal, seatings: Sequence[str]) -> Action | None:
+def hasty_guest(observation: Observation, goal: BookingGoal, seatings: Sequence[str]) -> Action | None:
     """The booking site's: looks for a table without setting anything, takes the first time and seating there are, and
     completes with his details; None elsewhere."""
     marks = {element.name: element.mark for element in observation.elements}

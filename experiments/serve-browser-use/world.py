@@ -32,7 +32,7 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.language import Request, user
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.core.protocols import LanguageModel
-from bestofq.envs.local_site.server import Site, serve
+from bestofq.envs.local_site.server import SiteProcess, serve
 from bestofq.envs.webshop.suite import WebShop, synthetic_suite
 from bestofq.interop.browser_use import elements_on, goal_in, page_in
 from bestofq.interop.nouns import text_of
@@ -161,7 +161,7 @@ def completion(text: str, tokens: tuple[int, int]) -> Mapping[str, Any]:
 class Visits:
     """What a driver asks: a visit of a task, and what it has earned."""
 
-    def __init__(self, suite: WebShop, site: Site[Any, Any]) -> None:
+    def __init__(self, suite: WebShop, site: SiteProcess[Any, Any]) -> None:
         self.suite, self.site = suite, site
 
     async def visit(self, request: HttpRequest) -> JSONResponse:
@@ -171,7 +171,7 @@ class Visits:
 
     async def reward(self, request: HttpRequest) -> JSONResponse:
         task, visit = self.site.visits.pop(request.query_params["root"])
-        return JSONResponse({"reward": self.suite.reward(task, visit), "bought": self.suite.ended(visit)})
+        return JSONResponse({"reward": self.suite.reward(task, visit), "bought": self.suite.is_over(visit)})
 
 
 async def main() -> None:

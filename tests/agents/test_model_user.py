@@ -17,7 +17,7 @@ from bestofq.core.errors import ConfigError, ModelError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env
 from bestofq.envs.booking.settings import BookingSettings
-from bestofq.envs.booking.suite import booking
+from bestofq.envs.booking.suite import build_booking
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.reports.spending import spent_by_role
 from bestofq.rollouts.episode import run_episode
@@ -78,7 +78,7 @@ def asking(state: State, n: int) -> list[str]:
 async def test_on_the_booking_site_it_answers_and_is_counted(env: Literal["text", "browser"], tmp_path: Path) -> None:
     agent = Agent(name="asker", proposer=ScriptedProposer(asking))
     async with FaultServer(guest) as server, open_suite(Models(settings(server, env))) as suite:
-        rules = booking(BookingSettings())
+        rules = build_booking(BookingSettings())
         task = next(t for t in await suite.tasks("dev", None) if rules.goal(t.id).seating)
         with Store.open(tmp_path) as store:
             await store.begin_run("r", {}, Provenance(version="test"))

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 
 
 class Site:
@@ -136,7 +136,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def session(browser: Browser) -> AsyncIterator[Session]:
-    made = Session(browser)
+async def session(browser: Browser) -> AsyncIterator[BrowserSession]:
+    made = BrowserSession(browser)
     yield made
     await made.close()

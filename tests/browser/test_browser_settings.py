@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Goto
 from bestofq.core.errors import ConfigError, SetupError
 
@@ -31,7 +31,7 @@ TELLS = """<p id=out></p><script>
 
 
 async def told(browser: Browser, url: str) -> str:
-    session = Session(browser)
+    session = BrowserSession(browser)
     await session.reset(url)
     text = (await session.snapshot()).text
     await session.close()
@@ -61,7 +61,7 @@ async def test_a_proxy_fetches_for_all_hosts_or_none(site: Any) -> None:
     async with Browser.launch(BrowserConfig(proxy=f"http://{site.host}")) as browser:
         assert await told(browser, "http://shop.test/") == "fetched by the proxy"
         with pytest.raises(ConfigError, match="would fetch from any host"):
-            await Session(browser).reset("http://shop.test/", ["shop.test"])
+            await BrowserSession(browser).reset("http://shop.test/", ["shop.test"])
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -91,7 +91,7 @@ async def test_a_browser_that_runs_already_is_used_and_left_running(
     config = BrowserConfig(cdp="$OUR_BROWSER", locale="fr-FR")
     for _ in range(2):
         async with Browser.launch(config) as browser:
-            session = Session(browser)
+            session = BrowserSession(browser)
             await session.reset(site.page(TELLS), [site.host])
             assert "| fr-FR |" in (await session.snapshot()).text
             refused = await session.act(Goto(url="http://other.test/"))

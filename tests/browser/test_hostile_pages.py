@@ -10,7 +10,7 @@ import pytest
 from bestofq.agents.dialects.commands import parse_reply
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.browser.tab import WORLD
 from bestofq.core.actions import Click, Submit, Wait, Write
 from bestofq.core.observation import Observation
@@ -187,7 +187,7 @@ async def test_an_error_page_always_comes_with_an_error(site: Any, session: Any,
 @pytest.mark.slow
 async def test_a_dead_page_does_not_delay_the_next_episode(site: Any) -> None:
     async with Browser.launch(BrowserConfig(deadline=8, navigation=2)) as browser:
-        session = Session(browser)
+        session = BrowserSession(browser)
         await session.reset(site.page("<button onclick='setTimeout(() => { for (;;); }, 50)'>b</button>"), [site.host])
         await session.tab.page.mouse.click(15, 15)
         await asyncio.sleep(0.2)

@@ -9,7 +9,7 @@ import pytest
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Click, GoBack, Goto, Wait
 from bestofq.core.errors import BrowserError, SetupError
 
@@ -39,7 +39,7 @@ READ = """<p id=out></p><script>
 async def test_nothing_is_left_for_the_next_episode(site: Any, browser: Browser) -> None:
     site.pages["/sw.js"] = ("", {"Content-Type": "text/javascript"})
     site.page("x", "/cached", Cache_Control="max-age=1000")
-    session = Session(browser)
+    session = BrowserSession(browser)
     await session.reset(site.page(WRITE, "/write"), [site.host])
     page = session.tab.page
     for _ in range(20):
@@ -61,7 +61,7 @@ async def test_nothing_is_left_for_the_next_episode(site: Any, browser: Browser)
 async def test_the_history_is_cleared_only_when_it_holds_the_blank_page(
     site: Any, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = Session(browser)
+    session = BrowserSession(browser)
     await session.reset(site.page("", "/a"), [site.host])
     tab, send = session.tab, session.tab.send
     known = await send("Page.getNavigationHistory")
@@ -84,7 +84,7 @@ async def test_the_history_is_cleared_only_when_it_holds_the_blank_page(
 
 async def test_other_origins_get_another_page(site: Any, browser: Browser) -> None:
     site.page(f"<iframe src='http://other.test:{site.port}/'></iframe>", "/framing")
-    session = Session(browser)
+    session = BrowserSession(browser)
     pages = []
     for url in (f"http://{site.host}/a", f"http://allowed.test:{site.port}/", f"http://{site.host}/framing") * 2:
         await session.reset(url)
@@ -100,7 +100,7 @@ async def test_what_a_popup_has_stored_is_gone(site: Any, browser: Browser, path
     site.page(
         "<title>n</title><script>document.title = localStorage.n = 1 + Number(localStorage.n || 0)</script>", path
     )
-    start, session = site.page("<p>start", "/start"), Session(browser)
+    start, session = site.page("<p>start", "/start"), BrowserSession(browser)
     for _ in range(2):
         await session.reset(start)
         assert (await session.snapshot()).text == "start"
@@ -116,7 +116,7 @@ async def test_what_a_popup_has_stored_is_gone(site: Any, browser: Browser, path
 
 
 async def test_sessions_do_not_see_each_other(site: Any, browser: Browser) -> None:
-    one, two = Session(browser), Session(browser)
+    one, two = BrowserSession(browser), BrowserSession(browser)
     url = site.page("<p id=p></p><script>p.textContent = localStorage.n = 1 + Number(localStorage.n || 0)</script>")
     for session in (one, two):
         await session.reset(url)
@@ -127,7 +127,7 @@ async def test_sessions_do_not_see_each_other(site: Any, browser: Browser) -> No
 
 async def test_chromium_is_started_again_after_a_crash(site: Any) -> None:
     async with Browser.launch(BrowserConfig(deadline=5, navigation=3)) as browser:
-        session = Session(browser)
+        session = BrowserSession(browser)
         await session.reset(site.page("<p>up"))
         with pytest.raises(BrowserError):
             await session.tab.send("Browser.crash")
@@ -144,7 +144,7 @@ async def test_chromium_is_started_again_after_a_crash(site: Any) -> None:
 
 async def test_a_hanging_page_meets_the_deadline(site: Any) -> None:
     async with Browser.launch(BrowserConfig(deadline=1.5, navigation=1)) as browser:
-        session = Session(browser)
+        session = BrowserSession(browser)
         await session.reset(site.page("<button onclick='for (;;);'>b</button>"))
         await session.snapshot()
         with pytest.raises(BrowserError, match=r"did not finish .* within 1\.5 s"):

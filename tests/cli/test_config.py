@@ -8,18 +8,18 @@ from pydantic import Field, model_validator
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config, setting_names
 from bestofq.core.errors import ConfigError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
-class Training(Noun):
+class Training(FrozenModel):
     expectile: float = Field(default=0.7, gt=0, lt=1)
     hidden: tuple[int, ...] = (4, 2)
     project: int | None = 8
 
 
-class Recipe(Noun):
+class Recipe(FrozenModel):
     name: str = "shop"
     runs: int = Field(default=5, ge=1)
     tasks: int = Field(default=10, ge=1)

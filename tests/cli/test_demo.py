@@ -8,7 +8,7 @@ from rich.console import Console
 
 from bestofq.cli import demo
 from bestofq.cli.demo import EXPLORED, HELD_OUT, LEARNING, WATCHED, run_demo
-from bestofq.cli.options import Given
+from bestofq.cli.options import CommonOptions
 from bestofq.cli.settings import models_of
 from bestofq.store.store import Store
 
@@ -21,7 +21,7 @@ async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(
 ) -> None:
     monkeypatch.setattr(demo, "IN_CHROMIUM", 1)
     said, out = Console(file=StringIO(), width=160), tmp_path / "demo"
-    models = models_of(Given(set_=list(SMALL)), *LEARNING)
+    models = models_of(CommonOptions(set_=list(SMALL)), *LEARNING)
     await run_demo(models, said, tasks=1, out=out, fresh=True)
     with Store.open(out, read_only=True) as store:
         agents = {run: {s.agent for s in store.summaries(run=run)} for run in (HELD_OUT, EXPLORED, WATCHED)}

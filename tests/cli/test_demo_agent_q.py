@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from bestofq.build.models import Models
 from bestofq.cli.commands import app
 from bestofq.cli.demo import AFTER, BEFORE, RFT_RUN, SEARCHING, SEARCHING_SETTINGS, run_demo_agent_q
-from bestofq.cli.options import Given
+from bestofq.cli.options import CommonOptions
 from bestofq.cli.settings import models_of
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.protocols import LanguageModel
@@ -41,7 +41,7 @@ class Scripted(Models):
 async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_ended(
     tmp_path: Path, weights: str
 ) -> None:
-    models = Scripted(models_of(Given(set_=list(SMALL), model=weights), *SEARCHING_SETTINGS).settings)
+    models = Scripted(models_of(CommonOptions(set_=list(SMALL), model=weights), *SEARCHING_SETTINGS).settings)
     out = tmp_path / "demo"
     said = Console(file=StringIO(), width=160)
     await run_demo_agent_q(models, said, tasks=2, out=out, fresh=True, split="dev")

@@ -15,7 +15,7 @@ from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import read_card
-from bestofq.reports.estimate import FILE, Estimate
+from bestofq.reports.estimate import FILE, OffPolicyEstimate
 from bestofq.store.store import Store
 
 SETTINGS = ("iql.steps=120", "iql.lr_q=0.003", "iql.network.hidden=[16]", "iql.network.dropout=0")
@@ -81,7 +81,7 @@ def copied(q: Path, to: Path) -> Path:
 def test_training_ends_with_what_to_expect(shop: Path, tmp_path: Path) -> None:
     said = bestofq("train", shop, "--out", str(tmp_path / "q")).output
     assert "with AUC 0." in said.splitlines()[-1]
-    found = Estimate.read(tmp_path / "q")
+    found = OffPolicyEstimate.read(tmp_path / "q")
     assert found is not None
     assert found.lift is not None
     assert found.lift.mean > 0.3
@@ -108,7 +108,7 @@ def test_a_q_function_is_not_judged_by_what_it_learned_from(shop: Path, q: Path)
     assert "learned from these tasks" in said
     assert "\ndeploy: expected +" in said
     assert len([*(q / "trials").iterdir()]) == 5
-    found = Estimate.read(q)
+    found = OffPolicyEstimate.read(q)
     assert found is not None
     assert (found.episodes, found.exploring, found.tasks) == (80, 80, 40)
     (at,) = found.choices
@@ -121,7 +121,7 @@ def test_by_other_tasks_it_is_judged_itself(shop: Path, q: Path, tmp_path: Path)
     own = copied(q, tmp_path / "q")
     said = bestofq("estimate", shop, "--q", str(own), "--run", "seed", "--run", "later").output
     assert "learned from these tasks" not in said
-    found = Estimate.read(own)
+    found = OffPolicyEstimate.read(own)
     assert found is not None
     assert found.tasks == 40  # those of `later`
     assert not (own / "trials").exists()
@@ -132,13 +132,13 @@ def test_what_other_episodes_of_its_tasks_say_is_not_kept_as_its_own(shop: Path,
     said = bestofq("estimate", shop, "--q", str(own), "--run", "again", "--folds", "1").output
     assert "learned from other episodes of these tasks" in said
     assert "expected +" in said
-    assert Estimate.read(own) is None
+    assert OffPolicyEstimate.read(own) is None
 
 
 def test_a_q_function_of_the_first_episodes_is_judged_by_those(shop: Path, tmp_path: Path) -> None:
     bestofq("train", shop, "--out", str(tmp_path / "q"), "--no-estimate", "--episodes", "40")
     bestofq("estimate", shop, "--q", str(tmp_path / "q"), "--folds", "1")
-    found = Estimate.read(tmp_path / "q")
+    found = OffPolicyEstimate.read(tmp_path / "q")
     assert found is not None
     assert found.episodes == 11  # the first of each task of a fifth
     assert found.checkpoint == Path(read_card(tmp_path / "q").weights).stem
@@ -150,13 +150,13 @@ def test_a_q_function_of_another_embedder_is_not_judged(shop: Path, q: Path, tmp
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, CheckpointError)
     assert "trained on other embeddings" in str(done.exception)
-    assert Estimate.read(own) is None
+    assert OffPolicyEstimate.read(own) is None
 
 
 def test_where_nobody_explores_the_gain_is_not_known(shop: Path, q: Path) -> None:
     said = bestofq("estimate", shop, "--q", str(q), "--run", "alone").output
     assert "\nnot known: " in said
-    found = Estimate.read(q)
+    found = OffPolicyEstimate.read(q)
     assert found is not None
     assert found.exploring == 0
     assert found.auc.value is not None
@@ -164,7 +164,7 @@ def test_where_nobody_explores_the_gain_is_not_known(shop: Path, q: Path) -> Non
 
 def test_serving_refuses_what_harms_unless_one_insists(shop: Path, q: Path) -> None:
     bestofq("estimate", shop, "--q", str(q), "--run", "later")
-    good = Estimate.read(q)
+    good = OffPolicyEstimate.read(q)
     assert good is not None
     serve = ("serve", "--upstream", "nowhere", "--rank", str(q))
 
@@ -183,7 +183,7 @@ def test_serving_refuses_what_harms_unless_one_insists(shop: Path, q: Path) -> N
     insisted = served("--insist")
     assert isinstance(insisted, InputError)
     assert "nowhere" in str(insisted)
-    other = Estimate.read(q)
+    other = OffPolicyEstimate.read(q)
     assert other is not None
     other.model_copy(update={"checkpoint": "value-of-another"}).write(q)
     assert "nowhere" in str(served())

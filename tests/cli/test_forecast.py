@@ -16,7 +16,7 @@ from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.doctor import Finding
-from bestofq.cli.forecast import assumed, assumed_tree
+from bestofq.cli.forecast import assume_use, assumed_tree
 from bestofq.cli.options import console
 from bestofq.cli.preflight import preflight
 from bestofq.core.decision import Provenance
@@ -42,7 +42,7 @@ def settings(**given: object) -> BestOfQSettings:
 
 def test_an_episode_is_assumed_by_hand_arithmetic() -> None:
     chosen = settings(suite={"name": "webvoyager"}, model={"embedder": "qwen2.5-vl-3b", "embed_state": "history"})
-    use = assumed(chosen, "best-of-q", 30, judged=True)
+    use = assume_use(chosen, "best-of-q", 30, judged=True)
     assert use is not None
     assert {one.role: (one.tokens_in, one.tokens_out) for one in use.usage} == {
         "proposer": (20 * (800 + 5000 + 1288 * 728 // 784), 20 * 300),  # the picture in multiples of 28
@@ -54,7 +54,7 @@ def test_an_episode_is_assumed_by_hand_arithmetic() -> None:
 
 def test_a_price_that_nobody_knows_is_left_out_and_said() -> None:
     chosen = settings(judge=ChatConfig(model="some-judge"))
-    use = assumed(chosen, "prompting", 10, judged=True)
+    use = assume_use(chosen, "prompting", 10, judged=True)
     assert use is not None
     assert use.usd > 0
     assert not use.priced
@@ -62,7 +62,7 @@ def test_a_price_that_nobody_knows_is_left_out_and_said() -> None:
 
 def test_each_review_reads_the_page_and_a_judge_in_this_process_has_no_price() -> None:
     local = ChatConfig(model="gpt-4.1", base_url="local")
-    use = assumed(settings(judge=local, suite={"name": "webvoyager"}), "verifier", 30, judged=True)
+    use = assume_use(settings(judge=local, suite={"name": "webvoyager"}), "verifier", 30, judged=True)
     assert use is not None
     read = {one.role: (one.tokens_in, one.calls, one.usd) for one in use.usage}
     assert read["critic"][:2] == (60 * (800 + 5000 + 1288 * 728 // 784 + 100), 60)
@@ -72,7 +72,7 @@ def test_each_review_reads_the_page_and_a_judge_in_this_process_has_no_price() -
 def test_a_localizer_that_reads_texts_costs_a_page_a_step_and_a_picker_in_this_process_sees_nothing() -> None:
     local = ChatConfig(model="my-3B", base_url="local")
     chosen = settings(suite={"name": "webvoyager"}, by="words", localizer="page+text", picker_chat=local)
-    use = assumed(chosen, "picker", 30, judged=True)
+    use = assume_use(chosen, "picker", 30, judged=True)
     assert use is not None
     assert {one.role: (one.tokens_in, one.tokens_out, one.calls) for one in use.usage if one.role != "proposer"} == {
         "localizer": (20 * (800 + 5000), 20 * 20, 20),
@@ -90,7 +90,7 @@ def test_an_agent_that_asks_where_it_needs_to_is_assumed_at_its_dearest() -> Non
         ("checklist", {"checklist_chat": local}, "critic", seen + 300, 60),
     ]
     for kind, given, role, read, calls in cases:
-        use = assumed(settings(**given), kind, 30, judged=False)
+        use = assume_use(settings(**given), kind, 30, judged=False)
         assert use is not None
         (ranked,) = use.usage[1:]
         assert (ranked.role, ranked.tokens_in, ranked.calls) == (role, calls * read, calls)
@@ -103,7 +103,7 @@ def test_candidates_that_are_replies_of_their_own_read_the_prompt_twice() -> Non
         (settings(), "prior", 8, 2),
         (composite, "vote", 1, 1),
     ):
-        use = assumed(chosen, kind, 30, judged=False, n=n)
+        use = assume_use(chosen, kind, 30, judged=False, n=n)
         assert use is not None
         proposed = use.usage[0]
         assert (proposed.tokens_in, proposed.tokens_out) == (20 * reads * (800 + 1000), 20 * (n or 3) * 100)
@@ -112,7 +112,7 @@ def test_candidates_that_are_replies_of_their_own_read_the_prompt_twice() -> Non
 def test_a_search_before_each_step_costs_a_tree_a_step() -> None:
     searched = {"iterations": 4, "candidates": 2}
     chosen = settings(model={"dialect": "composite"}, agent_q={"inference": searched, "search": searched})
-    tree, played = assumed_tree(chosen, 30), assumed(chosen, "mcts", 30, judged=False)
+    tree, played = assumed_tree(chosen, 30), assume_use(chosen, "mcts", 30, judged=False)
     assert tree is not None
     assert played is not None
     assert played.tokens == pytest.approx([20 * amount for amount in tree.tokens])
@@ -120,7 +120,7 @@ def test_a_search_before_each_step_costs_a_tree_a_step() -> None:
 
 
 def test_nothing_is_assumed_of_a_model_in_this_process() -> None:
-    assert assumed(BestOfQSettings(), "prompting", 10, judged=False) is None
+    assert assume_use(BestOfQSettings(), "prompting", 10, judged=False) is None
 
 
 async def looked(chosen: BestOfQSettings, store: Path, stored: float = 0.0, *, embeds: bool = False) -> list[Finding]:

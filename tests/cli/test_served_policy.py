@@ -30,7 +30,7 @@ from bestofq.models.chat import ChatConfig
 from bestofq.models.local import LocalModel
 from bestofq.models.serving import model_app
 from bestofq.models.shipped import POCKET, SHIPPED
-from bestofq.recipes.policy_training import asked
+from bestofq.recipes.policy_training import policy_prompt
 from bestofq.store.pairs import read_pairs
 from bestofq.testing.fault_server import FaultServer
 
@@ -181,7 +181,7 @@ async def test_what_our_own_server_tells_is_what_the_weights_say() -> None:
             (task,) = await suite.tasks("train", 1)
             state = State(task=task, observation=await (await suite.make_env()).reset(task, seed=task.seed))
             offered = await make_proposer(models).propose(state, 2)
-    prompt = model.encode(*asked(models, state))
+    prompt = model.encode(*policy_prompt(models, state))
     for candidate in offered.candidates:
         assert candidate.prompt_hash == ids_hash(prompt)
         assert candidate.reply_ids is not None

@@ -11,7 +11,7 @@ from bestofq.build.models import check_embedder
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
-from bestofq.cli.options import Given
+from bestofq.cli.options import CommonOptions
 from bestofq.cli.settings import limit_of, models_of, named_only, store_at
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.suites import AnySuiteSettings
@@ -37,17 +37,17 @@ def test_all_tasks(tasks: str | None, suite: str) -> None:
 
 
 def test_data_is_the_suite_s_and_a_setting_has_the_last_word(tmp_path: Path) -> None:
-    settings = models_of(Given(model="m", base_url="http://127.0.0.1:9/v1", data=tmp_path)).settings
+    settings = models_of(CommonOptions(model="m", base_url="http://127.0.0.1:9/v1", data=tmp_path)).settings
     assert settings.suite == WebShopSettings(data=tmp_path)
     assert settings.chat is not None
     assert settings.chat.model == "m"
-    assert models_of(Given(set_=["suite.data=none"], data=tmp_path)).settings.suite == WebShopSettings()
+    assert models_of(CommonOptions(set_=["suite.data=none"], data=tmp_path)).settings.suite == WebShopSettings()
 
 
 @pytest.mark.parametrize("text", ["[a-z]*", "{a}", '"a"', "'a", "a\\b", "none"])
 def test_the_value_of_an_option_is_no_toml(text: str) -> None:
-    assert models_of(Given(), *named_only(text)).settings.suite.only == text
-    settings = models_of(Given(model=text, base_url="http://127.0.0.1:9/v1", data=Path(text))).settings
+    assert models_of(CommonOptions(), *named_only(text)).settings.suite.only == text
+    settings = models_of(CommonOptions(model=text, base_url="http://127.0.0.1:9/v1", data=Path(text))).settings
     assert settings.chat is not None
     assert (settings.chat.model, settings.suite.data) == (text, Path(text))
 
@@ -56,7 +56,7 @@ def test_the_value_of_an_option_is_no_toml(text: str) -> None:
     ("model", "ships"), [("pocket", True), ("me/pocket", True), ("gpt-x", False), ("pocket-web", False)]
 )
 def test_a_q_function_ships_for_the_model_that_proposes_alone(model: str, ships: bool) -> None:
-    models = models_of(Given(model=model, base_url="http://127.0.0.1:9/v1"))
+    models = models_of(CommonOptions(model=model, base_url="http://127.0.0.1:9/v1"))
     assert (shipped_q(models.settings) is not None) is ships
     with nullcontext() if ships else pytest.raises(ConfigError, match=r"--set model\.embedder="):
         check_embedder(models.settings, model)

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from bestofq.cli.step_view import StepView, bar, shown
+from bestofq.cli.step_view import StepPrinter, bar, shown
 from bestofq.core.actions import Click, Scroll
 from bestofq.core.decision import Candidate, Decision, State, Step
 from bestofq.core.observation import Observation, Task
@@ -45,12 +45,12 @@ def step(usage: Usage, *, value: float | None = None, error: str | None = None) 
 
 def test_a_step_in_plain_lines() -> None:
     out, ticks = io.StringIO(), iter(range(100))
-    view = StepView(Console(file=out, width=60), clock=lambda: float(next(ticks)))
+    view = StepPrinter(Console(file=out, width=60), clock=lambda: float(next(ticks)))
     usage = Usage(role="proposer", tokens_in=1200, tokens_out=30, calls=1, usd=0.002)
     for known in (usage, usage.model_copy(update={"usd": None})):
         state, made = step(known, value=0.5, error="It is covered.")
-        view.decided(state, made.decision)
-        view.stepped(made)
+        view.show_decision(state, made.decision)
+        view.show_step(made)
     lines = out.getvalue().splitlines()
     assert lines[1:9] == [
         "1. Kettles  http://shop.test/",

@@ -104,10 +104,10 @@ async def test_three_sites_get_their_tasks_and_the_suite_reads_them(seeds: Path)
         again, nothing = await tasks(server, seeds, "--count", "12")
     suite = WebVoyager(WebVoyagerSettings(data=out))
     assert Counter(entry.web_name for entry in load_entries(out)) == {"Cruise Desk": 12, "Mondo": 12, "Sky": 12}
-    assert {task.id for task in suite.listed()} == {
+    assert {task.id for task in suite.list_tasks()} == {
         f"{name}--{n}" for name in ("Cruise Desk", "Mondo", "Sky") for n in range(12)
     }
-    [cruise] = {task.start_url for task in suite.listed() if task.id.startswith("Cruise Desk")}
+    [cruise] = {task.start_url for task in suite.list_tasks() if task.id.startswith("Cruise Desk")}
     assert cruise == "https://cruise.example/find"
     lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert {line["model"] for line in lines} == {"writer"}

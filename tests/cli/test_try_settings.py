@@ -14,9 +14,9 @@ from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import CARD, read_card
-from bestofq.recipes.collect import collected
+from bestofq.recipes.collect import select_episodes
 from bestofq.recipes.estimate import fold_of
-from bestofq.reports.estimate import Estimate
+from bestofq.reports.estimate import OffPolicyEstimate
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 
@@ -125,7 +125,7 @@ def test_all_settings_are_judged_on_the_same_pairs_of_actions(shop: Path) -> Non
     rows = [line.split() for line in said.splitlines() if line.startswith(("as given  ", f"{thoughts}  "))]
     assert [row[-2:] for row in rows] == [["6", "6"]] * 2  # a pair of each held-out task
     train(shop, "--run", "luck", "--set", thoughts, "--out", str(shop / "thinking"))
-    told = Estimate.read(shop / "thinking")
+    told = OffPolicyEstimate.read(shop / "thinking")
     assert told is not None
     assert told.pairs == 6
 
@@ -150,7 +150,7 @@ def test_the_first_episodes_teach_pass_after_pass_and_too_few_are_refused(shop: 
     assert known is not None
     assert known.count == 40
     with Store.open(shop, read_only=True) as store:
-        first = collected(store, ["seed"], 40)
+        first = select_episodes(store, ["seed"], 40)
     assert [e.key.repeat for e in first] == [0] * 30 + [1] * 10
     assert [e.key.task for e in first[:10]] == [e.key.task for e in first[30:]]
     refused = train(shop, "--episodes", "61").exception

@@ -35,7 +35,7 @@ from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget
 from bestofq.models.shipped import POCKET
-from bestofq.recipes.collect import collect, collected
+from bestofq.recipes.collect import collect, select_episodes
 from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import episodes_of, transitions_of
@@ -49,8 +49,8 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 from bestofq.rollouts import cluster  # noqa: E402
-from bestofq.rollouts.cluster import Hosts, connected  # noqa: E402
-from bestofq.rollouts.model_actors import started  # noqa: E402
+from bestofq.rollouts.cluster import Hosts, connect_cluster  # noqa: E402
+from bestofq.rollouts.model_actors import start_actors  # noqa: E402
 
 EXPLORE = Play("explore", repeats=2)
 SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=4, concurrency=1))
@@ -120,7 +120,7 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         after = {one.id: one.steps for one in store.summaries(run="seed", status=None)}
         assert all(after[one] >= count for one, count in steps.items())
 
-    with Store.open(where) as store, connected(nodes.address):
+    with Store.open(where) as store, connect_cluster(nodes.address):
         asyncio.run(play_and_lose_a_node(store))
         assert len(store.summaries(run="seed")) == len(expected)
         assert not store.summaries(run="seed", status="running")
@@ -150,8 +150,8 @@ def test_all_processes_ask_the_one_that_holds_the_local_model_and_its_loss_costs
 
     with (
         Store.open(where) as store,
-        connected(nodes.address),
-        started(partial(recording, settings, tmp_path), 1, cpus=0, gpus=0) as actors,
+        connect_cluster(nodes.address),
+        start_actors(partial(recording, settings, tmp_path), 1, cpus=0, gpus=0) as actors,
     ):
         hosts = Hosts(store=where, count=2, shared=Shared(actors))
         asyncio.run(play_and_lose_the_model(store, hosts))
@@ -164,7 +164,7 @@ def test_all_processes_ask_the_one_that_holds_the_local_model_and_its_loss_costs
         texts = [EmbedItem(text="red shoes"), EmbedItem(text="a shop of shoes and hats")]
         assert np.allclose(asked.embedder.embed_all(texts), own.embedder.embed_all(texts), atol=1e-4)
 
-        models, learned = Models(settings), collected(store, ["seed"])
+        models, learned = Models(settings), select_episodes(store, ["seed"])
         asyncio.run(embed_there(models, replace(hosts, count=1), store, learned, quiet))
         models.embedder._compute = None  # type: ignore[assignment,method-assign]
         assert len(transitions_of(models, episodes_of(store, learned), store, quiet))
@@ -244,7 +244,7 @@ async def test_all_processes_share_a_budget_and_their_steps_are_heard_of_as_they
         chat = ChatConfig(model="m", base_url=server.base_url, usd_in=10.0, usd_out=0.0)  # a call reads 100 tokens
         suite = WebShopSettings(train_tasks=tasks, concurrency=1, step_limit=steps)
         settings = BestOfQSettings(chat=chat, suite=suite)
-        with Store.open(where) as store, connected(nodes.address):
+        with Store.open(where) as store, connect_cluster(nodes.address):
             with pytest.raises(BudgetError, match=r"allows 0\.02"):
                 await played(Budget(calls * 0.001))
             asked = len(server.requests)

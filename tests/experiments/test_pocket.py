@@ -21,10 +21,10 @@ from bestofq.core.language import Request, user
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.pages import BUY
-from bestofq.envs.webshop.products import Goal, Product
+from bestofq.envs.webshop.products import Product, ShopGoal
 from bestofq.envs.webshop.suite import WebShop, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.envs.webshop.views import Item, Results, to_url
+from bestofq.envs.webshop.views import Item, ShopResults, to_url
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import SHIPPED
 from experiments.listing import LISTED, listed
@@ -116,7 +116,7 @@ async def test_a_review_compares_a_label_with_the_goal(suite: WebShop) -> None:
 
     async def reviews(product: Product, chosen: tuple[tuple[str, str], ...]) -> dict[str, str]:
         await env.reset(task, seed=0)
-        item = Item(product_id=product.id, results=Results(query="x"), chosen=chosen)
+        item = Item(product_id=product.id, results=ShopResults(query="x"), chosen=chosen)
         seen = (await env.step(Goto(url=to_url(item)))).observation
         state = State(task=task, observation=seen)
         found = [candidate(Click(mark=e.mark), seen) for e in seen.elements]
@@ -141,7 +141,7 @@ async def test_a_review_compares_a_label_with_the_goal(suite: WebShop) -> None:
     assert f"{oracle.type} not" in said[BUY]
 
 
-def _plain(suite: WebShop, goal: Goal) -> bool:
+def _plain(suite: WebShop, goal: ShopGoal) -> bool:
     """Two options, and every attribute to be seen in the product's name."""
     name = suite.catalogue[goal.product_id].name.lower()
     return len(goal.options) == 2 and all(attribute in name for attribute in goal.attributes)
@@ -271,7 +271,7 @@ async def test_the_shipped_model_reads_what_it_is_about_to_buy() -> None:
         other = next(v for option in product.options if option.name == name for v in option.values if v != value)
         for chosen in (goal.options, (*same, (name, other))):
             await env.reset(task, seed=0)
-            item = Item(product_id=product.id, results=Results(query="x"), chosen=chosen)
+            item = Item(product_id=product.id, results=ShopResults(query="x"), chosen=chosen)
             seen = (await env.step(Goto(url=to_url(item)))).observation
             buy = candidate(Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY))), seen)
             state = State(task=task, observation=seen)

@@ -9,7 +9,7 @@ from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step
 from bestofq.core.observation import Observation
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.suite import Quirks, Visit
+from bestofq.envs.quirks.suite import Quirks, QuirksVisit
 from experiments.oracles.quirks import QuirksOracle
 from experiments.ranking import oracle_steps
 
@@ -27,7 +27,7 @@ def offered(seen: Observation, action: object) -> tuple[Candidate, ...]:
 async def played(choose: int) -> Episode:
     """An episode of one who knows the quirks; `choose` is what its decisions say was taken."""
     task = SUITE.tasks("dev")[0]
-    env: TextEnv[Visit, Visit] = TextEnv(SUITE)
+    env: TextEnv[QuirksVisit, QuirksVisit] = TextEnv(SUITE)
     oracle, seen, rng = QuirksOracle(SUITE, task, knows=True), await env.reset(task, seed=0), random.Random(0)
     steps, ended = [], False
     while not ended:

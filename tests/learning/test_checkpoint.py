@@ -14,11 +14,11 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import (
     CARD,
     export_value,
+    load_learner,
     load_networks,
-    load_training,
     load_value,
     read_card,
-    save_training,
+    save_learner,
 )
 from bestofq.learning.config import IQLConfig, Scaling
 from bestofq.learning.iql import IQL, train_iql
@@ -42,12 +42,12 @@ def test_resuming_is_bit_for_bit(
 ) -> None:
     def at_100(iql: IQL) -> None:
         if iql.step == 100:  # not a multiple of target_update_every
-            save_training(tmp_path, iql, embed=embed, train_n=3)
+            save_learner(tmp_path, iql, embed=embed, train_n=3)
 
     network = config.network.model_copy(update={"scaling": scaling})
     config = config.model_copy(update={"precision": precision, "network": network})
     through = train_iql(data, config, on_step=at_100)
-    loaded = load_training(tmp_path, embed=embed)
+    loaded = load_learner(tmp_path, embed=embed)
     assert loaded.step == 100
     resumed = train_iql(data, config, resume=loaded)
     assert resumed.step == through.step == 200
@@ -59,12 +59,12 @@ def test_resuming_is_bit_for_bit(
 def test_resuming_refuses_other_data_or_config(
     tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec
 ) -> None:
-    save_training(tmp_path, train_iql(data, config.model_copy(update={"steps": 3})), embed=embed, train_n=3)
+    save_learner(tmp_path, train_iql(data, config.model_copy(update={"steps": 3})), embed=embed, train_n=3)
     fields = {name: getattr(data, name) for name in Transitions.__dataclass_fields__}
     with pytest.raises(CheckpointError, match="was trained on data"):
-        train_iql(Transitions(**{**fields, "reward": 1 - data.reward}), resume=load_training(tmp_path, embed=embed))
+        train_iql(Transitions(**{**fields, "reward": 1 - data.reward}), resume=load_learner(tmp_path, embed=embed))
     with pytest.raises(ConfigError, match="began with steps 3, this says 200"):
-        train_iql(data, config, resume=load_training(tmp_path, embed=embed))
+        train_iql(data, config, resume=load_learner(tmp_path, embed=embed))
 
 
 def test_export_is_small_and_values_agree(
@@ -72,7 +72,7 @@ def test_export_is_small_and_values_agree(
 ) -> None:
     iql = train_iql(data, config)
     export_value(tmp_path / "slim", iql, embed=embed, train_n=3)
-    save_training(tmp_path / "full", iql, embed=embed, train_n=3)
+    save_learner(tmp_path / "full", iql, embed=embed, train_n=3)
     live = ValueModel(iql.q, iql.v, embed=embed, train_n=3)
     slim, full = (load_value(tmp_path / kind, embed=embed) for kind in ("slim", "full"))
 
@@ -129,9 +129,9 @@ def test_saving_again_leaves_one_set_of_weights(tmp_path: Path, config: IQLConfi
 def test_refuses_another_embedding_by_name(
     tmp_path: Path, config: IQLConfig, embed: EmbedSpec, change: dict[str, object], message: str
 ) -> None:
-    save_training(tmp_path, IQL(8, config), embed=embed, train_n=3)
+    save_learner(tmp_path, IQL(8, config), embed=embed, train_n=3)
     other = embed.model_copy(update=change)
-    for load in (load_training, load_value, load_networks):
+    for load in (load_learner, load_value, load_networks):
         with pytest.raises(CheckpointError, match=message):
             load(tmp_path, embed=other)
 
@@ -148,7 +148,7 @@ def test_says_what_is_missing_or_broken(tmp_path: Path, config: IQLConfig, embed
         load_value(tmp_path, embed=embed)
     export_value(tmp_path, IQL(8, config), embed=embed, train_n=3)
     with pytest.raises(CheckpointError, match="holds a value checkpoint, but a training checkpoint is needed"):
-        load_training(tmp_path, embed=embed)
+        load_learner(tmp_path, embed=embed)
     weights = tmp_path / read_card(tmp_path).weights
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(CheckpointError, match=weights.name):

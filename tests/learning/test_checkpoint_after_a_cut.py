@@ -10,7 +10,7 @@ from forked import Forked
 from power import Disk, watched
 
 from bestofq.core.embedding import EmbedSpec
-from bestofq.learning.checkpoint import load_training, save_training
+from bestofq.learning.checkpoint import load_learner, save_learner
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL
 
@@ -25,7 +25,7 @@ def learner(step: int) -> IQL:
 
 
 def save(folder: Path, step: int) -> None:
-    save_training(folder, learner(step), embed=SPEC, train_n=3)
+    save_learner(folder, learner(step), embed=SPEC, train_n=3)
 
 
 def test_after_a_power_cut_at_any_moment_it_is_the_old_or_the_new_one(
@@ -37,14 +37,14 @@ def test_after_a_power_cut_at_any_moment_it_is_the_old_or_the_new_one(
 
     def moment() -> None:
         for left in disk.after_a_cut(tmp_path / str(next(moments))):
-            found.add(load_training(left, embed=SPEC).step)
+            found.add(load_learner(left, embed=SPEC).step)
 
     with watched(disk, monkeypatch, moment):
         save(folder, 2)
     moment()
     assert found == {1, 2}
     assert next(moments) > 8
-    assert {load_training(left, embed=SPEC).step for left in disk.after_a_cut(tmp_path / "end")} == {2}
+    assert {load_learner(left, embed=SPEC).step for left in disk.after_a_cut(tmp_path / "end")} == {2}
 
 
 def save_and_die(folder: Path, at: int) -> None:
@@ -63,6 +63,6 @@ def test_killed_within_the_write_it_is_the_old_one_and_the_next_write_succeeds(t
     for at in (1, 2, 3):
         killed = Forked(tmp_path / "log", save_and_die, tmp_path / "q", at)
         assert killed.wait() == -signal.SIGKILL, killed.said
-        assert load_training(tmp_path / "q", embed=SPEC).step == 1
+        assert load_learner(tmp_path / "q", embed=SPEC).step == 1
     save(tmp_path / "q", 2)
-    assert load_training(tmp_path / "q", embed=SPEC).step == 2
+    assert load_learner(tmp_path / "q", embed=SPEC).step == 2

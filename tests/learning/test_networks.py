@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bestofq.learning.config import NetworkConfig
-from bestofq.learning.networks import QNetwork, VNetwork, folded, parameter_counts
+from bestofq.learning.networks import QNetwork, VNetwork, fold_projections, parameter_counts
 
 SMALL = NetworkConfig(project=16, hidden=(24, 8), dropout=0.1)
 
@@ -62,7 +62,7 @@ def test_an_input_that_is_not_seen_changes_nothing_in_training_or_at_inference()
     config = SMALL.model_copy(update={"q_without": ("task",), "v_without": ("state",)})
     q, v = QNetwork(6, config).eval(), VNetwork(6, config).eval()
     state, action, task, other = torch.randn(4, 5, 6)
-    for network in (q, folded(q)):
+    for network in (q, fold_projections(q)):
         torch.testing.assert_close(network(state, action, task), network(state, action, other))
         assert not torch.equal(network(state, action, task), network(state, other, task))
         parts = [network.part(index, vectors) for index, vectors in enumerate((state, action, other))]
@@ -73,12 +73,12 @@ def test_an_input_that_is_not_seen_changes_nothing_in_training_or_at_inference()
 
 def test_folding_keeps_the_function_and_drops_parameters() -> None:
     q = QNetwork(6, SMALL).eval()
-    small = folded(q)
+    small = fold_projections(q)
     inputs = torch.randn(3, 50, 6)
     torch.testing.assert_close(small(*inputs), q(*inputs))
     assert small.config.project is None
     assert parameters(small) < parameters(q)
-    assert folded(small) is not small
+    assert fold_projections(small) is not small
 
 
 def test_the_output_is_float32_under_autocast() -> None:
@@ -92,7 +92,7 @@ VECTORS = torch.tensor([[1.0, 10.0, 5.0], [3.0, 14.0, 5.0], [5.0, 18.0, 5.0], [3
 
 def test_standardizing_gives_each_number_mean_0_and_variance_1() -> None:
     q = QNetwork(3, SMALL.model_copy(update={"scaling": "standardize"}))
-    q.fit_scaling(VECTORS, VECTORS, VECTORS)
+    q.fit_scale(VECTORS, VECTORS, VECTORS)
     sd = 2**0.5
     expected = torch.tensor([[-sd, -sd, 0], [0, 0, 0], [sd, sd, 0], [0, 0, 0]])  # by hand: (x - 3) / √2, (x - 14) / √8
     torch.testing.assert_close(q.scale[0](VECTORS), expected, atol=2e-3, rtol=0)
@@ -102,7 +102,7 @@ def test_whitening_leaves_no_direction_wider_than_another_and_takes_the_mean_awa
     generator = torch.Generator().manual_seed(0)
     mixed = torch.randn(500, 6, generator=generator) @ torch.randn(6, 6, generator=generator) + 7
     v = VNetwork(6, SMALL.model_copy(update={"scaling": "whiten"}))
-    v.fit_scaling(mixed, mixed)
+    v.fit_scale(mixed, mixed)
     white = v.scale[1](mixed)
     torch.testing.assert_close(white.mean(0), torch.zeros(6), atol=1e-3, rtol=0)
     torch.testing.assert_close(white.T @ white / 500, torch.eye(6), atol=2e-2, rtol=0)
@@ -110,7 +110,7 @@ def test_whitening_leaves_no_direction_wider_than_another_and_takes_the_mean_awa
 
 def test_a_direction_that_never_varies_is_not_blown_up() -> None:
     v = VNetwork(3, SMALL.model_copy(update={"scaling": "whiten"}))
-    v.fit_scaling(VECTORS, torch.ones(4, 3))
+    v.fit_scale(VECTORS, torch.ones(4, 3))
     assert v.scale[0](VECTORS + torch.tensor([0, 0, 1e-3])).abs().max() < 2
     assert not v.scale[1](torch.ones(1, 3)).any()
 
@@ -120,8 +120,8 @@ def test_a_direction_that_never_varies_is_not_blown_up() -> None:
 def test_scaling_is_folded_away(project: int | None, without: tuple[Literal["task"], ...]) -> None:
     config = SMALL.model_copy(update={"scaling": "whiten", "project": project, "q_without": without})
     q = QNetwork(3, config)
-    q.fit_scaling(VECTORS, VECTORS + 1, VECTORS)
-    plain = folded(q)
+    q.fit_scale(VECTORS, VECTORS + 1, VECTORS)
+    plain = fold_projections(q)
     assert plain.config.scaling is None
     assert not any(name.startswith(("scale", "project")) for name, _ in plain.named_parameters())
     q.eval(), plain.eval()

@@ -17,7 +17,7 @@ from bestofq.learning.distributed import Group
 from bestofq.learning.objectives import PairMeans, preferences, slopes_of
 from bestofq.learning.shared_prefix import reply_log_probs
 from bestofq.learning.tuning import TuningProgress, schedule, train_on_preferences
-from bestofq.learning.tuning_batches import Batches, nodes_of, units
+from bestofq.learning.tuning_batches import PairBatches, nodes_of, units
 
 TURNS = preferences(CONFIG.beta).turns
 
@@ -206,7 +206,7 @@ def test_what_cannot_be_trained_is_said(tmp_path: Path) -> None:
 def test_every_pair_comes_once_an_epoch_and_processes_keep_in_step() -> None:
     pairs = step_pairs() + trajectory_pairs()
     config = DPOConfig(batch_size=5, micro_batch_tokens=20, epochs=2)
-    ranks = [Batches(pairs, TURNS, config, share=True, group=Group(rank, 3)) for rank in range(3)]
+    ranks = [PairBatches(pairs, TURNS, config, share=True, group=Group(rank, 3)) for rank in range(3)]
     seen = []
     for step in range(len(ranks[0])):
         shares = [batches[step] for batches in ranks]

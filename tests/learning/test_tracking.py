@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bestofq.core.errors import ConfigError, SetupError
-from bestofq.learning.tracking import tracking
+from bestofq.learning.tracking import open_tracker
 from bestofq.learning.training import train_stoppable
 from bestofq.testing.contracts import LEARNING, two_steps
 
@@ -18,7 +18,7 @@ CONFIG = LEARNING.model_copy(update={"steps": 6, "log_every": 2})
 def learned(to: str | None, out: Path) -> list[dict[str, float]]:
     """The rows of a short training whose curves go there."""
     rows = []
-    with tracking(to, out) as log:
+    with open_tracker(to, out) as log:
 
         def on_row(row: Any) -> None:
             rows.append(row.model_dump())
@@ -63,7 +63,7 @@ def test_a_run_at_mlflow_s_address_ends_even_where_training_fails(
     monkeypatch.setitem(sys.modules, "mlflow", mlflow)
 
     def train() -> None:
-        with tracking("mlflow:http://a.test", tmp_path / "q0") as log:
+        with open_tracker("mlflow:http://a.test", tmp_path / "q0") as log:
             log(3, {"loss": 0.5})
             raise KeyboardInterrupt
 
@@ -88,6 +88,6 @@ def test_a_wrong_name_or_a_missing_package_is_one_sentence(tmp_path: Path, monke
 
 def test_of_several_processes_the_first_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
-    with tracking("tensorboard", tmp_path / "q") as log:
+    with open_tracker("tensorboard", tmp_path / "q") as log:
         log(1, {"loss": 1.0})
     assert list(tmp_path.iterdir()) == []

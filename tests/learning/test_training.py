@@ -9,7 +9,7 @@ import torch
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.transitions import Transitions
-from bestofq.learning.checkpoint import load_training, save_training, training_tensors
+from bestofq.learning.checkpoint import load_learner, save_learner, training_tensors
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.training import train_stoppable
@@ -30,7 +30,7 @@ def test_a_signal_saves_and_ends_the_training(
     embed: EmbedSpec,
 ) -> None:
     def save(iql: IQL) -> None:
-        save_training(tmp_path, iql, embed=embed, train_n=3)
+        save_learner(tmp_path, iql, embed=embed, train_n=3)
 
     def stop_at_40(iql: IQL) -> None:
         if iql.step == 40:
@@ -42,7 +42,7 @@ def test_a_signal_saves_and_ends_the_training(
         train_stoppable(data, config, save=save, on_step=stop_at_40)
     assert getattr(caught.value, "code", None) == code
     assert signal.getsignal(number) == before
-    begun = load_training(tmp_path, embed=embed)
+    begun = load_learner(tmp_path, embed=embed)
     assert begun.step in (40, 41)  # Python handles a signal between two of its instructions
     ended, through = train_stoppable(data, config, begun=begun, save=save), train_iql(data, config)
     one, other = training_tensors(ended), training_tensors(through)

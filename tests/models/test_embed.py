@@ -160,7 +160,7 @@ def test_a_recurrent_model_reads_actions_in_context_too(model: LocalModel) -> No
 async def test_what_acting_embeds_is_not_embedded_again_for_training(model: LocalModel) -> None:
     kept, acting = Kept(), Counted(model)
     await acting.embed([SHORT])
-    with acting.keeping(kept):
+    with acting.save_to(kept):
         vectors, _ = await acting.embed([LONG, SHORT])
     np.testing.assert_array_equal(acting.embed_all([LONG, SHORT], kept), vectors)  # the second from before it was kept
     later = Counted(model)

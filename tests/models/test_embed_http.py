@@ -12,7 +12,7 @@ from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.commands import app
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import CheckpointError, ConfigError, ModelError
-from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingConfig, PoolingEndpoint, check
+from bestofq.models.embed_http import HttpEmbedder, PoolingConfig, PoolingEndpoint, PromptAgreement, check
 from bestofq.models.embed_vision import VisionEmbedder
 
 PIXELS = 112 * 112
@@ -80,7 +80,7 @@ def test_no_endpoint_is_used_on_another_s_word(local: VisionEmbedder, tmp_path: 
         HttpEmbedder(endpoint, agreement.model_copy(update={"cosine": 0.9}))
     other.close()
     with pytest.raises(CheckpointError, match="doctor --base-url"):
-        Agreement.read(tmp_path / "none.json")
+        PromptAgreement.read(tmp_path / "none.json")
 
 
 def test_an_endpoint_s_troubles_are_told_apart(local: VisionEmbedder) -> None:
@@ -109,6 +109,6 @@ def test_the_command_keeps_the_agreement(folder: Path, tmp_path: Path) -> None:
         result = CliRunner().invoke(app, asked, catch_exceptions=False)
         assert result.exit_code == 0
         assert "agrees with" in result.output
-        assert Agreement.read(out).spec == served_model.spec
+        assert PromptAgreement.read(out).spec == served_model.spec
         nameless = CliRunner().invoke(app, ["doctor", "--base-url", endpoint.config.base_url])
         assert isinstance(nameless.exception, ConfigError)

@@ -20,10 +20,10 @@ from bestofq.core.errors import ConfigError, ContextError, SetupError
 from bestofq.core.language import Generation, Message, Request, user
 from bestofq.core.observation import Box, Element, Observation, Point, Task
 from bestofq.models.checkpoints import has_own_template
-from bestofq.models.constrained import LETTERS, bounded
+from bestofq.models.constrained import LETTERS, bound_schema
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import POCKET
-from bestofq.recipes.policy_training import asked
+from bestofq.recipes.policy_training import policy_prompt
 
 NO_SYSTEM = (
     "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + TEMPLATE
@@ -68,7 +68,7 @@ def test_a_schema_holds_its_own_request_alone(model: LocalModel) -> None:
 
 def test_texts_and_numbers_of_a_schema_come_to_an_end() -> None:
     schema = candidates_schema(1, "words")
-    held = json.dumps(bounded(schema))
+    held = json.dumps(bound_schema(schema))
     assert held.count('{"type": "string"}') == held.count('"type": "number"') == 0
     assert json.dumps(schema).count('"type": "number"') == 1  # an endpoint's stays as it is
 
@@ -115,7 +115,7 @@ async def test_a_policy_is_tuned_on_the_prompts_that_it_searched_with(
 
     monkeypatch.setattr(LocalModel, "generate", heard)
     await make_proposer(models).propose(state, 2)
-    assert asked(models, state) == read[0]
+    assert policy_prompt(models, state) == read[0]
 
 
 def test_what_only_short_prompts_know_is_refused(folder: Path) -> None:

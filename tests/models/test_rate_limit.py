@@ -33,9 +33,9 @@ async def test_all_that_wait_get_their_turn_though_the_breaker_opens() -> None:
             await asyncio.sleep(0.001)
             at_once -= 1
             if number < 6:
-                pace.failed()
+                pace.record_failure()
             else:
-                pace.succeeded()
+                pace.record_success()
 
     async with asyncio.timeout(5):
         await asyncio.gather(*(call(number) for number in range(60)))

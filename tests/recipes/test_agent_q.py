@@ -25,7 +25,7 @@ from bestofq.core.protocols import LanguageModel
 from bestofq.core.tree import SearchTree
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes import tree_search
-from bestofq.recipes.agent_q import agent_q, search_training
+from bestofq.recipes.agent_q import agent_q, grow_training_trees
 from bestofq.recipes.collect import begin, collect
 from bestofq.recipes.players import Play
 from bestofq.recipes.policy_training import (
@@ -225,7 +225,7 @@ async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path
     curves: list[tuple[int, Mapping[str, float]]] = []
     tuned = tune(models, pairs[:4], tmp_path / "dpo", QUIET, log=lambda *row: curves.append(row))
     assert [(step, {"loss", "accuracy", "lr"} <= {*numbers}) for step, numbers in curves] == [(1, True)]
-    playing = models.playing(tuned)
+    playing = models.with_model(tuned)
     assert playing.local.encode("user: a lamp") == models.local.encode("user: a lamp")
     assert playing.local.revision != models.local.revision
     with pytest.raises(DataError, match=r"drawn by another policy: .*revision"):
@@ -322,7 +322,7 @@ async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_
             await rounds(models, store, tmp_path)
         async with open_suite(models) as suite:
             with pytest.raises(InputError, match="3 × 2500"):
-                await search_training(RunContext(models, suite, store, QUIET), "late", part=2)
+                await grow_training_trees(RunContext(models, suite, store, QUIET), "late", part=2)
         assert not store.runs()
 
 

@@ -27,7 +27,7 @@ from bestofq.models.embed import LocalEmbedder
 from bestofq.recipes.best_of_q import best_of_q, train
 from bestofq.recipes.collect import collect, compare
 from bestofq.recipes.players import Play
-from bestofq.recipes.q_training import embedded
+from bestofq.recipes.q_training import embed_items
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.curve import dev_curve
 from bestofq.reports.rows import Selection
@@ -100,7 +100,9 @@ async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_
 
 def test_models_read_as_a_q_function_does() -> None:
     models = Models(SMALL)
-    spec = models.reading(models.embedder.spec.model_copy(update={"pooling": "last", "context": "state"})).embedder.spec
+    spec = models.with_embedding(
+        models.embedder.spec.model_copy(update={"pooling": "last", "context": "state"})
+    ).embedder.spec
     assert (spec.pooling, spec.context, spec.layer) == ("last", "state", -1)
     assert models.embedder.spec.pooling == "mean"
 
@@ -132,7 +134,7 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
     with Store.open(tmp_path) as store:
         for run, again in (("train", False), ("dev", True)):  # what is not trained on is not kept
             table = tabulate(store.episodes(run=run), later.texts)
-            embedded(later, table.items, store, store.vectors(spec), console)
+            embed_items(later, table.items, store, store.vectors(spec), console)
             assert len(computed) == (len(table.items) if again else 0)
 
 

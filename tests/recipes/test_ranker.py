@@ -19,7 +19,7 @@ def ranker() -> bq.Ranker:
 
 
 async def test_each_step_is_ranked_as_the_agent_ranked_it(ranker: bq.Ranker, tmp_path: Path) -> None:
-    models = Models(BestOfQSettings()).reading(read_card(POCKET_Q).embed)
+    models = Models(BestOfQSettings()).with_embedding(read_card(POCKET_Q).embed)
     agent = make_agent("best-of-q", models, load_value(POCKET_Q, embed=models.embedder.spec))
     with bq.Store.open(tmp_path) as store:
         [done] = await bq.play(agent, bq.load_suite("webshop"), store, tasks=1)

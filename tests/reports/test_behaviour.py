@@ -6,10 +6,10 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.usage import Usage
 from bestofq.reports.behaviour import behaviour_table, habits, refused_table
-from bestofq.reports.differences import compared, differences
-from bestofq.reports.spending import spending
+from bestofq.reports.differences import compare_agents, differences
+from bestofq.reports.spending import tabulate_spending
 from bestofq.reports.stats import Measure, Quantity
-from bestofq.reports.table import Origin
+from bestofq.reports.table import RowSource
 from bestofq.store.store import Store
 
 
@@ -35,7 +35,7 @@ async def test_repetitions_loops_and_duplicates_are_counted(tmp_path: Path) -> N
         await record(store, "b", task("u"), 0, 1)
         read = list(store.episodes())
     found = habits(read, "a")
-    table = behaviour_table(read, {"a": Origin(runs=("eval",), repeats=1, n=3)})
+    table = behaviour_table(read, {"a": RowSource(runs=("eval",), repeats=1, n=3)})
     assert table.rows[0].cells[1] == 2  # episodes
     assert value(found["candidates / step"]) == round((5 * 3 + 2) / 6, 6)
     assert value(found["short %"]) == round(1 / 6, 6)
@@ -59,7 +59,7 @@ async def test_differences_are_paired_over_common_tasks(tmp_path: Path) -> None:
             await record(store, "base", task(name), 0, theirs, "failure")
         await record(store, "base", task("other"), 0, 9)  # a task that only one did says nothing
         read = list(store.episodes())
-    rows = differences(compared(read, ["a", "base"]), "base")
+    rows = differences(compare_agents(read, ["a", "base"]), "base")
     assert {(row.agent, row.against) for row in rows} == {("a", "base")}
     found = {row.what: row.difference for row in rows}
     steps, tokens = found["steps / episode"], found["tokens / task"]
@@ -81,7 +81,7 @@ async def test_spending_is_by_role_and_a_success_carries_the_failures(tmp_path: 
         await record(store, "a", task("t"), 0, [paid(0, 0.01)])
         await record(store, "a", task("u"), 0, [paid(0, 0.01), paid(1, 0.02)], "failure")
         read = list(store.episodes())
-    found = spending(read, "a")
+    found = tabulate_spending(read, "a")
     assert [*found] == ["proposer", "embedder", "all"]
     proposer, embedder, whole = found.values()
     assert (value(proposer["tokens / task"]), value(proposer["tokens / success"])) == (150.0, 300.0)
@@ -89,7 +89,7 @@ async def test_spending_is_by_role_and_a_success_carries_the_failures(tmp_path: 
     assert (value(proposer["USD / task"]), value(proposer["USD / success"])) == (0.02, 0.04)
     assert embedder["USD / task"].measure == whole["USD / task"].measure == Measure(value=None)  # unknown is never 0
     assert value(whole["tokens / task"]) == 225.0
-    priced = spending(read, "a", prices={"embedder": (1000.0, 0.0)})
+    priced = tabulate_spending(read, "a", prices={"embedder": (1000.0, 0.0)})
     assert value(priced["all"]["USD / task"]) == round(0.02 + 0.075, 6)
 
 
@@ -112,7 +112,7 @@ async def test_hosts_that_pages_asked_for_in_vain_are_counted_by_episode(tmp_pat
         for number in range(3):
             await record(store, "a", task(str(number)), 0, 1)
         read = list(store.episodes())
-    made = {"a": Origin(runs=("eval",), repeats=1, n=3)}
+    made = {"a": RowSource(runs=("eval",), repeats=1, n=3)}
     assert refused_table(read, made) is None
     wanted = (("cdn.test",), ("ads.test", "cdn.test"), None)
     read = [

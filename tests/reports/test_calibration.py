@@ -15,7 +15,7 @@ from bestofq.reports.calibration import (
     valued_steps,
 )
 from bestofq.reports.charts import calibration_svg, distances_svg, values_svg
-from bestofq.reports.differences import compared, differences
+from bestofq.reports.differences import compare_agents, differences
 from bestofq.reports.values import telling_pair, value_path, values_table
 from bestofq.store.store import Store
 
@@ -73,7 +73,7 @@ def test_calibration_of_two_agents_is_paired_by_task_against_one_that_has_values
         return [Valued(task=n, q=q, outcome=float(n % 2), left=0, success=n % 2 == 1) for n, q in enumerate(qs)]
 
     valued = {"sharp": steps(0.05, 0.95, 0.05, 0.95), "blunt": steps(0.45, 0.45, 0.45, 0.45)}
-    measures = compared([], ["plain", "sharp", "blunt"], valued=valued)
+    measures = compare_agents([], ["plain", "sharp", "blunt"], valued=valued)
     (row,) = differences(measures, "plain")  # which has no Q
     assert (row.what, row.agent, row.against) == ("ECE of Q", "blunt", "sharp")
     # of all four tasks 0.05 against 0.05; of draws with other shares of successes blunt is off by more

@@ -9,7 +9,7 @@ from rich.console import Console
 from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
 from bestofq.reports.domains import ALL, Domains, domain_grid, domain_of, domain_results
-from bestofq.reports.outcomes import counted
+from bestofq.reports.outcomes import count_judged
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
 from bestofq.reports.success import agent_results
@@ -36,23 +36,23 @@ async def test_rows_are_domains_and_columns_agents(tmp_path: Path) -> None:
     (bread, random), (soup, _) = (row.cells for row in table.rows[:2])
     assert soup.success is not None
     assert (soup.success.mean, soup.success.error, soup.success.runs) == (0.75, 0.25, 2)
-    assert (counted(soup.outcomes), soup.tasks) == (4, 2)
+    assert (count_judged(soup.outcomes), soup.tasks) == (4, 2)
     assert bread.success is not None
-    assert (bread.success.mean, bread.success.error, counted(bread.outcomes)) == (0.0, None, 1)
+    assert (bread.success.mean, bread.success.error, count_judged(bread.outcomes)) == (0.0, None, 1)
     assert bread.outcomes == {"blocked": 1, "unparseable": 1, "infra_error": 1}
     assert (random.success, random.outcomes) == (None, {"unjudged": 2})
     total = table.rows[-1].cells[0]
     assert total.success is not None
-    assert (total.success.mean, counted(total.outcomes)) == pytest.approx(
+    assert (total.success.mean, count_judged(total.outcomes)) == pytest.approx(
         ((0 + 1 + 1 / 2) / 3, 5)
     )  # over tasks: runs differ in theirs
-    assert (row.success, counted(row.outcomes), row.episodes) == (total.success, 5, 5)
+    assert (row.success, count_judged(row.outcomes), row.episodes) == (total.success, 5, 5)
     assert [row.domain for row in by_first.rows] == ["B", "S", ALL]
     assert by_first.rows[1].cells == table.rows[1].cells
     assert "| Soup [x] | 2 | 75.0 ± 25.0 | – |" in domain_grid(table).to_markdown().splitlines()
     assert Domains.model_validate_json(table.model_dump_json()) == table
     console = Console(file=io.StringIO(), width=200)
-    console.print(domain_grid(table).titled("WebVoyager"))
+    console.print(domain_grid(table).with_title("WebVoyager"))
     assert isinstance(console.file, io.StringIO)
     said = console.file.getvalue()
     assert "75.0 ± 25.0" in said

@@ -8,7 +8,7 @@ from bestofq.core.decision import Verdict
 from bestofq.core.errors import InputError
 from bestofq.reports import stats
 from bestofq.reports.diagnosis import Options
-from bestofq.reports.judged import JudgeError, corrected, corrected_table
+from bestofq.reports.judged import JudgeError, correct_success, corrected_table
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
 from bestofq.reports.stats import Attempt
@@ -32,7 +32,7 @@ def error(yes: int, false_yes: int, false_no: int, no: int) -> JudgeError:
 
 def test_success_is_corrected_by_hand() -> None:
     # sensitivity 0.9, specificity 0.8: (0.55 + 0.8 - 1) / 0.7 = 0.5
-    found = corrected("a", attempts(55, 100), error(90, 20, 10, 80))
+    found = correct_success("a", attempts(55, 100), error(90, 20, 10, 80))
     assert found.said.value == pytest.approx(0.55)
     assert found.true.value == pytest.approx(0.5)
     assert found.defined == 1.0
@@ -46,7 +46,7 @@ def test_success_is_corrected_by_hand() -> None:
 def test_only_what_was_judged_is_corrected_by_hand() -> None:
     # 20 of 100 judged a success, 50 judged: (0.2 + 0.5 (0.8 - 1)) / 0.7 = 1/7; the baseline: (0.55 + 0.8 - 1) / 0.7
     slow, judge = [*attempts(20, 50), *out_of_steps(*range(50, 100))], error(90, 20, 10, 80)
-    found = corrected("a", slow, judge, baseline=attempts(55, 100))
+    found = correct_success("a", slow, judge, baseline=attempts(55, 100))
     assert found.said.value == pytest.approx(0.2)
     assert found.true.value == pytest.approx(1 / 7)
     assert found.difference is not None
@@ -55,14 +55,16 @@ def test_only_what_was_judged_is_corrected_by_hand() -> None:
     assert any("about 50.0 % of its tries" in note for note in corrected_table([found], judge, {}).notes)
     # a success that is known, as by the user, is one: 0.1 + (0.2 + 0.4 (0.8 - 1)) / 0.7
     known = [one._replace(success=one.task >= 90) for one in out_of_steps(*range(40, 100))]
-    mixed = corrected("a", [*attempts(20, 40), *known], judge)
+    mixed = correct_success("a", [*attempts(20, 40), *known], judge)
     assert mixed.said.value == pytest.approx(0.3)
     assert mixed.true.value == pytest.approx(0.1 + 0.12 / 0.7)
 
 
 def test_tries_of_one_task_are_averaged_judged_or_not() -> None:
     # each task once judged a success and once out of steps: (0.5 + 0.5 (0.8 - 1)) / 0.7
-    found = corrected("a", [*attempts(40, 40), *out_of_steps(*range(40))], error(90, 20, 10, 80), attempts(40, 40))
+    found = correct_success(
+        "a", [*attempts(40, 40), *out_of_steps(*range(40))], error(90, 20, 10, 80), attempts(40, 40)
+    )
     assert found.true.value == pytest.approx(0.4 / 0.7)
     assert found.difference is not None  # alike in all tasks: -0.5 said, and 0.1 more of each task's unjudged half
     assert found.difference.mean == pytest.approx((-0.5 + 0.5 * 0.2) / 0.7)
@@ -93,7 +95,7 @@ async def test_running_out_of_steps_counts_as_a_failure_though_no_judge_was_aske
 
 
 def test_a_judge_that_was_not_seen_to_err_may_err_all_the_same() -> None:
-    few, many = (corrected("a", attempts(30, 100), error(n, 0, 0, n)) for n in (5, 5000))
+    few, many = (correct_success("a", attempts(30, 100), error(n, 0, 0, n)) for n in (5, 5000))
     assert few.true.value == many.true.value == pytest.approx(0.3)
     assert few.true.interval is not None
     assert many.true.interval is not None
@@ -106,7 +108,7 @@ def test_a_judge_that_was_not_seen_to_err_may_err_all_the_same() -> None:
 
 
 def test_a_difference_grows_as_the_judge_is_less_sure() -> None:
-    found = corrected("a", attempts(60, 100), error(90, 20, 10, 80), baseline=attempts(39, 100))
+    found = correct_success("a", attempts(60, 100), error(90, 20, 10, 80), baseline=attempts(39, 100))
     assert found.difference is not None
     assert found.difference.mean == pytest.approx(0.21 / 0.7)
     assert found.difference.tasks == 100
@@ -130,11 +132,11 @@ def test_a_difference_alike_in_all_tasks_is_no_certainty(
     won: int, lost: int, of: int, mean: float, low: float, high: float
 ) -> None:
     judge = error(90_000, 10_000, 10_000, 90_000)  # sensitivity = specificity = 0.9, all but known
-    found = corrected("a", attempts(won, of), judge, baseline=attempts(lost, of)).difference
+    found = correct_success("a", attempts(won, of), judge, baseline=attempts(lost, of)).difference
     assert found is not None
     assert (found.mean, found.low, found.high) == pytest.approx((mean, low, high), abs=0.005)
     assert found.clear is (low > 0)
-    doubtful = corrected("a", attempts(won, of), error(90, 10, 10, 90), baseline=attempts(lost, of)).difference
+    doubtful = correct_success("a", attempts(won, of), error(90, 10, 10, 90), baseline=attempts(lost, of)).difference
     assert doubtful is not None
     assert doubtful.low < found.low or found.low == -1
     assert doubtful.high > found.high or found.high == 1
@@ -142,19 +144,19 @@ def test_a_difference_alike_in_all_tasks_is_no_certainty(
 
 def test_what_cannot_be_corrected_is_refused_in_words() -> None:
     with pytest.raises(InputError, match=r"no better than chance \(sensitivity 0.50, specificity 0.50\)"):
-        corrected("a", attempts(5, 10), error(5, 5, 5, 5))
+        correct_success("a", attempts(5, 10), error(5, 5, 5, 5))
     with pytest.raises(InputError, match=r"the sensitivity of judge j was not measured: no .* really succeeded"):
-        corrected("a", attempts(5, 10), error(0, 0, 0, 9))
+        correct_success("a", attempts(5, 10), error(0, 0, 0, 9))
     with pytest.raises(InputError, match=r"the specificity of judge j was not measured: no .* really failed"):
-        corrected("a", attempts(5, 10), error(9, 0, 0, 0))
+        correct_success("a", attempts(5, 10), error(9, 0, 0, 0))
     with pytest.raises(InputError, match="no judged episode of a"):
-        corrected("a", [], error(9, 1, 1, 9))
+        correct_success("a", [], error(9, 1, 1, 9))
 
 
 def test_a_doubtful_judge_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stats, "RESAMPLES", 500)
     doubtful = error(3, 2, 2, 3)
-    found = corrected("a", attempts(5, 10), doubtful)
+    found = correct_success("a", attempts(5, 10), doubtful)
     assert 0.1 < found.defined < 0.99
     assert any("no better than chance in" in note for note in corrected_table([found], doubtful, {}).notes)
 
@@ -180,7 +182,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(monkeypatch: pytest.M
             int((~truth & ~said).sum()),
         )
         tried = [Attempt(task=n, run=0, success=bool(won), steps=1) for n, won in enumerate(told)]
-        interval = corrected("a", tried, judge).true.interval
+        interval = correct_success("a", tried, judge).true.interval
         assert interval is not None
         hits += interval.low <= 0.4 <= interval.high
     assert 0.90 <= hits / 120 <= 0.99

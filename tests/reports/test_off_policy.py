@@ -83,7 +83,7 @@ def test_few_tasks_give_no_verdict_though_they_differ() -> None:
 
 def test_joined_logs_are_one_after_the_other() -> None:
     narrow = log_of(("c", True, [((0.5, 0.1), 0)]))
-    both = LoggedChoices.joined([narrow, SMALL])
+    both = LoggedChoices.concatenate([narrow, SMALL])
     assert both.task == ("c", "a", "a", "b", "b")
     assert both.episode.tolist() == [0, 1, 1, 2, 3, 3, 4]
     assert both.q[0].tolist() == pytest.approx([0.5, 0.1, -np.inf])

@@ -7,7 +7,7 @@ from report_nouns import PROVENANCE, decision, page, record, task
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.observation import Point
-from bestofq.reports.differences import compared, differences
+from bestofq.reports.differences import compare_agents, differences
 from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.store.store import Store
 
@@ -53,7 +53,7 @@ def test_a_recall_of_all_tasks_is_not_certain() -> None:
 def test_recall_and_regret_of_two_agents_are_paired_by_task() -> None:
     ours = [Rated("t", (True, False), 0), Rated("u", (True, False), 1), Rated("v", (True, False), 0)]
     theirs = [Rated("t", (True, False), 1), Rated("u", (False, False), 0), Rated("w", (True, False), 0)]
-    measures = compared([], ["a", "b"], rated={"a": ours, "b": theirs})
+    measures = compare_agents([], ["a", "b"], rated={"a": ours, "b": theirs})
     rows = {row.what: row.difference for row in differences(measures, "b")}
     assert set(rows) == {"candidate recall", "ranker's regret"}
     found = rows["candidate recall"]

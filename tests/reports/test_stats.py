@@ -229,9 +229,9 @@ def test_intervals_cover_the_true_difference_as_often_as_they_say(monkeypatch: p
 
 def test_many_rows_of_few_kinds_are_drawn_as_each_by_itself() -> None:
     counts = np.repeat([[3.0, 1.0], [0.0, 0.0], [5.0, 2.0]], [300, 500, 200], axis=0)
-    drawn = stats.resampled(counts, 20_000, np.random.default_rng(0))
+    drawn = stats.resample(counts, 20_000, np.random.default_rng(0))
     apart = counts + 1e-9 * np.arange(len(counts))[:, None]  # a kind each
-    one_by_one = stats.resampled(apart, 20_000, np.random.default_rng(1))
+    one_by_one = stats.resample(apart, 20_000, np.random.default_rng(1))
     assert np.allclose(drawn.mean(axis=0), counts.sum(axis=0), rtol=0.005)
     assert np.allclose(drawn.std(axis=0), one_by_one.std(axis=0), rtol=0.03)
     assert np.allclose(drawn.std(axis=0), np.sqrt(len(counts)) * counts.std(axis=0), rtol=0.03)

@@ -10,7 +10,7 @@ from bestofq.core.decision import Verdict
 from bestofq.core.errors import DataError
 from bestofq.reports.domains import domain_results, domain_table
 from bestofq.reports.rows import Selection
-from bestofq.reports.success import Results, agent_results, success_table
+from bestofq.reports.success import SuccessReport, agent_results, success_table
 from bestofq.store.store import Store
 
 
@@ -106,7 +106,7 @@ async def test_the_texts_hold_the_numbers(store: Store) -> None:
 
 async def test_json_is_read_back_and_names_its_run_and_commit(store: Store) -> None:
     table = agent_results(store, Selection(baseline="prompting"))
-    assert Results.model_validate_json(table.model_dump_json()) == table
+    assert SuccessReport.model_validate_json(table.model_dump_json()) == table
     (source,) = table.sources
     assert (source.run, source.commit) == ("eval", "0123456789abcdef")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.reports.stats import Difference, Estimate, Interval, Measure
-from bestofq.reports.table import Column, Origin, Row, Table, columns, write_tables
+from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference
+from bestofq.reports.table import Column, Row, RowSource, Table, columns, write_tables
 
-MADE = Origin(
+MADE = RowSource(
     runs=("eval",),
     commits=("abc",),
     models=("pocket",),
@@ -35,7 +35,7 @@ TABLE = Table(
                 "=best|of_q",
                 Measure(value=0.5, interval=Interval(low=0.25, high=0.75)),
                 Estimate(mean=4.25, error=0.5, runs=3),
-                Difference(mean=-0.1, low=-0.2, high=0.0, tasks=4),
+                PairedDifference(mean=-0.1, low=-0.2, high=0.0, tasks=4),
                 1234,
             ),
             origin=MADE,
@@ -65,7 +65,7 @@ def test_amounts_of_any_size_keep_three_digits() -> None:
 def test_an_infinite_bound_is_shown_and_reads_back() -> None:
     cells = (
         Measure(value=2000.0, interval=Interval(low=500.0, high=inf)),
-        Difference(mean=-5.0, low=-inf, high=inf, tasks=4),
+        PairedDifference(mean=-5.0, low=-inf, high=inf, tasks=4),
     )
     columns = (Column(name="tokens", digits=0), Column(name="difference", signed=True, digits=None))
     table = Table(name="s", title="S", columns=columns, rows=(Row(cells=cells),))
@@ -218,7 +218,7 @@ def test_a_name_longer_than_the_terminal_is_wrapped(capsys: pytest.CaptureFixtur
 
 
 def test_html_is_escaped_and_a_clear_difference_has_a_class() -> None:
-    clear = Difference(mean=-0.1, low=-0.2, high=-0.05, tasks=4)
+    clear = PairedDifference(mean=-0.1, low=-0.2, high=-0.05, tasks=4)
     row = Row(cells=("<b>q</b>", None, None, clear, 3))
     drawn = TABLE.model_copy(update={"rows": (*TABLE.rows, row)}).to_html()
     assert '<th scope="row">&lt;b&gt;q&lt;/b&gt;</th>' in drawn

@@ -118,12 +118,12 @@ async def test_an_ended_call_leaves_its_steps_and_the_next_begins_the_episode_ag
     with Store.open(tmp_path) as store:
         call = asyncio.create_task(collect(store, make_env=stuck, concurrency=2))
         async with asyncio.timeout(20):
-            while len(store.finished("r", "walker")) < 11:  # noqa: ASYNC110
+            while len(store.load_finished_keys("r", "walker")) < 11:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        assert len(store.finished("r", "walker")) == 11
+        assert len(store.load_finished_keys("r", "walker")) == 11
         assert len(await collect(store)) == 12
         assert [summary.key.task for summary in store.summaries(status="interrupted")] == ["t5"]
 

@@ -262,7 +262,7 @@ async def searched(site: Site, browser: Browser) -> Search:
 async def test_continue_is_clicked_again_and_not_what_has_its_number_now(site: Site, browser: Browser) -> None:
     search = await searched(site, browser)
     assert [path for path in site.asked if path != "/favicon.ico"] == ["/", "/next", "/a", "/", "/next", "/b"]
-    assert search.tree.solved(0)
+    assert search.tree.is_solved(0)
     assert "pruned" not in search.tree.ending
 
 

@@ -15,7 +15,7 @@ from bestofq.core.errors import BrowserError, ConfigError, InfraError, ReplyErro
 from bestofq.core.seeds import step_seed
 from bestofq.core.tree import SearchTree
 from bestofq.search.mcts import Report, Search, state_after
-from bestofq.search.pairs import blended, node_pairs, rollouts
+from bestofq.search.pairs import blend_values, node_pairs, rollouts
 from bestofq.search.tree import Move, MutableTree
 from bestofq.testing.scripted import ScriptedJudge, ScriptedProposer, ScriptedScorer
 
@@ -75,7 +75,7 @@ async def test_pairs_of_the_golden_tree() -> None:
     search, _, _ = await search_of({"21": 1.0}, depth=2, iterations=4)
     await search.run()
     tree = search.tree.to_tree(search.usage)
-    assert [blended(tree, n, 0.5) for n in (1, 2, 4, 5)] == pytest.approx([0.5, 1 / 3, 1.0, 0.0])
+    assert [blend_values(tree, n, 0.5) for n in (1, 2, 4, 5)] == pytest.approx([0.5, 1 / 3, 1.0, 0.0])
     pairs = list(node_pairs(tree, alpha=0.5, threshold=0.1))
     assert [(p.node, p.chosen, p.rejected) for p in pairs] == [(0, 1, 2), (2, 4, 5)]
     assert [p.margin for p in pairs] == pytest.approx([1 / 6, 1.0])
@@ -285,7 +285,7 @@ async def test_an_unsafe_action_is_no_success_that_is_enough() -> None:
     outcomes: list[float] = []
     await search.run(report=report_to(outcomes))
     assert outcomes[0] == 1.0  # what feedback says of the unsafe action
-    assert search.tree.solved(0)
+    assert search.tree.is_solved(0)
     assert search.tree.visits[0] < 20
 
 

@@ -10,9 +10,9 @@ import pytest
 from starlette.responses import Response
 
 from bestofq.core.decision import Provenance
-from bestofq.serve.app import KEPT_ALIVE, Answer, ServeConfig, _streamed, proxy_app
+from bestofq.serve.app import KEPT_ALIVE, ServeConfig, StoredAnswer, _stream_reply, proxy_app
 from bestofq.serve.sessions import Sessions
-from bestofq.serve.wire import CHAT, asked, candidate
+from bestofq.serve.wire import CHAT, candidate, parse_request
 from bestofq.store.store import Store
 from bestofq.testing import serve_app
 from tests.serve.agents import (
@@ -56,7 +56,7 @@ async def test_recording_changes_no_byte_and_keeps_the_episode_without_the_key(t
 
 
 def test_an_element_is_called_what_the_page_calls_it() -> None:
-    wanted = asked(browser_use("buy", 1))
+    wanted = parse_request(browser_use("buy", 1))
     assert wanted is not None
     labels = [one.label for n in (1, 2, 3, 9) if (one := candidate(wanted, completion(click(n))))]
     assert labels == ["click link red shoes", "click button Buy now today", "click link blue shoes", "click [9]"]
@@ -274,11 +274,11 @@ async def test_what_has_come_by_the_deadline_is_ranked_and_an_upstream_that_is_g
 
 async def test_the_first_comment_comes_with_the_first_bytes_of_a_stream() -> None:
     """`decide` has waited for it already."""
-    replying: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-    stream = _streamed(CHAT, replying)
+    replying: asyncio.Future[StoredAnswer] = asyncio.get_running_loop().create_future()
+    stream = _stream_reply(CHAT, replying)
     async with asyncio.timeout(KEPT_ALIVE / 2):
         first = await anext(stream)
-    replying.set_result(Answer(Response("data"), decision=True))
+    replying.set_result(StoredAnswer(Response("data"), decision=True))
     assert [first, *[one async for one in stream]] == [b": waiting\n\n", b"data"]
 
 

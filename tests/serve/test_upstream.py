@@ -18,7 +18,7 @@ from bestofq.cli.panels.maintain import serve_model
 from bestofq.models import bounds
 from bestofq.serve import upstream
 from bestofq.serve.app import _usage
-from bestofq.serve.upstream import Reply, post
+from bestofq.serve.upstream import UpstreamReply, post
 from bestofq.testing.fault_server import FaultServer
 from tests.serve.agents import (
     TOOLS,
@@ -113,7 +113,7 @@ async def test_a_request_in_another_encoding_passes_and_is_told_once(
 
 def test_forged_counts_of_tokens_are_none() -> None:
     forged = [{"prompt_tokens": -(10**6), "completion_tokens": 10**30}, {"input_tokens": "many", "output_tokens": 7}, 7]
-    used = _usage([Reply(200, [], b"", {"usage": one}) for one in forged])
+    used = _usage([UpstreamReply(200, [], b"", {"usage": one}) for one in forged])
     assert (used.tokens_in, used.tokens_out, used.calls) == (0, 7, 3)
 
 

@@ -147,7 +147,7 @@ def test_a_damaged_picture_is_never_shown_and_the_texts_are_read_on(tmp_path: Pa
         shot.write_bytes(flipped(content, bit))
         with Store.open(tmp_path, read_only=True) as store:
             with pytest.raises(DamageError, match=shot.name):
-                store.screenshots.named(shot.name)
+                store.screenshots.find_picture(shot.name)
             seen = [step.observation.screenshot for episode in store.episodes() for step in episode.steps]
             damaged = next(one for one in seen if one is not None and one.sha256 == shot.stem)
             with pytest.raises(DamageError, match=shot.name):

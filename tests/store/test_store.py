@@ -75,7 +75,7 @@ async def test_an_episode_from_elsewhere_is_added_whole_under_its_own_id_and_onc
     with Store.open(where, read_only=True) as store:
         (found,) = store.episodes()
         assert found.model_dump() == won.model_dump()
-        assert store.finished("r", "other") == {EpisodeKey("shop", "t1", 3)}
+        assert store.load_finished_keys("r", "other") == {EpisodeKey("shop", "t1", 3)}
         assert [one.id for one in store.summaries(status="cut")] == ["cut"]
         shot = found.steps[0].observation.screenshot
         assert shot is not None
@@ -135,8 +135,8 @@ async def test_what_is_finished_cut_and_interrupted(where: Location) -> None:
         left = await store.begin_episode("r", "prompting", task("t3"), 0, PROVENANCE)
         await store.append_step(left, step(0))
     with Store.open(where) as store:
-        assert store.finished("r", "prompting") == {EpisodeKey("shop", "t1", 0), EpisodeKey("shop", "t1", 1)}
-        assert store.finished("r", "another") == set()
+        assert store.load_finished_keys("r", "prompting") == {EpisodeKey("shop", "t1", 0), EpisodeKey("shop", "t1", 1)}
+        assert store.load_finished_keys("r", "another") == set()
         assert await store.interrupt("r", "another") == 0
         assert await store.interrupt("r", "prompting") == 1
         (summary,) = store.summaries(run="r", agent="prompting", status="interrupted")

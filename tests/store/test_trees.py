@@ -43,17 +43,17 @@ async def test_a_tree_is_grown_by_one_process_at_a_time(database: str, tmp_path:
     shared, tree = Location(database, str(tmp_path)), grown("b")
     with Store.open(shared) as one, Store.open(shared) as other:
         await one.begin_run("search", {}, Provenance(version="1"))
-        async with one.trees.growing("search", tree.task) as kept, other.trees.growing("search", tree.task) as also:
+        async with one.trees.grow_tree("search", tree.task) as kept, other.trees.grow_tree("search", tree.task) as also:
             assert kept is also is None
             await one.trees.save("search", tree.to_tree())
             with pytest.raises(SupersededError, match="b"):
                 await other.trees.save("search", grown("b").to_tree())
             with pytest.raises(SupersededError, match="b"):
-                async with other.trees.growing("search", tree.task):
+                async with other.trees.grow_tree("search", tree.task):
                     pass
             tree.backup([0, 1], 0.0)
             await one.trees.save("search", tree.to_tree())
-        async with other.trees.growing("search", tree.task) as kept:
+        async with other.trees.grow_tree("search", tree.task) as kept:
             assert kept == tree.to_tree()
             with pytest.raises(SupersededError):
                 await one.trees.save("search", grown("b").to_tree())
@@ -68,7 +68,7 @@ async def test_a_tree_that_a_process_left_is_gone_on_with_and_that_process_saves
         if where.is_folder:
             slow.close()
         with Store.open(where) as other:
-            async with other.trees.growing("search", tree.task) as kept:
+            async with other.trees.grow_tree("search", tree.task) as kept:
                 assert kept == tree.to_tree()
                 if not where.is_folder:
                     with pytest.raises(SupersededError):

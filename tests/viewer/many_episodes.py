@@ -10,7 +10,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Verdict
 from bestofq.store import database
 from bestofq.store.codec import content_key, pack
-from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, sealed
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, add_checksum
 from bestofq.store.store import Store
 
 AGENTS = ("best-of-q", "picker", "prompting", "random")
@@ -56,12 +56,12 @@ def write_many(folder: Path, episodes: int, *, steps: int = 4) -> None:
     with engine.begin() as connection:
         provenance = PROVENANCE.model_dump_json()
         runs = [{"name": f"run-{n}", "config": "{}", "config_hash": "0", "provenance": provenance} for n in range(5)]
-        connection.execute(insert(RUNS), [sealed(RUNS, run) for run in runs])
+        connection.execute(insert(RUNS), [add_checksum(RUNS, run) for run in runs])
         connection.execute(insert(PAGES), [{"key": content_key(page), "body": page}])
         connection.execute(insert(TASKS), [{"key": key, "body": body} for key, body in tasks.items()])
-        connection.execute(insert(EPISODES), [sealed(EPISODES, row) for row in rows])
+        connection.execute(insert(EPISODES), [add_checksum(EPISODES, row) for row in rows])
         connection.execute(
             insert(STEPS),
-            [sealed(STEPS, {"episode": row["id"], "number": n, **step}) for row in rows for n in range(steps)],
+            [add_checksum(STEPS, {"episode": row["id"], "number": n, **step}) for row in rows for n in range(steps)],
         )
     engine.dispose()

@@ -150,7 +150,7 @@ async def test_a_comparison_is_of_the_verdicts_there_are(tmp_path: Path) -> None
         async def judged(*outcomes: Outcome) -> list[str]:
             for e in opened.summaries(run="eval"):
                 await opened.add_verdict(e.id, Verdict(reward=0.0, outcome=outcomes[e.repeat], judge="j"), adopt=True)
-            found = comparisons.named("eval")
+            found = comparisons.find_comparison("eval")
             assert found is not None
             return [e.outcome for e in sorted(found.episodes, key=lambda e: e.repeat)]
 

@@ -25,7 +25,7 @@ from bestofq.rollouts.episode import run_episode
 from bestofq.store.codec import pack
 from bestofq.store.database import connect, sqlite_url
 from bestofq.store.filter import EpisodeFilter
-from bestofq.store.schema import PAGES, STEPS, sealed
+from bestofq.store.schema import PAGES, STEPS, add_checksum
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app
@@ -88,7 +88,7 @@ async def test_a_step_says_who_scored_it_where_that_is_recorded(tmp_path: Path) 
         for number, change in enumerate(({"scorer": None}, {"checkpoint": "value-<1>"})):
             row = connection.execute(select(STEPS).where(STEPS.c.number == number)).one()._asdict()
             row["decision"] = pack(played.steps[number].decision.model_copy(update=change))
-            connection.execute(update(STEPS).where(STEPS.c.number == number).values(sealed(STEPS, row)))
+            connection.execute(update(STEPS).where(STEPS.c.number == number).values(add_checksum(STEPS, row)))
     engine.dispose()
     with Store.open(tmp_path, read_only=True) as opened:
         browser = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK)

@@ -18,7 +18,7 @@ from bestofq.viewer.steps import (
     Bar,
     Mark,
     Range,
-    Scores,
+    ScoreTable,
     TreePlace,
     candidate_views,
     flag,
@@ -46,13 +46,13 @@ def decided(scores: tuple[float, float], value: float | None = None, *usage: Usa
     ],
 )
 def test_scores_are_called_what_they_are(decision: Decision, name: str, informative: bool) -> None:
-    scores = Scores.of([decision])
+    scores = ScoreTable.of([decision])
     assert (scores.meaning.name, scores.informative) == (name, informative)
 
 
 def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
-    def by(scorer: str, *scores: float) -> Scores:
-        return Scores.of([decided((scores[0], scores[1]), 0.3).model_copy(update={"scorer": scorer})])
+    def by(scorer: str, *scores: float) -> ScoreTable:
+        return ScoreTable.of([decided((scores[0], scores[1]), 0.3).model_copy(update={"scorer": scorer})])
 
     wild = by("QScorer", -7.5, 3.7)
     assert (wild.meaning.name, wild.meaning.values) == ("Q", True)
@@ -72,15 +72,15 @@ def test_bars_span_an_episode() -> None:
     assert Range.of([-1.0, 1.0]).share(0.0) == pytest.approx(0.5)
     assert Range.of([0.0, float("nan")]).share(0.0) == 0.0
     assert [Bar.of("Q̂", q, UNIT, "").share for q in (-0.5, 0.25, 1.5)] == [0.0, 0.25, 1.0]  # a learned Q may miss
-    views = candidate_views(decided((0.1, 0.4), 0.3), shop_page(0), Scores.of([decided((0.1, 0.4), 0.3)]))
+    views = candidate_views(decided((0.1, 0.4), 0.3), shop_page(0), ScoreTable.of([decided((0.1, 0.4), 0.3)]))
     assert [bar.share for view in views for bar in view.bars] == pytest.approx([0.25, 1.0])
 
 
 def test_bars_of_two_episodes_are_of_one_scale_where_they_are_of_one_kind() -> None:
-    one, other = (Scores.of([decided(scores, 0.3)]) for scores in ((0.1, 0.4), (0.1, 0.8)))
+    one, other = (ScoreTable.of([decided(scores, 0.3)]) for scores in ((0.1, 0.4), (0.1, 0.8)))
     for scores in (one.beside(other), other.beside(one)):
         assert (scores.range, scores.value_range) == (Range(low=0.0, high=0.8), Range(low=0.0, high=0.8))
-    assert one.beside(Scores.of([decided((-7.5, 3.7), 0.3)])) == one
+    assert one.beside(ScoreTable.of([decided((-7.5, 3.7), 0.3)])) == one
 
 
 def test_marks_keep_to_the_viewport_and_the_chosen_one_comes_last() -> None:
@@ -89,14 +89,14 @@ def test_marks_keep_to_the_viewport_and_the_chosen_one_comes_last() -> None:
     seen = seen.model_copy(update={"elements": (*seen.elements, far)})
     point = Candidate(action=Click(point=Point(100.0, 50.0)), label="click (100, 50)")
     decision = Decision(candidates=(CANDIDATES[1], point), scores=(1.0, 0.0), chosen=0)
-    drawn = marks(seen, candidate_views(decision, seen, Scores.of([decision])))
+    drawn = marks(seen, candidate_views(decision, seen, ScoreTable.of([decision])))
     assert [(mark.label, mark.chosen) for mark in drawn] == [("", False), ("", False), ("2", False), ("1", True)]
     assert drawn[2].box == (92.0, 42.0, 16.0, 16.0)
 
 
 def test_marks_of_a_text_are_distinguished() -> None:
     seen = shop_page(0).model_copy(update={"text": "a [1] b [2] c [9]"})
-    views = candidate_views(decided((0.1, 0.4)), seen, Scores.of([]))
+    views = candidate_views(decided((0.1, 0.4)), seen, ScoreTable.of([]))
     assert pieces(seen, views) == [
         ("a ", ""),
         ("[1]", "candidate"),
@@ -129,12 +129,12 @@ def test_a_step_of_a_searching_agent_shows_its_visits_and_feedback() -> None:
         update={"scorer": "TreeScorer", "visits": (6, 2), "feedback": (0.9, None)}
     )
     tree = shop_tree(shop_task()).to_tree()  # of another search: what this one knew stands before it
-    first, second = candidate_views(searched, shop_page(0), Scores.of([searched]), TreePlace(tree, 0))
+    first, second = candidate_views(searched, shop_page(0), ScoreTable.of([searched]), TreePlace(tree, 0))
     shown = [[(bar.name, bar.words, bar.share) for bar in view.bars] for view in (first, second)]
     assert shown[0] == [("Q̃", "0.750", 1.0), ("visits", "6", 1.0), ("Q̂ feedback", "0.900", 0.9)]
     assert shown[1][1:] == [("visits", "2", pytest.approx(1 / 3)), ("Q̂ feedback", "–", None)]
     unranked = searched.model_copy(update={"feedback": None})
-    (view, _) = candidate_views(unranked, shop_page(0), Scores.of([unranked]))
+    (view, _) = candidate_views(unranked, shop_page(0), ScoreTable.of([unranked]))
     assert [bar.name for bar in view.bars] == ["Q̃", "visits"]
 
 
@@ -191,7 +191,7 @@ def test_a_sentence_says_how_the_scores_decided(
     scores: tuple[float, float], chosen: int, explored: bool, said: str
 ) -> None:
     decision = decided(scores, 0.3).model_copy(update={"chosen": chosen, "explored": explored})
-    assert verdict(decision, Scores.of([decision])) == said
+    assert verdict(decision, ScoreTable.of([decision])) == said
 
 
 def test_bars_of_a_step_tell_its_scores_apart_but_not_a_tie() -> None:

@@ -9,12 +9,12 @@ import numpy as np
 
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.core.counted import counted
+from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Decision, Proposal, Scores, State
 from bestofq.core.errors import BestOfQError, ConfigError, ModelError, ReplyError
-from bestofq.core.placing import placed
+from bestofq.core.placing import locate_candidate
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
-from bestofq.core.tracing import span, traced
+from bestofq.core.tracing import span, trace_call
 from bestofq.core.usage import Usage, merge_usage
 
 
@@ -36,13 +36,13 @@ class Agent:
             return await self._decide(state, rng)
 
     async def _decide(self, state: State, rng: np.random.Generator) -> Decision:
-        proposing = traced("propose", self.proposer.propose, state, self.n_candidates)
+        proposing = trace_call("propose", self.proposer.propose, state, self.n_candidates)
         proposal, prepared = await _meanwhile(proposing, self.scorer, state)
         used = [*proposal.usage, *prepared]
-        with counted(used):
+        with attach_usage(used):
             if not proposal.candidates:
                 raise ReplyError(f"the proposer of {self.name} offered no action")
-            scores = await traced("score", self.scorer.score, state, proposal.candidates)
+            scores = await trace_call("score", self.scorer.score, state, proposal.candidates)
             if not isinstance(scores, Scores):
                 given = type(scores).__name__
                 raise ConfigError(f"the scorer of {self.name} gave a {given}: it must give bestofq.Scores")
@@ -65,7 +65,7 @@ class Agent:
                 feedback=scores.feedback,
                 usage=merge_usage(used),
             )
-            return decision if self.localizer is None else await _localized(decision, state, self.localizer)
+            return decision if self.localizer is None else await localize_target(decision, state, self.localizer)
 
 
 async def _meanwhile(
@@ -76,14 +76,14 @@ async def _meanwhile(
     if not isinstance(scorer, Prefetching):
         return await proposing, ()
     thinking = asyncio.ensure_future(proposing)
-    preparing = asyncio.ensure_future(traced("prepare", scorer.prepare, state))
+    preparing = asyncio.ensure_future(trace_call("prepare", scorer.prepare, state))
     try:
         return await asyncio.gather(thinking, preparing)
     except BestOfQError as error:
         if isinstance(error, ReplyError):
             await asyncio.wait([preparing])
-        proposed = thinking.result().usage if _ended(thinking) else ()
-        error.usage = merge_usage((*proposed, *error.usage, *(preparing.result() if _ended(preparing) else ())))
+        proposed = thinking.result().usage if is_ended(thinking) else ()
+        error.usage = merge_usage((*proposed, *error.usage, *(preparing.result() if is_ended(preparing) else ())))
         raise
     finally:
         for task in (thinking, preparing):
@@ -91,14 +91,14 @@ async def _meanwhile(
         await asyncio.gather(thinking, preparing, return_exceptions=True)
 
 
-def _ended(task: asyncio.Future[Any]) -> bool:
+def is_ended(task: asyncio.Future[Any]) -> bool:
     """Whether it has a result."""
     return task.done() and not task.cancelled() and task.exception() is None
 
 
-async def _localized(decision: Decision, state: State, localizer: Localizer) -> Decision:
+async def localize_target(decision: Decision, state: State, localizer: Localizer) -> Decision:
     """The decision with its chosen target in words given a point."""
-    candidate, used = await placed(decision.candidate, state.observation, localizer)
+    candidate, used = await locate_candidate(decision.candidate, state.observation, localizer)
     candidates = list(decision.candidates)
     candidates[decision.chosen] = candidate
     usage = merge_usage((*decision.usage, *used))

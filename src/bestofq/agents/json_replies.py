@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Reply, without_thinking
+from bestofq.core.language import Reply, strip_thinking
 
 TRIES = 200
 CHARACTERS = 20_000_000  # read in all tries together
@@ -23,7 +23,7 @@ def json_of(reply: Reply) -> dict[str, Any]:
     if reply.finish in ("refused", "empty"):
         raise ReplyError("the reply was refused" if reply.finish == "refused" else "the reply was empty")
     try:
-        return tolerant_json(without_thinking(reply.text))
+        return tolerant_json(strip_thinking(reply.text))
     except ReplyError as error:
         if not reply.finished:
             raise ReplyError(f"the reply was cut off after {reply.tokens} tokens: be briefer") from error

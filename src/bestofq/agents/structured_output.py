@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from bestofq.core.counted import counted
+from bestofq.core.counted import attach_usage
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, ContextError, ReplyError
 from bestofq.core.language import Generation, Message, Reply, Request, user
@@ -88,7 +88,7 @@ async def ask(
                     return found.replies
 
         tail: Sequence[Message] = ()
-        with counted(usage):
+        with attach_usage(usage):
             for attempt in range(attempts):
                 if attempt == 0 and n is not None:
                     replies = await generate(greedy=True)

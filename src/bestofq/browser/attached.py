@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from playwright.async_api import Page
 
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.recycle import Room
-from bestofq.browser.session import Session
+from bestofq.browser.recycle import RecycledContext
+from bestofq.browser.session import BrowserSession
 from bestofq.browser.tab import Tab
 from bestofq.core.actions import Action
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Observation
 
-_sessions: dict[Page, Session] = {}
+_sessions: dict[Page, BrowserSession] = {}
 """Of the pages that are open."""
 
 
@@ -25,16 +25,16 @@ class AttachedPage:
         self.turns = asyncio.Semaphore(1)
         self._page = page
 
-    async def lend(self, url: str, hosts: Sequence[str]) -> Room:
+    async def lend(self, url: str, hosts: Sequence[str]) -> RecycledContext:
         """ConfigError where hosts are to be refused: this browser is not ours to hold to them."""
         if hosts:
             raise ConfigError(f"a page of another browser cannot be held to {', '.join(hosts)}: leave the hosts out")
         tab = await Tab.open(self._page, self.config)
-        return Room(context=self._page.context, tab=tab, hosts=(), shared=True)
+        return RecycledContext(context=self._page.context, tab=tab, hosts=(), shared=True)
 
-    async def give_back(self, room: Room) -> None: ...
+    async def give_back(self, room: RecycledContext) -> None: ...
 
-    async def discard(self, room: Room) -> None: ...
+    async def discard(self, room: RecycledContext) -> None: ...
 
 
 async def observe(page: Page, *, screenshot: bool = False) -> Observation:
@@ -54,11 +54,11 @@ async def act(page: Page, action: Action) -> str | None:
     return await (await _session(page)).act(action)
 
 
-async def _session(page: Page) -> Session:
+async def _session(page: Page) -> BrowserSession:
     if not isinstance(page, Page):
         raise InputError(f"{type(page).__module__}.{type(page).__name__} is no page of playwright.async_api: give one")
     if page not in _sessions:
-        _sessions[page] = session = Session(AttachedPage(page))
+        _sessions[page] = session = BrowserSession(AttachedPage(page))
         await session.attach(page.url)
         page.once("close", _forget)
     return _sessions[page]

@@ -11,8 +11,8 @@ from playwright.async_api import Playwright, ProxySettings, async_playwright
 
 from bestofq.browser.chromium import start
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.guard import Guard
-from bestofq.browser.recycle import Room, clean
+from bestofq.browser.guard import NetworkGuard
+from bestofq.browser.recycle import RecycledContext, clean
 from bestofq.browser.tab import Tab, within
 from bestofq.core.errors import BrowserError, ConfigError, SetupError
 
@@ -25,8 +25,8 @@ class Browser:
         self._playwright = playwright
         self._chromium: Chromium | None = None
         self._launching = asyncio.Lock()
-        self._guard = Guard()
-        self._spare: list[Room] = []
+        self._guard = NetworkGuard()
+        self._spare: list[RecycledContext] = []
         # What is bound by the processor is done in turn. Done all at once, it would end all at once, and the episodes
         # would wait for the model and for the processor in step, the one idle while the other works.
         # New pages have turns of their own, or the first snapshot would wait for the last of them.
@@ -44,12 +44,12 @@ class Browser:
         async with async_playwright() as playwright:
             browser = cls(playwright, config or BrowserConfig())
             try:
-                await browser._running()
+                await browser._ensure_chromium()
                 yield browser
             finally:
                 await browser._close()
 
-    async def _running(self) -> Chromium:
+    async def _ensure_chromium(self) -> Chromium:
         async with self._launching:
             if self._chromium is None or not self._chromium.is_connected():
                 self._spare.clear()
@@ -72,10 +72,10 @@ class Browser:
                 "by suite.browser.cdp"
             ) from None
 
-    async def lend(self, url: str, hosts: Sequence[str]) -> Room:
+    async def lend(self, url: str, hosts: Sequence[str]) -> RecycledContext:
         """A room that holds nothing of an earlier episode: one used for the same origin and hosts, else a new one."""
         async with self._openings:
-            await self._running()
+            await self._ensure_chromium()
             kept = next((room for room in reversed(self._spare) if room.fits(url, hosts)), None)
             if kept is not None:
                 self._spare.remove(kept)
@@ -83,11 +83,11 @@ class Browser:
                     return kept
                 await self.discard(kept)
             try:
-                return await self._new_room(await self._running(), hosts)
+                return await self._new_room(await self._ensure_chromium(), hosts)
             except PlaywrightError as error:
                 raise BrowserError(f"Chromium gave no page: {error.message.splitlines()[0]}") from error
 
-    async def _new_room(self, chromium: Chromium, hosts: Sequence[str]) -> Room:
+    async def _new_room(self, chromium: Chromium, hosts: Sequence[str]) -> RecycledContext:
         config = self.config
         opening = chromium.new_context(
             viewport={"width": config.width, "height": config.height},
@@ -103,7 +103,7 @@ class Browser:
         context = await within(config.deadline, "new_context", opening)
         page = await within(config.deadline, "new_page", context.new_page())
         once = config.storage is not None  # a cleaned page has no logins any more
-        return Room(context=context, tab=await Tab.open(page, config), hosts=tuple(hosts), once=once)
+        return RecycledContext(context=context, tab=await Tab.open(page, config), hosts=tuple(hosts), once=once)
 
     def _proxy(self, hosts: Sequence[str]) -> ProxySettings | None:
         """ConfigError where hosts are to be refused, and the user's own proxy would fetch from any."""
@@ -116,7 +116,7 @@ class Browser:
             )
         return {"server": os.path.expandvars(self.config.proxy)}
 
-    async def give_back(self, room: Room) -> None:
+    async def give_back(self, room: RecycledContext) -> None:
         """Keeps a room for the next episode when it can be made clean, else closes it; the longest unused make room."""
         if not room.reusable:
             await self.discard(room)
@@ -125,7 +125,7 @@ class Browser:
         while len(self._spare) > self.config.spare:
             await self.discard(self._spare.pop(0))
 
-    async def discard(self, room: Room) -> None:
+    async def discard(self, room: RecycledContext) -> None:
         """Closes a room and all it holds; nothing is left to close when Chromium has crashed."""
         if self._chromium is None or not self._chromium.is_connected():
             return

@@ -6,11 +6,11 @@ from zoneinfo import available_timezones
 
 from pydantic import Field, model_validator
 
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
-from bestofq.core.noun import Noun
 
 
-class BrowserConfig(Noun):
+class BrowserConfig(FrozenModel):
     """How Chromium is started, and the limits of every call to it."""
 
     headless: Annotated[bool, FREE] = Field(default=True, description="without a window")

@@ -17,7 +17,7 @@ from bestofq.core.errors import ConfigError
 _HOST = re.compile(r"(\*\.)?([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?")
 
 
-class Guard:
+class NetworkGuard:
     """A loopback port that is bound but never listens: the kernel refuses whoever connects."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ _HOLD_NOTHING = ("about:", "data:", "chrome-error:")  # documents without an ori
 
 
 @dataclass(kw_only=True)
-class Room:
+class RecycledContext:
     """A browser context and its first tab, with what they have seen."""
 
     context: BrowserContext
@@ -69,7 +69,7 @@ class Room:
         alone = len(seen) == 1 and not self.once and tab.opened_at is None
         self.reusable = alone and web and not (tab.crashed or tab.hung or tab.page.is_closed())
 
-    async def started(self) -> None:
+    async def remove_script(self) -> None:
         """To be called when the first document of the episode is there: the script that cleared for it is removed."""
         if self.at_start is not None:
             await self.tab.send("Page.removeScriptToEvaluateOnNewDocument", identifier=self.at_start)
@@ -84,7 +84,7 @@ def origin(url: str) -> str:
     return f"{parts.scheme}://{name}" + (f":{parts.port}" if parts.port and parts.port != default else "")
 
 
-async def clean(room: Room) -> bool:
+async def clean(room: RecycledContext) -> bool:
     """Makes the room as new; False when it could not be done, and the room must be closed."""
     try:
         async with asyncio.timeout(_PATIENCE):
@@ -93,7 +93,7 @@ async def clean(room: Room) -> bool:
         return False
 
 
-async def _clean(room: Room) -> bool:
+async def _clean(room: RecycledContext) -> bool:
     tab = room.tab
     await within(tab.limit, "page.goto(about:blank)", tab.goto("about:blank"))
     room.left()  # a frame or tab may have come at the last moment

@@ -14,12 +14,12 @@ from pydantic import Field
 from bestofq.browser.actions import Impossible, May, address, perform, write
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.guard import allows, refusal
-from bestofq.browser.recycle import Room
+from bestofq.browser.recycle import RecycledContext
 from bestofq.browser.snapshot import jpeg, observe
 from bestofq.browser.tab import REFUSED, Moved, Tab, is_gone, within
 from bestofq.core.actions import Action, GoBack, Goto, Refresh, Restart, Write
 from bestofq.core.errors import BrowserError, ConfigError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation
 
 TRIES = 20  # documents that may replace each other during one snapshot
@@ -32,14 +32,14 @@ class PageSource(Protocol):
     config: BrowserConfig
     turns: asyncio.Semaphore  # for what is bound by the processor
 
-    async def lend(self, url: str, hosts: Sequence[str]) -> Room: ...
+    async def lend(self, url: str, hosts: Sequence[str]) -> RecycledContext: ...
 
-    async def give_back(self, room: Room) -> None: ...
+    async def give_back(self, room: RecycledContext) -> None: ...
 
-    async def discard(self, room: Room) -> None: ...
+    async def discard(self, room: RecycledContext) -> None: ...
 
 
-class Place(Noun):
+class BrowserPlace(FrozenModel):
     """Where an episode is: what the browser holds of it. What the site itself remembers is the site's to put back."""
 
     start_url: str
@@ -47,13 +47,13 @@ class Place(Noun):
     scrolled: float = Field(description="CSS pixels down the page")
     observation: Observation
 
-    def moved(self, old: str, new: str) -> "Place":
+    def replace_base(self, old: str, new: str) -> "BrowserPlace":
         """The same on pages whose addresses begin with `new` instead of `old`."""
         start, *pages = (url.replace(old, new, 1) for url in (self.start_url, *self.pages))
         return self.model_copy(update={"start_url": start, "pages": tuple(pages)})
 
 
-class Session:
+class BrowserSession:
     """A page for one episode at a time, from `reset` to `close`. Marks mean elements of the last snapshot."""
 
     def __init__(self, browser: PageSource) -> None:
@@ -63,7 +63,7 @@ class Session:
         self.hosts: tuple[str, ...] = ()
         self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, after `put_back`
         self._browser = browser
-        self._room: Room | None = None
+        self._room: RecycledContext | None = None
         self._refused: set[str] = set()  # by tabs that are closed
         self._tabs: list[Tab] = []  # all of this episode, the current one last among those open
 
@@ -97,10 +97,10 @@ class Session:
             self._room, self._tabs = None, []
             await self._browser.discard(room)
             raise BrowserError(f"The start page did not load: {error}") from error
-        await asyncio.gather(room.started(), self.settle())
+        await asyncio.gather(room.remove_script(), self.settle())
         await room.tab.mark_base()
 
-    async def attach(self, url: str) -> Room:
+    async def attach(self, url: str) -> RecycledContext:
         """Takes the lent page as it is; the episode starts at `url`."""
         self.start_url = url
         self._room = room = await self._browser.lend(url, self.hosts)
@@ -171,10 +171,10 @@ class Session:
         if history["currentIndex"] <= self.tab.base_entry:
             return False
         entry = history["entries"][history["currentIndex"] - 1]["id"]
-        await self._navigate("Page.navigateToHistoryEntry", self._arrived(entry))
+        await self._navigate("Page.navigateToHistoryEntry", self._wait_for_entry(entry))
         return True
 
-    async def _arrived(self, entry: int) -> None:
+    async def _wait_for_entry(self, entry: int) -> None:
         """Goes to an entry of the tab's history and waits until it is there: on a busy machine the old page's end of
         loading can come late, and looks like that of the new one."""
         page = self.tab.page
@@ -328,15 +328,15 @@ class Session:
         await within(self.config.deadline, "page.close", self.tab.page.close())
         return True
 
-    async def place(self, observation: Observation) -> Place:
+    async def place(self, observation: Observation) -> BrowserPlace:
         """Where the session is; `observation` is the last made of it."""
         history = await self.tab.send("Page.getNavigationHistory")
         entries = history["entries"][self.tab.base_entry : history["currentIndex"] + 1]
         pages = (*self.earlier, *(entry["url"] for entry in entries))
         scrolled = await self.evaluate("scrollY")
-        return Place(start_url=self.start_url, pages=pages, scrolled=scrolled, observation=observation)
+        return BrowserPlace(start_url=self.start_url, pages=pages, scrolled=scrolled, observation=observation)
 
-    async def put_back(self, place: Place) -> None:
+    async def put_back(self, place: BrowserPlace) -> None:
         """Shows a place of this session again in a single tab; marks mean the elements of its observation."""
         while await self.close_tab():
             pass

@@ -36,7 +36,7 @@ _Text = str | None
 _Row = tuple[str, str, _Text, tuple[float, float, float, float], list[str], _Text, int | None, _Text, _Text]
 
 
-class Page(TypedDict):
+class PageSnapshot(TypedDict):
     """What `bestofq.snapshot` answers: of an element its role, name, value, box, states, asks, form, shown, href."""
 
     url: str
@@ -45,7 +45,7 @@ class Page(TypedDict):
     elements: list[_Row]
 
 
-def observe(page: Page) -> Observation:
+def observe(page: PageSnapshot) -> Observation:
     """The observation of a page, as if it stood alone in its only tab."""
     elements = tuple(
         Element(

@@ -108,8 +108,8 @@ class Tab:
             "frameRequestedNavigation": tab._on_requested,
             "frameStartedNavigating": tab._on_navigating,
             "frameStartedLoading": tab._on_loading,
-            "frameStoppedLoading": lambda event: tab._stopped(event["frameId"]),
-            "frameDetached": lambda event: tab._stopped(event["frameId"]),
+            "frameStoppedLoading": lambda event: tab._on_frame_stopped(event["frameId"]),
+            "frameDetached": lambda event: tab._on_frame_stopped(event["frameId"]),
             "frameNavigated": tab._on_navigated,
             "domContentEventFired": tab._on_dom,
             "windowOpen": tab._on_window,
@@ -202,11 +202,11 @@ class Tab:
         Raises Moved when a navigation begins: until it commits, Chromium may hold back the old document's timers."""
         while True:
             wait = self.call("rest", quiet * 1000, limit * 1000, self._world is None, not self._lively)
-            answer = await self._unless_moved(wait)
+            answer = await self._run_unless_navigated(wait)
             if not (answer.get("alone") and self._lively):  # else it is not alone any more
                 return bool(answer["calm"])
 
-    async def _unless_moved(self, call: Awaitable[T]) -> T:
+    async def _run_unless_navigated(self, call: Awaitable[T]) -> T:
         still = asyncio.ensure_future(call)
         try:
             while not (still.done() or self.navigating):
@@ -358,13 +358,13 @@ class Tab:
 
     def _on_dom(self, _: dict[str, Any]) -> None:
         if self._committed:
-            self._stopped(self._frame)
+            self._on_frame_stopped(self._frame)
 
     def _on_window(self, event: dict[str, Any]) -> None:
         self.opened_at = _clock()
         self.opened_url = event["url"]
 
-    def _stopped(self, frame: str) -> None:
+    def _on_frame_stopped(self, frame: str) -> None:
         if frame == self._frame:
             self._committed = False
         self._loading.discard(frame)

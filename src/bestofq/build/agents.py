@@ -109,12 +109,12 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
         case "checklist":
             scorer = _checklist(models)
         case "best-of-q" | "prior":
-            scorer = _learned(kind, models, values, n)
+            scorer = _build_learned_scorer(kind, models, values, n)
         case "adaptive":
-            scorer = _learned(kind, models, values, n)
+            scorer = _build_learned_scorer(kind, models, values, n)
             proposer = AdaptiveProposer(proposer, scorer, enough=settings.adaptive.enough)
         case "repropose":
-            scorer = _learned(kind, models, values, n)
+            scorer = _build_learned_scorer(kind, models, values, n)
             asked = settings.adaptive
             proposer = AdaptiveProposer(proposer, scorer, low=asked.low, again=asked.again)
         case "own":
@@ -206,7 +206,7 @@ def _arbiter(models: Models, values: Values | None, n: int) -> Scorer:
         case "verifier":
             return make_verifier(models)
         case "q":
-            return _learned("catts", models, values, n)
+            return _build_learned_scorer("catts", models, values, n)
 
 
 def _checklist(models: Models) -> ChecklistScorer:
@@ -216,7 +216,7 @@ def _checklist(models: Models) -> ChecklistScorer:
     return ChecklistScorer(models.chatting, shots if models.endpoint else 0)
 
 
-def _learned(kind: AgentKind, models: Models, values: Values | None, n: int) -> Scorer:
+def _build_learned_scorer(kind: AgentKind, models: Models, values: Values | None, n: int) -> Scorer:
     if values is None:
         raise ConfigError(f"the agent {kind} needs a Q-function: give --q a folder made by `bestofq train`")
     if values.train_n != n:
@@ -236,7 +236,7 @@ def keeping_vectors(
     """Within it, the vectors that an agent of this kind computes go into the store, where training finds them."""
     if not models.settings.reads_q(kind):
         return nullcontext()
-    return models.embedder.keeping(vectors(models.embedder.spec))
+    return models.embedder.save_to(vectors(models.embedder.spec))
 
 
 def shipped_q(settings: BestOfQSettings) -> Path | None:

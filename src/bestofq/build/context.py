@@ -59,13 +59,13 @@ class RunContext:
     def settings(self) -> BestOfQSettings:
         return self.models.settings
 
-    def replaced(self, settings: BestOfQSettings) -> "RunContext":
+    def with_settings(self, settings: BestOfQSettings) -> "RunContext":
         """The same suite and store with the models of other settings."""
-        return replace(self, models=self.models.replaced(settings))
+        return replace(self, models=self.models.with_settings(settings))
 
-    def playing(self, model: Path) -> "RunContext":
+    def with_model(self, model: Path) -> "RunContext":
         """The same suite and store with another local model."""
-        return replace(self, models=self.models.playing(model))
+        return replace(self, models=self.models.with_model(model))
 
 
 @asynccontextmanager

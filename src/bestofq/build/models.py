@@ -15,7 +15,7 @@ from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedConfig, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
-from bestofq.core.plugins import installed, make_part
+from bestofq.core.plugins import list_plugins, make_part
 from bestofq.core.protocols import Judge, LanguageModel, SimulatedUser, VisionModel
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import Budget
@@ -37,23 +37,23 @@ class Models:
     actors: "ModelActors | None" = None  # of a cluster, which hold the local models; None: this process does
     _in_roles: dict[ChatConfig, VisionModel] = field(default_factory=dict, init=False, compare=False)
 
-    def replaced(self, settings: BestOfQSettings) -> "Models":
+    def with_settings(self, settings: BestOfQSettings) -> "Models":
         """The models of other settings; none that is loaded is reused."""
         return type(self)(settings, self.budget)
 
-    def reading(self, spec: EmbedSpec) -> "Models":
+    def with_embedding(self, spec: EmbedSpec) -> "Models":
         """The models with texts embedded the way a Q-function was trained on."""
         sees = () if self.settings.model.embedder is None else ("pixels", "pixels_least")
         ways = ("layer", "pooling", "context", "matches", "action", "state", *sees)
         return self._with_model({f"embed_{way}": getattr(spec, way) for way in ways})
 
-    def playing(self, model: Path) -> "Models":
+    def with_model(self, model: Path) -> "Models":
         """The models with another local model."""
         return self._with_model({"path": str(model)})
 
     def _with_model(self, changes: Mapping[str, object]) -> "Models":
         model = self.settings.model.model_copy(update=changes)
-        return self.replaced(self.settings.model_copy(update={"model": model}))
+        return self.with_settings(self.settings.model_copy(update={"model": model}))
 
     async def aclose(self) -> None:
         """Closes the endpoints' connections."""
@@ -126,7 +126,7 @@ class Models:
             if config.base_url != HERE:
                 model: VisionModel = ChatModel(config, self.budget)
             else:
-                model = self._in_actors(config.model, config) if self.actors else self._loaded(config.model)
+                model = self._in_actors(config.model, config) if self.actors else self._load_model(config.model)
             self._in_roles[config] = model
         return self._in_roles[config]
 
@@ -136,7 +136,7 @@ class Models:
         assert self.actors is not None
         return ActorModel(self.actors, str(SHIPPED.get(path, path)), role)
 
-    def _loaded(self, path: str) -> "LocalModel":
+    def _load_model(self, path: str) -> "LocalModel":
         from bestofq.models.checkpoints import has_own_template
         from bestofq.models.local import LocalModel
 
@@ -179,14 +179,14 @@ class Models:
         ConfigError where no model is named that embeds for an endpoint, or the user's own is no `CachedEmbedder`."""
         from bestofq.models.cached_embedder import CachedEmbedder
         from bestofq.models.embed import LocalEmbedder
-        from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
+        from bestofq.models.embed_http import HttpEmbedder, PoolingEndpoint, PromptAgreement
         from bestofq.models.embed_vision import load_embedder
 
         chosen = self.settings.model
         if self.settings.chat is not None:
             check_embedder(self.settings, self.settings.chat.model)
         if chosen.embed_agreement is not None:
-            agreement = Agreement.read(chosen.embed_agreement)
+            agreement = PromptAgreement.read(chosen.embed_agreement)
             return HttpEmbedder(PoolingEndpoint(agreement.endpoint), agreement)
         if self.actors is not None:
             from bestofq.rollouts.model_actors import ActorEmbedder
@@ -196,7 +196,7 @@ class Models:
         how = EmbedConfig(prompt=prompt_hash(), **ways)
         if chosen.embedder is None:
             return LocalEmbedder(self.local, how)
-        if ":" in chosen.embedder or chosen.embedder in installed("embedder"):
+        if ":" in chosen.embedder or chosen.embedder in list_plugins("embedder"):
             own: CachedEmbedder = make_part("embedder", chosen.embedder, CachedEmbedder, how)
             return own
         path = SHIPPED.get(chosen.embedder, chosen.embedder)

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 from bestofq.agents.dialects.json import By
 from bestofq.agents.prompting import SCREENSHOTS, Criteria
 from bestofq.core.embedding import PIXELS, PIXELS_LEAST, ActionText, Context, Pooling, StateText
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
-from bestofq.core.noun import Noun
 from bestofq.envs.suites import AnySuiteSettings
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig
@@ -39,7 +39,7 @@ VOTING: frozenset[AgentKind] = frozenset({"vote", "arbiter", "catts"})
 """Those that count replies."""
 
 
-class ModelSettings(Noun):
+class ModelSettings(FrozenModel):
     """The frozen model that proposes, picks and embeds. What is `FREE` is part of no run's identity."""
 
     path: str = Field(
@@ -98,7 +98,7 @@ class ModelSettings(Noun):
         return self.reply_tokens or (40 if self.dialect == "commands" else 120)
 
 
-class AgentQSettings(Noun):
+class AgentQSettings(FrozenModel):
     """Agent Q's part (Algorithm 1). The paper gives no numbers for α, the threshold and the sizes."""
 
     search: SearchConfig = SearchConfig()
@@ -125,7 +125,7 @@ class AgentQSettings(Noun):
     rft: RFTConfig = RFTConfig()
 
 
-class CattsSettings(Noun):
+class CattsSettings(FrozenModel):
     """When a vote is contested, and who decides then (arXiv 2602.12276)."""
 
     by: Literal["entropy", "margin"] = Field(
@@ -142,7 +142,7 @@ class CattsSettings(Noun):
     )
 
 
-class AdaptiveSettings(Noun):
+class AdaptiveSettings(FrozenModel):
     """When Q asks for more candidates. Advantages: the best candidate's Q(s, a) - V(s)."""
 
     enough: float = Field(
@@ -157,7 +157,7 @@ class AdaptiveSettings(Noun):
     again: int = Field(default=1, ge=1, description="of the agent repropose: times at most that N more are drawn")
 
 
-class ClusterSettings(Noun):
+class ClusterSettings(FrozenModel):
     """The processes that play with --cluster. Each has its own browser and plays `suite.concurrency` episodes at once,
     by local models of its own or by those of `models` actors."""
 
@@ -182,7 +182,7 @@ class ClusterSettings(Noun):
         }
 
 
-class BestOfQSettings(Noun):
+class BestOfQSettings(FrozenModel):
     """The whole recipe (A.2)."""
 
     model: ModelSettings = ModelSettings()

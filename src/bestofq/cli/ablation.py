@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from bestofq.build.settings import BestOfQSettings
-from bestofq.cli.config import config_of, merged, read_tree
+from bestofq.cli.config import config_of, merge_settings, read_tree
 from bestofq.cli.options import console
 from bestofq.cli.writing import write_out
-from bestofq.core.concurrency import run_until_stopped
+from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.ablation import AblationRunner, ArmResult, Ranker
 from bestofq.recipes.ablation_config import Ablation, Arm, ArmConfig, Data
@@ -33,7 +33,7 @@ def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker | Non
             return [await runner.measure(config) for config in configs]
 
     console.print(f"{ablation.title}: about {ablation.minutes} minutes on two cores")
-    found = results_of(run_until_stopped(measure()))
+    found = results_of(run_interruptible(measure()))
     table = ablation_table(ablation.title, found)
     folder = results or file.parent
     result = {
@@ -55,17 +55,17 @@ def read_ablation(file: Path) -> tuple[Ablation, list[ArmConfig]]:
         ablation = config_of(Ablation, tree)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from error
-    base = merged(read_tree(file.parent / ablation.config), ablation.set)
+    base = merge_settings(read_tree(file.parent / ablation.config), ablation.set)
     return ablation, [_arm_config(ablation, arm, base) for arm in ablation.arm]
 
 
 def _arm_config(ablation: Ablation, arm: Arm, base: dict[str, object]) -> ArmConfig:
     try:
-        collecting = merged(base, arm.collect)
-        learning = merged(collecting, arm.learn)
-        data = config_of(Data, merged(ablation.data.model_dump(), arm.data))
+        collecting = merge_settings(base, arm.collect)
+        learning = merge_settings(collecting, arm.learn)
+        data = config_of(Data, merge_settings(ablation.data.model_dump(), arm.data))
         own = config_of(BestOfQSettings, collecting) if arm.collect else None
-        learned, acting = (config_of(BestOfQSettings, tree) for tree in (learning, merged(learning, arm.act)))
+        learned, acting = (config_of(BestOfQSettings, tree) for tree in (learning, merge_settings(learning, arm.act)))
     except ConfigError as error:
         raise ConfigError(f"The arm {arm.name!r}: {error}") from error
     return ArmConfig(arm=arm, data=data, collecting=own, learning=learned, acting=acting)

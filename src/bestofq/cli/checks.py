@@ -10,9 +10,9 @@ from starlette.responses import HTMLResponse
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import ENVIRONMENT, find_chromium
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.build.agents import SHIPPED_Q
-from bestofq.cli.doctor import DEADLINE, Finding, looked
+from bestofq.cli.doctor import DEADLINE, Finding, run_check
 from bestofq.core.errors import CheckpointError
 from bestofq.envs.serving import serve_app
 from bestofq.envs.webshop.source import load_catalogue
@@ -29,17 +29,17 @@ def examine(webshop: Path | None) -> Iterator[Finding]:
     device = choose_device("auto")
     bfloat16 = "bfloat16 in hardware" if fast_bfloat16(device) else "no bfloat16 in hardware, float32 is used"
     yield Finding(what="PyTorch runs on", found=f"{device}, {bfloat16}")
-    yield looked("Chromium", _chromium, INSTALL_CHROMIUM)
-    yield looked("headless page", lambda: f"rendered from loopback: {asyncio.run(_render())}", INSTALL_CHROMIUM)
+    yield run_check("Chromium", _chromium, INSTALL_CHROMIUM)
+    yield run_check("headless page", lambda: f"rendered from loopback: {asyncio.run(_render())}", INSTALL_CHROMIUM)
     for name, folder in SHIPPED.items():
-        yield looked(f"{name} model", partial(_model, folder), f"git checkout -- {folder}")
+        yield run_check(f"{name} model", partial(_model, folder), f"git checkout -- {folder}")
     for (name, suite), folder in SHIPPED_Q.items():
-        yield looked(f"{name}'s Q-function", partial(_q, name, suite), f"git checkout -- {folder}")
+        yield run_check(f"{name}'s Q-function", partial(_q, name, suite), f"git checkout -- {folder}")
     what = "WebShop's real files"
     if webshop is None:
         yield Finding(what=what, found="no folder given", fix="bestofq doctor --data FOLDER", required=False)
     else:
-        yield looked(
+        yield run_check(
             what,
             lambda: f"{len(load_catalogue(webshop, seed=0))} products in {webshop}",
             "see docs/how-to.md",
@@ -60,7 +60,7 @@ async def _render() -> str:
     """The text Chromium shows for a page of our own; BrowserError or SetupError when it does not."""
     site = HTMLResponse("<title>doctor</title><button>all is well</button>")  # which answers whatever is asked
     async with asyncio.timeout(DEADLINE), serve_app(site) as root, Browser.launch() as browser:
-        session = Session(browser)
+        session = BrowserSession(browser)
         await session.reset(f"{root}/")
         return (await session.snapshot()).text
 

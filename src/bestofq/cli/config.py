@@ -15,10 +15,10 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from bestofq.core.errors import ConfigError
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import as_set
-from bestofq.core.noun import Noun
 
-Config = TypeVar("Config", bound=Noun)
+Config = TypeVar("Config", bound=FrozenModel)
 Tree = dict[str, Any]
 
 
@@ -40,10 +40,10 @@ def config_of(cls: type[Config], tree: Tree) -> Config:
         raise ConfigError(_sentence(cls, error)) from error
 
 
-def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
+def merge_settings(under: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     """One tree of settings, in which `over` has the last word."""
     tables = (name for name, value in over.items() if isinstance(value, dict) and isinstance(under.get(name), dict))
-    return {**under, **over, **{name: merged(under[name], over[name]) for name in tables}}
+    return {**under, **over, **{name: merge_settings(under[name], over[name]) for name in tables}}
 
 
 def setting_names(cls: type[BaseModel]) -> list[str]:
@@ -86,7 +86,7 @@ def settings_table(values: BaseModel, name: str | None = None) -> Table:
 def read_tree(path: Path) -> Tree:
     """The tables of a TOML file; the text "none" is None. ConfigError."""
     try:
-        tree: Tree = _nulled(tomllib.loads(path.read_text("utf-8")))
+        tree: Tree = _to_null(tomllib.loads(path.read_text("utf-8")))
         return tree
     except OSError as error:
         raise ConfigError(f"The configuration {path} cannot be read: {error.strerror}.") from error
@@ -94,12 +94,12 @@ def read_tree(path: Path) -> Tree:
         raise ConfigError(f"The configuration {path} is not TOML: {error}.") from error
 
 
-def _nulled(value: Any) -> Any:
+def _to_null(value: Any) -> Any:
     """TOML has no null: the text "none" stands for it, as it does after --set."""
     if isinstance(value, dict):
-        return {name: _nulled(inner) for name, inner in value.items()}
+        return {name: _to_null(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_nulled(inner) for inner in value]
+        return [_to_null(inner) for inner in value]
     return None if value == "none" else value
 
 
@@ -130,7 +130,7 @@ def _value(text: str, setting: str) -> Any:
 def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
     """The first thing wrong; unknown names come first, since they may be why another is missing."""
     found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
-    name, table = _named(cls, found["loc"])
+    name, table = _name_setting(cls, found["loc"])
     if found["type"] == "extra_forbidden" and name in setting_names(cls):
         return f"There is no {name} with {table}."
     if found["type"] == "extra_forbidden":
@@ -143,7 +143,7 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
     name = next((one for one in above if one in settings), name)  # without the kinds of value that it may have
     if below := [one for one in settings if one.startswith(f"{name}.")]:
         return f"{name} is a table of settings, not {found['input']!r}: set one of them, such as {below[0]}."
-    messages = [one["msg"] for one in error.errors() if _named(cls, one["loc"])[0].startswith(name)]
+    messages = [one["msg"] for one in error.errors() if _name_setting(cls, one["loc"])[0].startswith(name)]
     said = ", or ".join(message[0].lower() + message[1:] for message in messages)
     return f"The setting {name} is {found['input']!r}: {said}."
 
@@ -155,7 +155,7 @@ def _nearest(cls: type[BaseModel], name: str) -> str:
     return f"; the nearest is {near[0]}" if near else f"; there are {', '.join(names)}"
 
 
-def _named(cls: type[BaseModel], place: Sequence[str | int]) -> tuple[str, str]:
+def _name_setting(cls: type[BaseModel], place: Sequence[str | int]) -> tuple[str, str]:
     """A setting's dotted name, without pydantic's tags, and the setting that says which kind its table is."""
     names, kinds, table = list[str](), [cls], ""
     parts = iter(place)

@@ -22,7 +22,7 @@ from bestofq.core.loading import extra
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree
 from bestofq.envs.booking.settings import BookingSettings
-from bestofq.recipes.agent_q import SEARCH_RUN, search_training
+from bestofq.recipes.agent_q import SEARCH_RUN, grow_training_trees
 from bestofq.recipes.best_of_q import train
 from bestofq.recipes.collect import collect, compare
 from bestofq.recipes.players import Play
@@ -32,7 +32,7 @@ from bestofq.reports.diagnosis import Options
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.searches import search_row, search_table
-from bestofq.reports.success import Results, agent_results, success_table
+from bestofq.reports.success import SuccessReport, agent_results, success_table
 from bestofq.search.pairs import node_pairs
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location
@@ -72,7 +72,7 @@ async def run_demo(models: Models, console: Console, *, tasks: int, out: Path, f
     if fresh:
         make_room(out)
     text, seen = _on(models, env="text"), _on(models, env="browser", screenshots=True, concurrency=IN_CHROMIUM)
-    with Store.open(out) as store, _watched(out, console):
+    with Store.open(out) as store, _serve_viewer(out, console):
         async with open_suite(text) as suite:
             context = RunContext(text, suite, store, console)
             console.print(Rule("1. Before: a frozen model, and tasks that it has not seen"))
@@ -96,7 +96,7 @@ async def run_demo(models: Models, console: Console, *, tasks: int, out: Path, f
     console.print(f"Look at each step of each episode: [bold]bestofq view {escape(str(out))}[/bold]")
 
 
-def _in_words(found: Results, episodes: int) -> str:
+def _in_words(found: SuccessReport, episodes: int) -> str:
     """What Q brought."""
     rows = {row.agent: row for row in found.rows}
     before, after = rows[BASELINE], rows["best-of-q"]
@@ -111,7 +111,7 @@ def _in_words(found: Results, episodes: int) -> str:
 
 
 @contextmanager
-def _watched(out: Path, console: Console) -> Iterator[None]:
+def _serve_viewer(out: Path, console: Console) -> Iterator[None]:
     """The viewer beside it, on any free port, as long as this process lives."""
 
     def ready(address: str) -> None:
@@ -155,7 +155,7 @@ async def run_demo_agent_q(
         trees = await _search(policy, store, SEARCH_RUN, console, part=0)
         if chosen.reference == "rft":
             heading("RFT: the model learns what succeeded, and searches as many other tasks")
-            policy = policy.playing(reinforce(policy, trees, out / "rft", console))
+            policy = policy.with_model(reinforce(policy, trees, out / "rft", console))
             searches.append(RFT_RUN)
             trees = await _search(policy, store, RFT_RUN, console, part=1)
 
@@ -168,13 +168,13 @@ async def run_demo_agent_q(
         console.print(f"the tuned model: {tuned}")
 
         heading("Agent Q: the tuned model on the same held-out tasks, without and with search")
-        seen = seen.playing(tuned)
+        seen = seen.with_model(tuned)
         await play(Play("prompting", split=split, limit=tasks, name=AFTER))
         await play(Play("mcts", split=split, limit=max(1, tasks // 4), name=SEARCHING))
         runs = [BEFORE, AFTER, SEARCHING]
         played = Selection(runs=runs, agents=runs, baseline=BEFORE)
         console.print(success_table(agent_results(store, played)))
-        console.print(cost_table(agent_costs(store, played)).titled("Costs: what search takes at each step counts"))
+        console.print(cost_table(agent_costs(store, played)).with_title("Costs: what search takes at each step counts"))
         options = Options(alpha=chosen.alpha, threshold=chosen.threshold)
         found = gather(store, replace(played, runs=[*runs, *searches]), options)
         report = export(store, found, out / "report", title="Agent Q: the demo")
@@ -190,14 +190,14 @@ def _on(models: Models, **suite: object) -> Models:
     """The same models on the site as text or in Chromium."""
     changed = models.settings.suite.model_copy(update=suite)
     checked = type(changed).model_validate(changed.model_dump())
-    return models.replaced(models.settings.model_copy(update={"suite": checked}))
+    return models.with_settings(models.settings.model_copy(update={"suite": checked}))
 
 
 async def _search(policy: Models, store: Store, run: str, console: Console, *, part: int) -> list[SearchTree]:
     """Trees of the training tasks of that part, and a table of them."""
     chosen = policy.settings.agent_q
     async with open_suite(policy) as suite:
-        trees = await search_training(RunContext(policy, suite, store, console), run, part=part)
+        trees = await grow_training_trees(RunContext(policy, suite, store, console), run, part=part)
     console.print(search_table([search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)]))
     return trees
 

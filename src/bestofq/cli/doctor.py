@@ -36,7 +36,7 @@ class Finding:
         return not self.fix
 
 
-def looked(what: str, look: Callable[[], str], fix: str, *, required: bool = True) -> Finding:
+def run_check(what: str, look: Callable[[], str], fix: str, *, required: bool = True) -> Finding:
     """What `look` found, or why it found nothing and the fix."""
     try:
         return Finding(what=what, found=look(), required=required)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from bestofq.build.models import Models
 from bestofq.cli.options import console
-from bestofq.cli.settings import existing
+from bestofq.cli.settings import open_existing_store
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.learning.checkpoint import load_value, read_card
-from bestofq.recipes.collect import collected
-from bestofq.recipes.estimate import cross_fitted, learned_from, not_learned_from
-from bestofq.recipes.ranked_logs import HeldOut, logs_of, ranked
-from bestofq.reports.estimate import Estimate, choice_table, estimate, points, rank_table, short, verdict_line
+from bestofq.recipes.collect import select_episodes
+from bestofq.recipes.estimate import cross_fit, learned_from, not_learned_from
+from bestofq.recipes.ranked_logs import HeldOut, logs_of, rank_logs
+from bestofq.reports.estimate import OffPolicyEstimate, choice_table, estimate, points, rank_table, short, verdict_line
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -23,7 +23,7 @@ TRIALS = "trials"
 def estimate_and_show(models: Models, folder: Location, runs: Sequence[str], q: Path | None, folds: int) -> None:
     """The verdict, then the tables; kept in the folder of `q`, if it is about that. DataError where nothing can be held
     out, CheckpointError where Q reads other embeddings than the settings name."""
-    with existing(folder) as store:
+    with open_existing_store(folder) as store:
         found, discount, own = _held_out(models, store, runs, q, folder / TRIALS, folds)
     told = estimate(found.choices, found.siblings, _checkpoint(q) if q and own else None)
     if q and own:
@@ -38,12 +38,12 @@ def _held_out(
 ) -> tuple[HeldOut, float, bool]:
     """What is held out, the discount of the Q that ranks it, and whether that tells of `q`; without `q` Q-functions are
     kept in `out`."""
-    episodes = collected(store, runs)
+    episodes = select_episodes(store, runs)
     if q is None:
-        return cross_fitted(models, store, episodes, out, console, folds), models.settings.iql.discount, False
+        return cross_fit(models, store, episodes, out, console, folds), models.settings.iql.discount, False
     card = read_card(q)
-    models = models.reading(card.embed)
-    models = models.replaced(models.settings.model_copy(update={"iql": card.config}))
+    models = models.with_embedding(card.embed)
+    models = models.with_settings(models.settings.model_copy(update={"iql": card.config}))
     values = load_value(q, embed=models.embedder.spec)
     fresh = not_learned_from(q, episodes, models)
     if fresh is None:
@@ -62,15 +62,13 @@ def _held_out(
                 "about it, and is not kept there. Give --run as for the training, or train again",
                 style="yellow",
             )
-        held_out = cross_fitted(models, store, learned or episodes, q / TRIALS, console, folds)
+        held_out = cross_fit(models, store, learned or episodes, q / TRIALS, console, folds)
         return held_out, card.config.discount, learned is not None
     logs = logs_of(models, store, episodes if fresh is None else fresh, console)
-    return ranked(logs, values), card.config.discount, True
+    return rank_logs(logs, values), card.config.discount, True
 
 
-def estimate_after_training(
-    models: Models, folder: Location, runs: Sequence[str], episodes: int | None, out: Path
-) -> None:
+def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
     """One line, of a fifth of the tasks that a Q-function of the others ranks; kept in `out`. Where nothing can be held
     out, the line says why."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -79,8 +77,8 @@ def estimate_after_training(
     if told is None:
         console.print("Is it worth it? A Q-function of four fifths of the tasks ranks the others:")
         try:
-            with existing(folder) as store:
-                found = cross_fitted(models, store, collected(store, runs, episodes), out / TRIALS, console, folds=1)
+            with open_existing_store(folder) as store:
+                found = cross_fit(models, store, select_episodes(store, runs, episodes), out / TRIALS, console, folds=1)
         except InputError as error:
             console.print(f"no estimate: {error}", style="yellow", highlight=False, markup=False)
             return
@@ -89,9 +87,9 @@ def estimate_after_training(
     console.print(short(told), highlight=False, markup=False)
 
 
-def estimate_of(q: Path) -> Estimate | None:
+def estimate_of(q: Path) -> OffPolicyEstimate | None:
     """That of the Q-function in a folder; None where there is none, or one of another Q-function."""
-    found = Estimate.read(q)
+    found = OffPolicyEstimate.read(q)
     return found if found and found.checkpoint == _checkpoint(q) else None
 
 

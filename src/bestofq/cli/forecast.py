@@ -53,14 +53,14 @@ class Use(NamedTuple):
         return read / self.episodes, written / self.episodes
 
 
-def measured(episodes: Sequence[Episode], seconds: float) -> Use:
+def measure_use(episodes: Sequence[Episode], seconds: float) -> Use:
     """By one stored episode or more, of `seconds` on average."""
     judging = (used for one in episodes if one.verdict.judge for used in one.verdict.usage)
     usage = merge_usage([*(used for one in episodes for used in one.usage), *judging])
     return Use(usage, len(episodes), seconds, sum(len(one.steps) for one in episodes) / len(episodes))
 
 
-def assumed(
+def assume_use(
     settings: BestOfQSettings, kind: AgentKind, limit: int, *, judged: bool, n: int | None = None
 ) -> Use | None:
     """None where a model in this process proposes, whose speed nobody knows. `n` None: as the settings say."""

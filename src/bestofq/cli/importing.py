@@ -2,7 +2,7 @@
 
 from bestofq.cli.options import Log, console
 from bestofq.cli.settings import store_at
-from bestofq.core.concurrency import run_until_stopped
+from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import DECIDED
 from bestofq.core.errors import DataError
 from bestofq.interop.importing import Imported, check_log, import_log
@@ -17,7 +17,7 @@ def import_episodes(wanted: Log) -> None:
     made = current_provenance(prompts="", seed=0)
     with store_at(wanted.store) as store, bar(console) as shown:
         line = shown.add_task("importing", total=None)
-        found = run_until_stopped(
+        found = run_interruptible(
             import_log(
                 store,
                 wanted.kind,

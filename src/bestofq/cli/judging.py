@@ -12,9 +12,9 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.cli.options import Judging, console
-from bestofq.cli.settings import budget_of, existing, hosts_of, set_by
+from bestofq.cli.settings import budget_of, hosts_of, open_existing_store, set_by
 from bestofq.cli.writing import check_out, print_spending, write_out
-from bestofq.core.concurrency import run_until_stopped
+from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import Verdict
 from bestofq.core.protocols import VisionModel
 from bestofq.core.usage import Usage
@@ -56,7 +56,7 @@ def judge_episodes(wanted: Judging) -> None:
         console.print(f"judged now: {', '.join(f'{n} {outcome}' for outcome, n in counts.items()) or 'nothing new'}")
         print_spending(usage, "the judge")
 
-    with Store.open(wanted.store, read_only=True) if wanted.dry_run else existing(wanted.store) as store:
+    with Store.open(wanted.store, read_only=True) if wanted.dry_run else open_existing_store(wanted.store) as store:
         shown = 0 if wanted.base_url == HERE else SCREENSHOTS
         shown = shown if wanted.screenshots is None else wanted.screenshots
         make_judge = partial(ChatJudge, screenshots=shown, criteria=wanted.criteria)
@@ -67,7 +67,7 @@ def judge_episodes(wanted: Judging) -> None:
             return
         with hosts_of(wanted.cluster, models, wanted.store) as hosts:
             asked = judge if hosts is None else ClusterJudge(hosts, models.settings, make_judge)
-            run_until_stopped(work(store, asked, todo))
+            run_interruptible(work(store, asked, todo))
         found = (
             agreement(store, run, judge=judge.name, agent=agent)
             if which == "beside"
@@ -106,7 +106,7 @@ def judge_steps(wanted: Judging) -> None:
         store = stack.enter_context(Store.open(wanted.store, read_only=True))
         if wanted.golden_store:
             golden = replace(golden, store=stack.enter_context(Store.open(wanted.golden_store, read_only=True)))
-        found = run_until_stopped(work(store, golden))
+        found = run_interruptible(work(store, golden))
         made = origins(store, store.summaries(run=run, agent=agent))
     rows = [recall(agent, found.steps)]
     console.print(recall_table(rows, made, rater=f"{matcher.name}, against one golden episode a task"))

@@ -101,7 +101,7 @@ EndpointOption = partial(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class CommonOptions:
     """The options of all commands that make models from settings."""
 
     suite: SuiteName = None
@@ -118,7 +118,7 @@ class Given:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PageRun(Given):
+class PageRun(CommonOptions):
     """`bestofq run`."""
 
     goal: Annotated[str, Argument(help="What you want done, in words.")]
@@ -148,7 +148,7 @@ class PageRun(Given):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation(Given):
+class Evaluation(CommonOptions):
     """`bestofq eval`."""
 
     agents: Annotated[
@@ -264,7 +264,7 @@ class Judging:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteTasks(Given):
+class SuiteTasks(CommonOptions):
     """`bestofq tasks`."""
 
     suite: SuiteName = None
@@ -356,8 +356,8 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
         first, *own = signature(command).parameters.values()
         known = signature(first.annotation).parameters
-        mine = () if first.annotation is Given else first.annotation.__annotations__
-        given = names or tuple(name for name in signature(Given).parameters if name in known)
+        mine = () if first.annotation is CommonOptions else first.annotation.__annotations__
+        given = names or tuple(name for name in signature(CommonOptions).parameters if name in known)
         given += ("files",) if "store" in given and "files" not in given else ()
         held = {name: known[name] for name in (*mine, *given)}
 
@@ -382,10 +382,12 @@ def _with_files(values: dict[str, Any]) -> dict[str, Any]:
     if all(one.is_folder for one in each):
         Location.of(each[0] if each else RUNS, files)
 
-    def located(one: Location) -> Location:
+    def to_location(one: Location) -> Location:
         return one if one.is_folder else Location.of(one, files)
 
-    some = {name: [*map(located, one)] if isinstance(one, list) else located(one) for name, one in stores.items()}
+    some = {
+        name: [*map(to_location, one)] if isinstance(one, list) else to_location(one) for name, one in stores.items()
+    }
     return values | some
 
 

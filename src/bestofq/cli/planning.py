@@ -18,7 +18,7 @@ from bestofq.cli.preflight import preflight, tunable
 from bestofq.core.errors import SetupError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
-from bestofq.recipes.collect import collected
+from bestofq.recipes.collect import select_episodes
 from bestofq.recipes.players import Play
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -38,7 +38,7 @@ def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Pl
     wanted: dict[str, Task] = {}
     uses: list[tuple[int, forecast.Use]] = []
     guessed = False
-    with _stored(store) as opened:
+    with _open_if_there(store) as opened:
         for run, play in plays:
             tasks = _tasks(models, play.split, play.limit or settings.suite.train_tasks)
             wanted |= {task.id: task for task in tasks}
@@ -49,9 +49,9 @@ def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Pl
             some = done[:SOME]
             if opened and some:
                 seconds = sum(one.seconds or 0.0 for one in some) / len(some)
-                use: forecast.Use | None = forecast.measured([opened.episode(one.id) for one in some], seconds)
+                use: forecast.Use | None = forecast.measure_use([opened.episode(one.id) for one in some], seconds)
             else:
-                use = forecast.assumed(settings, play.kind, limit, judged=suite.needs_judge, n=play.n)
+                use = forecast.assume_use(settings, play.kind, limit, judged=suite.needs_judge, n=play.n)
                 guessed |= use is not None
             if use is not None:
                 uses.append((left, use))
@@ -72,7 +72,7 @@ def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Pl
     embeds = any(settings.reads_q(play.kind) for _, play in plays)
     room = sum(left * use.steps * forecast.SCREENSHOT for left, use in uses) if settings.suite.screenshots else 0.0
     checks = preflight(models, suite, [*wanted.values()], store, stored=room, learns=learns, embeds=embeds)
-    _refuse_missing(asyncio.run(checks))
+    _require_found(asyncio.run(checks))
 
 
 def plan_searches(models: Models, store: Location, runs: Sequence[str], split: Split, tasks: int) -> None:
@@ -81,7 +81,7 @@ def plan_searches(models: Models, store: Location, runs: Sequence[str], split: S
     settings, config = models.settings, models.settings.agent_q.search
     suite, found = make_suite(settings.suite), _tasks(models, split, tasks * len(runs))
     parts = {run: found[number * tasks : (number + 1) * tasks] for number, run in enumerate(runs)}
-    with _stored(store) as opened:
+    with _open_if_there(store) as opened:
         trees = {
             run: [tree for task in part if opened and (tree := opened.trees.load(run, task.suite, task.id))]
             for run, part in parts.items()
@@ -100,18 +100,18 @@ def plan_searches(models: Models, store: Location, runs: Sequence[str], split: S
         return
     console.print(f"By the {len(known):,} trees stored." if known else forecast.ASSUMED_TREE, highlight=False)
     checks = preflight(models, suite, found, store, stored=wanted, learns=False, embeds=False)
-    _refuse_missing([*asyncio.run(checks), *asyncio.run(tunable(models, store))])
+    _require_found([*asyncio.run(checks), *asyncio.run(tunable(models, store))])
 
 
-def _refuse_missing(looked: Sequence[Finding]) -> None:
+def _require_found(looked: Sequence[Finding]) -> None:
     if looked and (missing := show_findings(console, looked, "Before the first call")):
         raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to fix each")
 
 
-def plan_training(models: Models, store: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
+def print_training_plan(models: Models, store: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
     """How many episodes teach, and for how many steps. DataError where there is no store, or too few in it."""
     with Store.open(store, read_only=True) as opened:
-        found = [one for one in collected(opened, runs, episodes) if one.decided and one.steps]
+        found = [one for one in select_episodes(opened, runs, episodes) if one.decided and one.steps]
     iql = models.settings.iql
     won, steps = sum(one.success for one in found), sum(one.steps for one in found)
     console.print(
@@ -139,7 +139,7 @@ def _tasks(models: Models, split: Split, limit: int) -> Sequence[Task]:
     return asyncio.run(chosen_tasks(make_suite(suite), suite.only, split, limit))
 
 
-def _stored(store: Location) -> AbstractContextManager[Store | None]:
+def _open_if_there(store: Location) -> AbstractContextManager[Store | None]:
     return Store.open(store, read_only=True) if store.exists else nullcontext()
 
 

@@ -6,21 +6,21 @@ from bestofq.build.agents import proposer_name, shipped_q
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind
-from bestofq.cli.options import Evaluation, Given, console
+from bestofq.cli.options import CommonOptions, Evaluation, console
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.settings import (
     hosts_of,
     kind_of,
     limit_of,
+    load_suite,
     models_of,
     named_only,
     store_at,
     store_of,
-    warned,
     with_values,
 )
 from bestofq.cli.writing import check_out, write_out
-from bestofq.core.concurrency import run_until_stopped
+from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.collect import AGENTS, compare
 from bestofq.recipes.players import Play
@@ -28,14 +28,14 @@ from bestofq.recipes.provenance import made_by
 from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.domains import Domains, domain_grid, domain_results
 from bestofq.reports.rows import BASELINE, Selection
-from bestofq.reports.success import Results, agent_results, success_table
+from bestofq.reports.success import SuccessReport, agent_results, success_table
 
 
 def play_and_show(
-    models: Models, given: Given, play: Callable[[RunContext], Awaitable[object]], played: Selection
+    models: Models, given: CommonOptions, play: Callable[[RunContext], Awaitable[object]], played: Selection
 ) -> None:
     """Play the settings' suite and keep the episodes; then what those cost that were played."""
-    named, folder = warned(models), store_of(given, models)
+    named, folder = load_suite(models), store_of(given, models)
 
     async def work() -> Costs:
         async with open_suite(models, named) as suite:
@@ -43,7 +43,7 @@ def play_and_show(
                 await play(RunContext(models, suite, store, console, hosts))
                 return agent_costs(store, played)
 
-    console.print(cost_table(run_until_stopped(work())))  # once all is closed: Ctrl-C finds nothing to stop
+    console.print(cost_table(run_interruptible(work())))  # once all is closed: Ctrl-C finds nothing to stop
 
 
 def evaluate_agents(wanted: Evaluation) -> None:
@@ -58,9 +58,9 @@ def evaluate_agents(wanted: Evaluation) -> None:
         plays = [Play(kind, wanted.runs, split=wanted.split, limit=limit, n=wanted.n) for kind in kinds]
         plan_episodes(models, store, [(wanted.run, play) for play in plays])
         return
-    named = warned(models)
+    named = load_suite(models)
 
-    async def work() -> tuple[Results, Costs, Domains | None, bool]:
+    async def work() -> tuple[SuccessReport, Costs, Domains | None, bool]:
         async with open_suite(models, named) as suite:
             if "prior" in kinds and not await models.gives_log_probs():
                 sentence = f"{proposer_name(models.settings)} gives no log-probabilities, which the agent prior needs"
@@ -87,10 +87,12 @@ def evaluate_agents(wanted: Evaluation) -> None:
                 domains = domain_results(opened, chosen) if models.settings.suite.groups else None
                 return agent_results(opened, chosen), agent_costs(opened, chosen), domains, same
 
-    results, costs, domains, same = run_until_stopped(work())
+    results, costs, domains, same = run_interruptible(work())
     if domains is not None:
-        console.print(domain_grid(domains).titled(f"{named.name}, {wanted.split}, by {models.settings.suite.groups}"))
-    console.print(success_table(results).titled(f"{named.name}, {wanted.split}"))
+        console.print(
+            domain_grid(domains).with_title(f"{named.name}, {wanted.split}, by {models.settings.suite.groups}")
+        )
+    console.print(success_table(results).with_title(f"{named.name}, {wanted.split}"))
     console.print(cost_table(costs))
     if wanted.out is not None:
         found = {"table": results, "costs": costs, "domains": domains}

@@ -84,7 +84,7 @@ async def _endpoint(name: str, chat: ChatConfig) -> Finding:
     key = "is set" if os.environ.get(chat.key_variable, "").strip() else "is not set"
     try:
         async with ChatModel(chat.model_copy(update={"attempt": ANSWERS})) as model:
-            offered = await model.offered()
+            offered = await model.list_models()
     except BestOfQError as error:
         fix = f"start it there, --set {name}.base_url=…, or export {chat.key_variable}=…"
         return Finding(what=what, found=str(error), fix=fix)

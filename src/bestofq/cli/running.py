@@ -12,9 +12,9 @@ from bestofq.build.agents import check_pictures, keeping_vectors, make_agent
 from bestofq.build.models import Models
 from bestofq.cli.options import PageRun, console
 from bestofq.cli.settings import kind_of, models_of, store_at, with_values
-from bestofq.cli.step_view import StepView
+from bestofq.cli.step_view import StepPrinter
 from bestofq.core.actions import Answer
-from bestofq.core.concurrency import run_until_stopped
+from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv
@@ -36,15 +36,15 @@ def run_on_page(wanted: PageRun) -> bool:
         )
     hosts = [host.strip() for host in wanted.hosts.split(",") if host.strip()]
     task = page_task(wanted.goal, wanted.url, hosts=None if wanted.any_host else hosts)
-    view = StepView(console, interactive=sys.stdin.isatty() and console.is_terminal, yes=wanted.yes)
+    view = StepPrinter(console, interactive=sys.stdin.isatty() and console.is_terminal, yes=wanted.yes)
     config = {**policy_config(models.settings), "q": str(wanted.q), "screenshots": wanted.screenshots}
     options = EpisodeOptions(
         judge=UserJudge(view.judge),
         provenance=Provenance(version=__version__, prompt_hash=models.prompts),
         seed=models.settings.seed,
         step_limit=wanted.steps or models.settings.suite.step_limit or STEP_LIMIT,
-        on_decision=view.decided,
-        on_step=view.stepped,
+        on_decision=view.show_decision,
+        on_step=view.show_step,
     )
     browsing = models.settings.suite.browser
     if wanted.headed:
@@ -60,18 +60,18 @@ def run_on_page(wanted: PageRun) -> bool:
                 env.simulated_user = models.user
                 with view.live(), keeping_vectors(models, kind_of(chosen.name), store.vectors):
                     episode = await visit(env, chosen, task, store=store, config=config, options=options)
-                view.ended(episode)
+                view.show_end(episode)
                 if refused := sorted(env.session.refused):
                     hint = ("\nThe page requested hosts that are not allowed; allow them by --hosts ", "yellow")
                     view.say(hint, ",".join(refused[:8]), ", or --any-host")
                 return episode
 
     try:
-        episode = run_until_stopped(work())
+        episode = run_interruptible(work())
     except KeyboardInterrupt:
         console.print(f"\nstopped; the steps so far are in {wanted.store}")
         raise typer.Exit(130) from None
-    return _answered(view, episode, wanted.store)
+    return _print_answer(view, episode, wanted.store)
 
 
 def _agent(wanted: PageRun) -> tuple[Models, Agent]:
@@ -91,7 +91,7 @@ def _is_pocket(models: Models) -> bool:
     return models.settings.chat is None and models.settings.model.path in SHIPPED
 
 
-def _answered(view: StepView, episode: Episode, store: Location) -> bool:
+def _print_answer(view: StepPrinter, episode: Episode, store: Location) -> bool:
     """The end in words; whether the agent answered."""
     last = episode.steps[-1].decision.candidate.action if episode.steps else None
     answer = last if isinstance(last, Answer) and episode.steps[-1].terminated else None
@@ -103,7 +103,7 @@ def _answered(view: StepView, episode: Episode, store: Location) -> bool:
     else:
         view.say(("no answer: ", "bold red"), verdict.reason)
         if episode.final is not None:
-            view.happened(episode.final)
+            view.show_outcome(episode.final)
     view.say((f"{len(episode.steps)} steps, {view.cost}", "dim"))
     for line in view.by_role:
         view.say((line, "dim"))

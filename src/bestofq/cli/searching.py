@@ -9,10 +9,10 @@ from rich.console import Console
 from bestofq.agents.scorers.learned import Values
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.cli.options import Given, console
+from bestofq.cli.options import CommonOptions, console
 from bestofq.cli.settings import hosts_of, store_at, store_of
 from bestofq.cli.writing import print_spending
-from bestofq.core.concurrency import run_until_stopped
+from bestofq.core.concurrency import run_interruptible
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree, Way
 from bestofq.recipes import agent_q as recipe
@@ -37,15 +37,17 @@ def run_agent_q(models: Models, store: Location, out: Path, console: Console) ->
                 policy = await recipe.agent_q(RunContext(models, suite, opened, console), out)
                 return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
-    policy, searches = run_until_stopped(work())
-    console.print(search_table(searches).titled(f"{models.settings.suite.name}, train"))
+    policy, searches = run_interruptible(work())
+    console.print(search_table(searches).with_title(f"{models.settings.suite.name}, train"))
     print_spending(used for row in searches for used in row.usage)
     folder = Path(policy.settings.model.path)
     console.print(f"the last policy: {folder}; what it reaches: bestofq eval --agents prompting --model {folder} …")
     return folder
 
 
-def search_and_show(models: Models, given: Given, run: str, split: Split, tasks: int, values: Values | None) -> None:
+def search_and_show(
+    models: Models, given: CommonOptions, run: str, split: Split, tasks: int, values: Values | None
+) -> None:
     """Grow a tree for each of the first tasks of a split; then what the searches found, and what they cost."""
 
     async def work() -> list[SearchTree]:
@@ -60,9 +62,9 @@ def search_and_show(models: Models, given: Given, run: str, split: Split, tasks:
                 return await search_tasks(context, run, chosen, values)
 
     settings, store = models.settings, store_of(given, models)
-    trees = run_until_stopped(work())
+    trees = run_interruptible(work())
     row = search_row(run, trees, alpha=settings.agent_q.alpha, threshold=settings.agent_q.threshold)
-    console.print(search_table([row]).titled(f"{models.settings.suite.name}, {split}"))
+    console.print(search_table([row]).with_title(f"{models.settings.suite.name}, {split}"))
     console.print(_ways_back(trees))
     print_spending(row.usage)
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from bestofq import __version__
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError, InputError
-from bestofq.core.loading import checked
+from bestofq.core.loading import validate_settings
 from bestofq.models.api_errors import address_of
 from bestofq.recipes.provenance import this_command
 from bestofq.serve.app import ServeConfig, proxy_app
@@ -36,7 +36,7 @@ def serve_before(
 ) -> None:
     """Serve until interrupted. InputError where the upstream is no address or the port is taken, ConfigError where
     there is nothing to compare."""
-    config = checked(TypeAdapter(ServeConfig), asked)
+    config = validate_settings(TypeAdapter(ServeConfig), asked)
     try:
         address_of(upstream)
     except ValueError as error:

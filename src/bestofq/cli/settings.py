@@ -15,7 +15,7 @@ from bestofq.build.agents import proposer_name, shipped_q
 from bestofq.build.models import Models, check_embedder
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
-from bestofq.cli.options import Given, console
+from bestofq.cli.options import CommonOptions, console
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
@@ -32,7 +32,7 @@ EVERY = 1_000_000  # tasks
 Known = TypeVar("Known")
 
 
-def models_of(given: Given, *more: str) -> Models:
+def models_of(given: CommonOptions, *more: str) -> Models:
     """The models of the settings; `--set` goes over `more`. ConfigError for an endpoint without a model's name."""
     named = {"suite.name": given.suite, "suite.data": given.data, "chat.base_url": given.base_url}
     named["model.path" if given.base_url is None else "chat.model"] = given.model
@@ -53,7 +53,7 @@ def budget_of(budget: float | None) -> Budget:
     return Budget() if budget is None else Budget(budget)
 
 
-def store_of(given: Given, models: Models) -> Location:
+def store_of(given: CommonOptions, models: Models) -> Location:
     """Where the episodes are: as given, else a folder for each suite."""
     return given.store or Location(f"runs/{models.settings.suite.name.rpartition(':')[2]}")
 
@@ -92,14 +92,14 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
             "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
         )
     try:
-        from bestofq.rollouts.cluster import Hosts, connected, resources
-        from bestofq.rollouts.model_actors import started
+        from bestofq.rollouts.cluster import Hosts, connect_cluster, resources
+        from bestofq.rollouts.model_actors import start_actors
     except ModuleNotFoundError as error:
         raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
     chosen, make = models.settings.cluster, partial(Models, models.settings)
     with (
-        connected(address),
-        started(make, chosen.models, cpus=chosen.model_cpus, gpus=chosen.model_gpus)
+        connect_cluster(address),
+        start_actors(make, chosen.models, cpus=chosen.model_cpus, gpus=chosen.model_gpus)
         if chosen.models
         else nullcontext() as actors,
     ):
@@ -110,13 +110,13 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
         yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
 
 
-def existing(store: Location) -> Store:
+def open_existing_store(store: Location) -> Store:
     """The store there, to write into. DataError where there is none: no folder is made of a mistyped name."""
     Store.open(store, read_only=True).close()
     return Store.open(store)
 
 
-def warned(models: Models) -> Suite:
+def load_suite(models: Models) -> Suite:
     """The settings' suite, once its warnings are printed, such as of tasks that cannot be done any more."""
     suite = make_suite(models.settings.suite)
     for line in suite.warnings() if isinstance(suite, Warns) else ():
@@ -141,7 +141,7 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
     card = read_card(folder)
     if models.settings.chat is not None:
         check_embedder(models.settings, models.settings.chat.model, card.embed.model)
-    models = models.reading(card.embed)
+    models = models.with_embedding(card.embed)
     return models, load_value(folder, embed=models.embedder.spec)
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from bestofq.cli.writing import known_usd, spending
+from bestofq.cli.writing import known_usd, spending_lines
 from bestofq.core.decision import Decision, Episode, State, Step
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage, merge_usage
@@ -20,7 +20,7 @@ BAR = 10  # characters
 LABEL = 48  # characters
 
 
-class StepView:
+class StepPrinter:
     """Lines that stay, above one that moves where the console is a terminal; and the questions of one episode. Unless
     it is `interactive` nobody is asked: the answer is no, or none. `yes`: what seems irreversible is allowed."""
 
@@ -50,13 +50,13 @@ class StepView:
         clean = (shown(part) if isinstance(part, str) else (shown(part[0]), part[1]) for part in parts)
         self._console.print(Text.assemble(*clean), soft_wrap=not self._console.is_terminal, highlight=False)
 
-    def decided(self, state: State, decision: Decision) -> None:
+    def show_decision(self, state: State, decision: Decision) -> None:
         seen = state.observation
         if state.decisions and not self._decided:
             self.say((f"going on after {len(state.decisions)} steps of an episode whose process ended", "yellow"))
         self._decided = True
         self.say((f"\n{len(state.decisions) + 1}. {seen.title or '(no title)'}", "bold"), (f"  {seen.url}", "dim"))
-        self.happened(seen)
+        self.show_outcome(seen)
         informative = decision.state_value is not None or len(set(decision.scores)) > 1
         for index, candidate in enumerate(decision.candidates):
             style = "bold green" if index == decision.chosen else ""
@@ -75,18 +75,18 @@ class StepView:
             self.say(("    chosen to explore, not for its score", "yellow"))
         self._wait(decision.candidate.label)
 
-    def stepped(self, step: Step) -> None:
+    def show_step(self, step: Step) -> None:
         self._usage = merge_usage((*self._usage, *step.decision.usage))
         now = self._clock()
         self.say((f"    {now - self._since:.1f} s; so far {self.cost}", "dim"))
         self._since = now
         self._wait("thinking")
 
-    def ended(self, episode: Episode) -> None:
+    def show_end(self, episode: Episode) -> None:
         """After the last step: a proposal that led to none has its cost too."""
         self._usage = merge_usage((*self._usage, *episode.verdict.unstepped))
 
-    def happened(self, seen: Observation) -> None:
+    def show_outcome(self, seen: Observation) -> None:
         """What came of the action before, beside the page itself."""
         for notice in seen.notices:
             self.say((f"    {notice}", "cyan"))
@@ -104,7 +104,7 @@ class StepView:
     @property
     def by_role(self) -> tuple[str, ...]:
         """A sentence for each role; here a price that is not known is said to be so."""
-        return tuple(spending(self._usage))
+        return tuple(spending_lines(self._usage))
 
     def _wait(self, text: str) -> None:
         if self._status is not None:

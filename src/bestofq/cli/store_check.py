@@ -46,7 +46,7 @@ def _findings(folder: Location, condition: Condition) -> Iterator[Finding]:
     yield Finding(what="database", found=condition.file or "its file is well", fix=fix if condition.file else "")
     yield Finding(
         what="episodes",
-        found=_of(len(kept["episodes"]), _listed(condition.episodes)),
+        found=_of(len(kept["episodes"]), _join_names(condition.episodes)),
         fix=f"{fix} leaves these out; the commands that made them then play their tasks again"
         if condition.episodes
         else "",
@@ -64,7 +64,7 @@ def _findings(folder: Location, condition: Condition) -> Iterator[Finding]:
             found=_of(len(kept[name]), f"{lost[name]} more" if lost[name] else ""),
             fix=way if lost[name] else "",
         )
-    shown = _listed([f"{path.name} (episode {episode})" for path, episode in condition.pictures.items()])
+    shown = _join_names([f"{path.name} (episode {episode})" for path, episode in condition.pictures.items()])
     way = f"{fix}; they are lost, the texts of their pages are not"
     yield Finding(what="pictures", found=shown or "each as it was written", fix=way if shown else "")
 
@@ -73,6 +73,6 @@ def _of(count: int, others: str) -> str:
     return f"{count} as written" + (f"; not: {others}" if others else "")
 
 
-def _listed(names: "tuple[str, ...] | list[str]") -> str:
+def _join_names(names: "tuple[str, ...] | list[str]") -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

@@ -14,7 +14,7 @@ from bestofq.cli.config import load_config
 from bestofq.cli.options import SuiteTasks, console
 from bestofq.cli.settings import budget_of, limit_of, models_of, named_only, one_of, set_by
 from bestofq.cli.writing import print_spending
-from bestofq.core.concurrency import run_until_stopped
+from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
@@ -23,7 +23,7 @@ from bestofq.envs.webvoyager.source import load_entries
 from bestofq.models.chat import ChatModel
 from bestofq.recipes.tasks.files import TaskFile
 from bestofq.recipes.tasks.generation import GenerationSettings, Tally, generate_tasks
-from bestofq.recipes.tasks.screening import Site, Why
+from bestofq.recipes.tasks.screening import ScreenedSite, Why
 from bestofq.reports.domains import domain_of
 from bestofq.rollouts.progress import bar
 
@@ -41,7 +41,7 @@ def list_tasks(wanted: SuiteTasks) -> None:
     shown = SHOWN if wanted.tasks is None else limit_of(wanted.tasks, chosen)
     seen: dict[str, Task] = {}
     for one in splits:
-        found = run_until_stopped(chosen_tasks(made, chosen.only, one, None))
+        found = run_interruptible(chosen_tasks(made, chosen.only, one, None))
         known = [task.id in seen for task in found]
         seen |= {task.id: task for task in found}
         console.print(f"[bold]{one}[/]: {len(found):,} tasks" + (", the same ones" if found and all(known) else ""))
@@ -112,7 +112,7 @@ def write_tasks(wanted: SuiteTasks, out: Path) -> None:
 
     with TaskFile(out) as file:
         try:
-            run_until_stopped(work(file))
+            run_interruptible(work(file))
         finally:
             if tallies:
                 _say(list(tallies.values()), file)
@@ -163,10 +163,10 @@ def _day(wanted: SuiteTasks) -> date:
         raise typer.BadParameter(f"{wanted.today!r} is no day YYYY-MM-DD") from error
 
 
-def _site(text: str) -> Site:
+def _site(text: str) -> ScreenedSite:
     name, _, url = text.partition("=")
     try:
-        return Site(name=name.strip(), url=url.strip())
+        return ScreenedSite(name=name.strip(), url=url.strip())
     except ValidationError as error:
         raise ConfigError(
             f"--domain takes NAME=URL, such as Skyscanner=https://skyscanner.net, not {text!r}"

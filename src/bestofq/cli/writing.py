@@ -80,7 +80,7 @@ def make_room(out: Path) -> None:
         shutil.rmtree(out)
 
 
-def spending(usage: Iterable[Usage], who: str | None = None) -> Iterator[str]:
+def spending_lines(usage: Iterable[Usage], who: str | None = None) -> Iterator[str]:
     """A sentence for each role, by its name or as `who`, with its price and its replies that could not be used."""
     for used in merge_usage(usage):
         price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
@@ -90,7 +90,7 @@ def spending(usage: Iterable[Usage], who: str | None = None) -> Iterator[str]:
 
 
 def print_spending(usage: Iterable[Usage], who: str | None = None) -> None:
-    for line in spending(usage, who):
+    for line in spending_lines(usage, who):
         console.print(line)
 
 

@@ -11,11 +11,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Element, Observation, Point
 
 
-class Targeted(Noun):
+class Targeted(FrozenModel):
     """An action on one element: give exactly one of `mark`, `point`, `target`. A localizer adds a point to a target."""
 
     mark: int | None = Field(default=None, ge=1, description="number of an element of the current observation")
@@ -53,7 +53,7 @@ class Clear(Targeted):
     kind: Literal["clear"] = "clear"
 
 
-class Scroll(Noun):
+class Scroll(FrozenModel):
     """Scroll the page by `pages` viewport heights (or widths)."""
 
     kind: Literal["scroll"] = "scroll"
@@ -61,43 +61,43 @@ class Scroll(Noun):
     pages: float = Field(default=0.8, gt=0, le=10)
 
 
-class Goto(Noun):
+class Goto(FrozenModel):
     kind: Literal["goto"] = "goto"
     url: str = Field(min_length=1)
 
 
-class GoBack(Noun):
+class GoBack(FrozenModel):
     kind: Literal["go_back"] = "go_back"
 
 
-class Refresh(Noun):
+class Refresh(FrozenModel):
     kind: Literal["refresh"] = "refresh"
 
 
-class Restart(Noun):
+class Restart(FrozenModel):
     """Return to the task's start URL."""
 
     kind: Literal["restart"] = "restart"
 
 
-class Wait(Noun):
+class Wait(FrozenModel):
     kind: Literal["wait"] = "wait"
     seconds: float = Field(default=1.0, gt=0, le=10)
 
 
-class Answer(Noun):
+class Answer(FrozenModel):
     """End the episode with an answer to the user."""
 
     kind: Literal["answer"] = "answer"
     text: str
 
 
-class AskUser(Noun):
+class AskUser(FrozenModel):
     kind: Literal["ask_user"] = "ask_user"
     question: str
 
 
-class Other(Noun):
+class Other(FrozenModel):
     """An action of another tool that is none of these, as its log has it. No environment here carries it out."""
 
     kind: Literal["other"] = "other"

@@ -23,7 +23,7 @@ async def run_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-def run_until_stopped(work: Coroutine[Any, Any, T]) -> T:
+def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`. After a Ctrl-C the process ignores further ones, so that what is open is closed."""
 
     async def stoppable() -> T:

@@ -8,7 +8,7 @@ from bestofq.core.usage import Usage, merge_usage
 
 
 @contextmanager
-def counted(usage: Iterable[Usage]) -> Iterator[None]:
+def attach_usage(usage: Iterable[Usage]) -> Iterator[None]:
     """Adds `usage`, which may grow inside, to that of an error of ours that leaves: what was paid for is not lost."""
     try:
         yield

@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from bestofq.core.actions import Action, identity
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Point, Screenshot, Task
 from bestofq.core.seeds import step_seed
 from bestofq.core.usage import Usage
@@ -19,7 +19,7 @@ DECIDED: tuple[Outcome, ...] = ("success", "failure", "blocked", "impossible")
 `blocked` and `impossible` stay in: the paper counts a site behind captchas in full (Best-of-Q, D)."""
 
 
-class Candidate(Noun):
+class Candidate(FrozenModel):
     """An action with its thought and what to remember (note; Best-of-Q, A.5), or Agent Q's composite action (3.1)."""
 
     action: Action
@@ -47,7 +47,7 @@ def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     )
 
 
-class Proposal(Noun):
+class Proposal(FrozenModel):
     """What a proposer offers: 1 to N candidates, the first its greedy choice."""
 
     candidates: tuple[Candidate, ...]
@@ -55,7 +55,7 @@ class Proposal(Noun):
     failed: bool = Field(default=False, description="no reply could be read: the candidate is a recorded no-op")
 
 
-class Scores(Noun):
+class Scores(FrozenModel):
     """A score per candidate [N]; `state_value` is V(s) where the scorer has one."""
 
     values: tuple[float, ...]
@@ -66,14 +66,14 @@ class Scores(Noun):
     usage: tuple[Usage, ...] = ()
 
 
-class Choice(Noun):
+class Choice(FrozenModel):
     """The selector's pick."""
 
     index: int
     explored: bool = False
 
 
-class Located(Noun):
+class Located(FrozenModel):
     """What a localizer says: the point, or why there is none; and what it used, in both cases."""
 
     point: Point | None = Field(default=None, description="CSS pixels from the viewport's top left corner")
@@ -87,7 +87,7 @@ class Located(Noun):
         return self
 
 
-class Decision(Noun):
+class Decision(FrozenModel):
     """ALL candidates, their scores [N], and which was taken. Both papers learn from it."""
 
     candidates: tuple[Candidate, ...] = Field(min_length=1)
@@ -124,7 +124,7 @@ class Decision(Noun):
         return self.candidates[self.chosen]
 
 
-class State(Noun):
+class State(FrozenModel):
     """What an agent may see: the task, its own past decisions, the current observation. Never a reward."""
 
     task: Task
@@ -139,7 +139,7 @@ class State(Noun):
         return step_seed(self.seed, len(self.decisions))
 
 
-class StepResult(Noun):
+class StepResult(FrozenModel):
     """What an environment answers to an action."""
 
     observation: Observation
@@ -149,7 +149,7 @@ class StepResult(Noun):
     usage: tuple[Usage, ...] = Field(default=(), description="of a model that answered as the user")
 
 
-class Step(Noun):
+class Step(FrozenModel):
     """One turn of an episode: what was seen, weighed and done, and what it brought."""
 
     index: int = Field(ge=0)
@@ -167,7 +167,7 @@ def state_at(task: Task, before: Sequence[Step], observation: Observation, *, se
     return State(task=task, decisions=decisions, observation=observation, screenshots=shots, seed=seed)
 
 
-class Verdict(Noun):
+class Verdict(FrozenModel):
     """How an episode ended."""
 
     reward: float = Field(ge=0.0, le=1.0)
@@ -183,7 +183,7 @@ class Verdict(Noun):
         return () if self.judge else self.usage
 
 
-class Provenance(Noun):
+class Provenance(FrozenModel):
     """Where an episode comes from, enough to make it again."""
 
     version: str
@@ -196,7 +196,7 @@ class Provenance(Noun):
     log: str | None = Field(default=None, description="what an imported log says of the episode besides, as JSON")
 
 
-class Episode(Noun):
+class Episode(FrozenModel):
     """A task, the steps taken, and the verdict; `final` is the observation after the last step."""
 
     id: str

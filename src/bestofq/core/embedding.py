@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Screenshot
 
 Pooling = Literal["mean", "last"]
@@ -18,7 +18,7 @@ PIXELS = 1280 * 28 * 28  # at most 1280 tokens a picture; the paper gives no num
 PIXELS_LEAST = 56 * 56
 
 
-class EmbedConfig(Noun):
+class EmbedConfig(FrozenModel):
     """How a model is to embed: what of its `EmbedSpec` can be chosen."""
 
     prompt: str = ""
@@ -35,7 +35,7 @@ class EmbedConfig(Noun):
 DEFAULTS = EmbedConfig()
 
 
-class EmbedSpec(Noun):
+class EmbedSpec(FrozenModel):
     """All that a vector depends on besides its content."""
 
     model: str = Field(description="name of the frozen model")
@@ -68,7 +68,7 @@ class EmbedSpec(Noun):
         return hashlib.sha256(self.model_dump_json(exclude=absent).encode()).hexdigest()[:16]
 
 
-class EmbedItem(Noun):
+class EmbedItem(FrozenModel):
     """One thing to embed, its pictures before its text. `context` is read before `text` and not pooled (empty: `text`
     alone). Where `answer` is not 0, `text` is a prompt, and what is pooled is the model's own greedy answer to it, a
     line of at most so many tokens. `matched`, words and a goal: how their tokens match stands behind the vector.

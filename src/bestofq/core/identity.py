@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 FREE: Final = "free"
 """Marks a setting that changes how work is done, but not its result: `device: Annotated[str, FREE] = "auto"`."""
@@ -21,12 +21,12 @@ class Difference(NamedTuple):
     now: JsonValue
 
 
-def identity_of(settings: Noun) -> dict[str, JsonValue]:
+def identity_of(settings: FrozenModel) -> dict[str, JsonValue]:
     """The settings as JSON, in nested tables, without those marked `FREE`."""
     free = {name for name, field in type(settings).model_fields.items() if FREE in field.metadata}
     kept: dict[str, JsonValue] = settings.model_dump(mode="json", exclude=free)
     inner = {name: getattr(settings, name) for name in kept}
-    return kept | {name: identity_of(value) for name, value in inner.items() if isinstance(value, Noun)}
+    return kept | {name: identity_of(value) for name, value in inner.items() if isinstance(value, FrozenModel)}
 
 
 def differences(before: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[Difference]:

@@ -54,7 +54,7 @@ class Request:
         return "\n".join(message.text for message in self.messages)
 
 
-def without_thinking(reply: str) -> str:
+def strip_thinking(reply: str) -> str:
     """The same without the thinking that some models leave before what they say; nothing where they came to no end."""
     return _THINKING.sub("", reply)
 

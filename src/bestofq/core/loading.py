@@ -69,7 +69,7 @@ def extra(module: str) -> Any:
         ) from error
 
 
-def checked(kind: TypeAdapter[T], settings: Mapping[str, object]) -> T:
+def validate_settings(kind: TypeAdapter[T], settings: Mapping[str, object]) -> T:
     """The settings as their own kind. ConfigError where one is unknown or impossible."""
     try:
         return kind.validate_python(settings)

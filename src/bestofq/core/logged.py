@@ -51,7 +51,7 @@ class LoggedChoices:
         )
 
     @classmethod
-    def joined(cls, parts: "Sequence[LoggedChoices]") -> "LoggedChoices":
+    def concatenate(cls, parts: "Sequence[LoggedChoices]") -> "LoggedChoices":
         """The episodes of all, one after the other."""
         width = max(part.q.shape[1] for part in parts)
         begins = np.cumsum([0, *(len(part.task) for part in parts)])

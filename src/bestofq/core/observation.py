@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 Split = Literal["train", "dev", "test"]
 
@@ -25,7 +25,7 @@ class Box(NamedTuple):
     height: float
 
 
-class Task(Noun):
+class Task(FrozenModel):
     """One thing to do on the web. Holds nothing that tells how it is done or rewarded: agents read it."""
 
     id: str = Field(description="unique within the suite")
@@ -37,7 +37,7 @@ class Task(Noun):
     allowed_hosts: tuple[str, ...] = Field(default=(), description="hosts the browser may reach; empty: any")
 
 
-class Element(Noun):
+class Element(FrozenModel):
     """An interactive element of a page."""
 
     mark: int = Field(ge=1, description="its number in this observation")
@@ -52,7 +52,7 @@ class Element(Noun):
     href: str | None = Field(default=None, description="where a link leads, as the page has it")
 
 
-class Screenshot(Noun):
+class Screenshot(FrozenModel):
     """An encoded picture of the viewport; `data` travels in memory only, the store keeps it by its hash."""
 
     sha256: str
@@ -63,7 +63,7 @@ class Screenshot(Noun):
     data: bytes = Field(default=b"", exclude=True, repr=False)
 
 
-class Observation(Noun):
+class Observation(FrozenModel):
     """The page as an agent sees it."""
 
     url: str

@@ -7,14 +7,14 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from bestofq.core.errors import ReplyError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Point
 
 Coordinates = Literal["pixels", "thousandths"]
 FLOOR = 200_000  # pixels below which no picture is halved: at 596 x 335 the text of a page is hardly read any more
 
 
-class PictureLimits(Noun):
+class PictureLimits(FrozenModel):
     """What a model's processor takes as it is, and what a point in its reply means."""
 
     least: int = Field(default=1, ge=1, description="pixels of a picture")

@@ -7,7 +7,9 @@ from bestofq.core.protocols import Localizer
 from bestofq.core.usage import Usage
 
 
-async def placed(candidate: Candidate, page: Observation, localizer: Localizer) -> tuple[Candidate, tuple[Usage, ...]]:
+async def locate_candidate(
+    candidate: Candidate, page: Observation, localizer: Localizer
+) -> tuple[Candidate, tuple[Usage, ...]]:
     """The candidate, its target in words given a point on the page, and what finding it used. A refusal stays beside
     the words: the agent reads it as the error of its next observation."""
     action = candidate.action

@@ -16,7 +16,7 @@ from bestofq.core.loading import call_object, load_object
 Kind = Literal["suite", "scorer", "proposer", "judge", "learner", "embedder", "reader"]
 
 
-def installed(kind: Kind) -> dict[str, str]:
+def list_plugins(kind: Kind) -> dict[str, str]:
     """What installed packages offer of a kind: `module:object` by name."""
     return {one.name: one.value for one in entry_points(group=f"bestofq.{kind}s")}
 
@@ -25,7 +25,7 @@ def object_name(kind: Kind, name: str, built_in: Iterable[str] = ()) -> str:
     """`module:object` of a part that is not built in. ConfigError, with the known names, where there is none."""
     if ":" in name:
         return name
-    found = installed(kind)
+    found = list_plugins(kind)
     if name not in found:
         known = "".join(f"{one}, " for one in (*built_in, *sorted(found)))
         raise ConfigError(

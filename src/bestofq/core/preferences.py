@@ -4,10 +4,10 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 
-class Turn(Noun):
+class Turn(FrozenModel):
     """One composite action of a model: h_t as the prompt's tokens, a_t as the reply's, and log π_ref(a_t | h_t)."""
 
     prompt_ids: tuple[int, ...] = Field(min_length=1)
@@ -15,7 +15,7 @@ class Turn(Noun):
     log_prob: float = Field(description="natural log, of the whole reply, under the model that drew it")
 
 
-class PreferencePair(Noun):
+class PreferencePair(FrozenModel):
     """Two continuations, the first preferred: of a node by one turn each (Agent Q, Eq. 5), or of a task (Eq. 6)."""
 
     chosen: tuple[Turn, ...] = Field(min_length=1)

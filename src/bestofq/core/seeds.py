@@ -10,14 +10,14 @@ from bestofq.core.observation import Task
 
 def episode_seed(seed: int, run: str, agent: str, task: Task, repeat: int) -> int:
     """The seed of all draws of one episode, 63 bits. What ran before it, beside it or in vain does not change it."""
-    return _derived(seed, run, agent, task.suite, task.id, repeat)
+    return _derive_seed(seed, run, agent, task.suite, task.id, repeat)
 
 
 def step_seed(episode: int, step: int) -> int:
     """The seed of the draws of one step of an episode, 63 bits; steps count from 0."""
-    return _derived(episode, step)
+    return _derive_seed(episode, step)
 
 
-def _derived(*of: int | str) -> int:
+def _derive_seed(*of: int | str) -> int:
     digest = hashlib.sha256("\x1f".join(map(str, of)).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1

@@ -43,7 +43,7 @@ def span(name: str, **attributes: str | int) -> Iterator[None]:
             raise
 
 
-async def traced(name: str, call: Callable[..., Awaitable[T]], *arguments: object) -> T:
+async def trace_call(name: str, call: Callable[..., Awaitable[T]], *arguments: object) -> T:
     """What the call gives, in a span of its own."""
     with span(name):
         return await call(*arguments)

@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from bestofq.core.decision import Candidate
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Task
 from bestofq.core.usage import Usage
 
@@ -20,7 +20,7 @@ Way = Literal["stayed", "restored", "replayed"]
 """How a search came back to a page: it was there, put what the environment had saved, or carried its actions out."""
 
 
-class BacktrackCost(Noun):
+class BacktrackCost(FrozenModel):
     """What one way back to pages took."""
 
     way: Way
@@ -28,7 +28,7 @@ class BacktrackCost(Noun):
     seconds: float
 
 
-class SearchTree(Noun):
+class SearchTree(FrozenModel):
     """M nodes, parents before children, as flat columns. What is counted of a node is of the edge into it: Q(h, a) and
     N(h, a) (Agent Q, 5.1). A node without visits was proposed and never carried out."""
 

@@ -5,14 +5,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 MOST_TOKENS = 100_000_000  # of one call: no context is as long
 
 Role = Literal["proposer", "localizer", "embedder", "critic", "judge", "user"]
 
 
-class Usage(Noun):
+class Usage(FrozenModel):
     """What one role has used. A price that is not known is None, never 0."""
 
     role: Role

@@ -5,15 +5,15 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import Field, JsonValue
 
 from bestofq.browser.config import BrowserConfig
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE, identity_of
-from bestofq.core.noun import Noun
 
 SELECTS: Final = "selects"
 """Marks a setting that chooses among a suite's tasks and changes none of them."""
 NAME = "the benchmark (`bestofq tasks -h` names them), an installed package's, or `my_package.my_module:make_suite`"
 
 
-class SuiteSettings(Noun):
+class SuiteSettings(FrozenModel):
     name: str = Field(description=NAME)
     only: Annotated[str, SELECTS] = Field(default="*", description="globs of task ids; commas between them")
     train_tasks: Annotated[int, FREE] = Field(default=800, ge=1, description="training tasks, at most")
@@ -37,14 +37,14 @@ class SuiteSettings(Noun):
 
     def identity(self) -> dict[str, JsonValue]:
         """What an episode of a task depends on, besides the step limit."""
-        left_out = self._selecting() | (set() if self.in_browser else {"browser"})
+        left_out = self._selecting_fields() | (set() if self.in_browser else {"browser"})
         return {name: value for name, value in identity_of(self).items() if name not in left_out}
 
     def selection(self) -> dict[str, JsonValue]:
-        return self.model_dump(mode="json", include=self._selecting())
+        return self.model_dump(mode="json", include=self._selecting_fields())
 
     @classmethod
-    def _selecting(cls) -> set[str]:
+    def _selecting_fields(cls) -> set[str]:
         return {name for name, field in cls.model_fields.items() if SELECTS in field.metadata}
 
 

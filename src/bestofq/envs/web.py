@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from bestofq.browser.actions import Impossible
 from bestofq.browser.browser import Browser
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Action, Answer, AskUser, action_text, on_mark
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError
@@ -42,7 +42,7 @@ class WebEnv:
         approve: Approve | None = None,
         forms: bool = False,
     ) -> None:
-        self.session = Session(browser)
+        self.session = BrowserSession(browser)
         self.root = ""  # what the URLs of observations leave out: a local site's differs from visit to visit
         self.observation: Observation | None = None  # the last
         self._screenshots = screenshots
@@ -70,7 +70,7 @@ class WebEnv:
             case Answer():
                 pass
             case AskUser():
-                reply, usage = await self._replied(self._task, action.question)
+                reply, usage = await self._ask_user(self._task, action.question)
                 error = None if reply is not None else "There is no user to ask."
                 notices = () if reply is None else (f"The user replied: {reply}",)
             case _:
@@ -87,7 +87,7 @@ class WebEnv:
         self._task = self.observation = None
         await self.session.close()
 
-    async def _replied(self, task: Task, question: str) -> tuple[str | None, tuple[Usage, ...]]:
+    async def _ask_user(self, task: Task, question: str) -> tuple[str | None, tuple[Usage, ...]]:
         if self.simulated_user is not None:
             return await self.simulated_user.reply(task, self._details(task), question)
         return (await self._user(question) if self._user else None), ()
@@ -112,7 +112,7 @@ class WebEnv:
             asked = _said(action, page), reason.partition(" (")[0]  # whatever words told the reason
             if asked in allowed:
                 return True
-            if refusal := await self._refused(asked[0], reason):
+            if refusal := await self._refusal_reason(asked[0], reason):
                 raise Impossible(refusal)
             allowed.add(asked)
             return False
@@ -123,7 +123,7 @@ class WebEnv:
             return str(refusal)
         return await self.session.act(action, may)
 
-    async def _refused(self, said: str, reason: str) -> str | None:
+    async def _refusal_reason(self, said: str, reason: str) -> str | None:
         """Why the user does not let it be done, for the agent; None where it may be done."""
         if self._approve is None or await self._approve(f"The next action, {said}, seems to {reason}."):
             return None

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from bestofq.core.actions import Action, Answer, Other
 from bestofq.core.decision import Episode, Step
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation
 from bestofq.interop.actions import Call, call_in
 from bestofq.interop.nouns import picture_of, text_of
@@ -38,7 +38,7 @@ def trajectory(episode: Episode, pictures: Mapping[str, str] | None = None, repe
     tasks."""
     seen = [step.observation for step in episode.steps]
     pages = [_result(page, pictures or {}) for page in (*seen, *filter(None, [episode.final]))]
-    goal = {"step_id": 1, "source": "user", "message": episode.task.goal, **_observed(pages[:1])}
+    goal = {"step_id": 1, "source": "user", "message": episode.task.goal, **_to_observation(pages[:1])}
     turns = [_turn(step, pages[number : number + 1]) for number, step in enumerate(episode.steps, 1)]
     metrics = {f"total_{name}": value for name, value in _metrics(episode.usage).items()}
     return {
@@ -80,7 +80,7 @@ def _turn(step: Step, pages: list[Record]) -> Record:
         "message": candidate.action.text if isinstance(candidate.action, Answer) else candidate.label,
         **({"reasoning_content": candidate.thought} if candidate.thought else {}),
         "tool_calls": [call],
-        **_observed([{"source_call_id": call["tool_call_id"], **page} for page in pages]),
+        **_to_observation([{"source_call_id": call["tool_call_id"], **page} for page in pages]),
         **metrics,
         "extra": {OURS: {**_body(decision), **played}},
     }
@@ -113,7 +113,7 @@ def _page(step: Any, folder: Path) -> Observation | None:
     return None
 
 
-def _observed(results: list[Record]) -> Record:
+def _to_observation(results: list[Record]) -> Record:
     return {"observation": {"results": results}} if results else {}
 
 
@@ -126,6 +126,6 @@ def _ours(record: Any) -> Record | None:
     return dict(known) if isinstance(known, Mapping) else None
 
 
-def _body(noun: Noun, without: set[str] | None = None) -> Record:
+def _body(noun: FrozenModel, without: set[str] | None = None) -> Record:
     body: Record = from_json(noun.model_dump_json(exclude_none=True, exclude=without))
     return body

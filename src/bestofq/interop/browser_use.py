@@ -40,7 +40,9 @@ def episode(record: Any, file: Path) -> Episode:
         output = known.get("model_output", {})
         calls = calls_of(output)
         state, unread = taken(known.get("state", {}), "url", "title", "tabs", "interacted_element")
-        named = {one.mark: one for one in elements_on(page)} | _touched(calls, state.get("interacted_element", ()))
+        named = {one.mark: one for one in elements_on(page)} | _touched_elements(
+            calls, state.get("interacted_element", ())
+        )
         elements = tuple(named.values())
         seen = Observation(
             url=state.get("url", ""),
@@ -93,7 +95,7 @@ def candidate_of_output(output: Mapping[str, Any], calls: Sequence[Call], elemen
     return candidate_of([call.action for call in calls], elements, **said, reply=output)
 
 
-def _touched(calls: Sequence[Call], touched: Sequence[Any]) -> dict[int, Element]:
+def _touched_elements(calls: Sequence[Call], touched: Sequence[Any]) -> dict[int, Element]:
     """Those that were acted on, by the numbers of the actions."""
     found: dict[int, Element] = {}
     for call, one in zip(calls, touched, strict=False):

@@ -27,7 +27,7 @@ def conversation(record: Any, file: Path) -> Episode:
     spoke = [number for number, message in enumerate(messages) if message["role"] == "assistant"]
     for number in spoke:
         seen = heard(messages[since:number], file)
-        candidate = replied(messages[number], seen, last=number == len(messages) - 1)
+        candidate = parse_reply(messages[number], seen, last=number == len(messages) - 1)
         turns.append((seen, decision_of({"messages": _beside(messages[since:number])}, candidate)))
         since = number + 1
     final = heard(messages[since:], file) if messages[since:] and turns else None
@@ -61,7 +61,7 @@ def _beside(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [one for one in kept if {*one} != {"role"}]
 
 
-def replied(message: Mapping[str, Any], seen: Observation, *, last: bool) -> Candidate:
+def parse_reply(message: Mapping[str, Any], seen: Observation, *, last: bool) -> Candidate:
     words = text_of(message.get("content"))
     actions = [_call(one).action for one in message.get("tool_calls") or ()]
     said = {"thought": words} if actions else {}

@@ -43,7 +43,7 @@ def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = ""
     """An episode a file, or several where the file is a list of them, or holds one by the name `many`."""
     named = Naming()
     for file in files_of(path, pattern):
-        whole = attempt(file.name, partial(_loaded, file))
+        whole = attempt(file.name, partial(_load_json, file))
         if isinstance(whole, Malformed):
             yield whole
             continue
@@ -55,7 +55,7 @@ def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = ""
             yield named.read(file.name, whole, file, parse)
 
 
-def _loaded(file: Path) -> Any:
+def _load_json(file: Path) -> Any:
     return from_json(file.read_bytes())
 
 

@@ -119,7 +119,7 @@ async def import_log(
             if (stored and _key(stored) != key) or seen.get(name, content) != content:
                 found.refuse(Malformed(f"id {one.id}", "another episode has the same id: give each its own"))
                 continue
-            if stored and (other := _changed(one, stored, judged=name in judged.get(stored.judge, ()))):
+            if stored and (other := _describe_change(one, stored, judged=name in judged.get(stored.judge, ()))):
                 found.refuse(Malformed(f"id {one.id}", other))
                 continue
             if name in seen:
@@ -144,7 +144,7 @@ def _key(stored: EpisodeSummary) -> tuple[str, str, str]:
     return stored.agent, stored.suite, stored.task
 
 
-def _changed(episode: Episode, stored: EpisodeSummary, *, judged: bool) -> str:
+def _describe_change(episode: Episode, stored: EpisodeSummary, *, judged: bool) -> str:
     """How the log tells the episode otherwise than when it was imported; empty where it does not. A stored episode that
     was `judged` since has another verdict by that, unless the log now has one that no judge may replace."""
     then, now = stored.verdict, episode.verdict

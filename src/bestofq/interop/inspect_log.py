@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bestofq.core.decision import Episode, Verdict
-from bestofq.interop.chat import Turn, heard, replied, spoken_episode
+from bestofq.interop.chat import Turn, heard, parse_reply, spoken_episode
 from bestofq.interop.files import Malformed, json_files
 from bestofq.interop.nouns import UNJUDGED, decision_of, taken, text_of
 
@@ -24,8 +24,8 @@ def sample(record: Any, file: Path) -> Episode:
     own, rest = taken(record, "events", "scores", "messages")
     attached = {f"{_ATTACHED}{name}": held for name, held in (rest.get("attachments") or {}).items()}
     events = own.get("events", ())
-    begun = next(filter(None, map(_beginning, events)), None)
-    calls = [event for event in events if begun and _beginning(event) == begun]
+    begun = next(filter(None, map(_first_message, events)), None)
+    calls = [event for event in events if begun and _first_message(event) == begun]
     turns: list[Turn] = []
     for number, event in enumerate(calls, 1):
         messages = event.get("input") or []
@@ -33,10 +33,10 @@ def sample(record: Any, file: Path) -> Episode:
         seen = heard(_whole(messages[since:], attached), file)
         choices = [_whole(choice["message"], attached) for choice in (event.get("output") or {}).get("choices") or ()]
         if choices:
-            offered = (replied(one, seen, last=number == len(calls)) for one in choices)
+            offered = (parse_reply(one, seen, last=number == len(calls)) for one in choices)
             left = {name: value for name, value in event.items() if name != "input"}
             turns.append((seen, decision_of(left, *offered)))
-    others = [event for event in events if not begun or _beginning(event) != begun]  # the calls hold the messages
+    others = [event for event in events if not begun or _first_message(event) != begun]  # the calls hold the messages
     rest |= {"scores": own.get("scores"), "events": others}
     said = _whole(calls[0].get("input") or [] if calls else own.get("messages", []), attached)
     return spoken_episode("inspect", said, turns, verdict=_verdict(own.get("scores", {})), rest=rest)
@@ -51,7 +51,7 @@ def _whole(part: Any, attached: Mapping[str, Any]) -> Any:
     return [_whole(one, attached) for one in part] if isinstance(part, list) else part
 
 
-def _beginning(event: Mapping[str, Any]) -> tuple[Any, str] | None:
+def _first_message(event: Mapping[str, Any]) -> tuple[Any, str] | None:
     """Who speaks first in a call of the model, and what is said; None for any other event."""
     first = (event.get("input") or [{}])[0] if event.get("event") == "model" else None
     return None if first is None else (first.get("role"), text_of(first.get("content")))

@@ -38,7 +38,7 @@ def _json_lines(file: BinaryIO, rows: Iterator[Mapping[str, Any]], columns: Colu
 
 def _parquet(file: BinaryIO, rows: Iterator[Mapping[str, Any]], columns: Columns) -> int:
     arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
-    schema = arrow.schema([(name, _typed(arrow, kind)) for name, kind in columns.items()])
+    schema = arrow.schema([(name, _arrow_type(arrow, kind)) for name, kind in columns.items()])
     count = 0
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         while some := list(islice(rows, _AT_ONCE)):
@@ -47,12 +47,12 @@ def _parquet(file: BinaryIO, rows: Iterator[Mapping[str, Any]], columns: Columns
     return count
 
 
-def _typed(arrow: Any, kind: Kind) -> Any:
+def _arrow_type(arrow: Any, kind: Kind) -> Any:
     match kind:
         case [of]:
-            return arrow.list_(_typed(arrow, of))
+            return arrow.list_(_arrow_type(arrow, of))
         case Mapping():
-            return arrow.struct([(name, _typed(arrow, one)) for name, one in kind.items()])
+            return arrow.struct([(name, _arrow_type(arrow, one)) for name, one in kind.items()])
         case _:
             names = {"text": "string", "integer": "int64", "number": "float64", "truth": "bool_"}
             return getattr(arrow, names[kind])()

@@ -20,11 +20,11 @@ from torch import Tensor
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
 from bestofq.core.files import whole_file
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
-from bestofq.core.noun import Noun
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL
-from bestofq.learning.networks import QNetwork, VNetwork, folded
+from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
 from bestofq.learning.value import ValueModel
 
 Kind = Literal["training", "value"]
@@ -32,7 +32,7 @@ CARD = "checkpoint.json"
 NETWORKS, OPTIMIZERS = ("q", "v", "q_target"), ("adam_q", "adam_v")  # as an IQL names them
 
 
-class EpisodeSet(Noun):
+class EpisodeSet(FrozenModel):
     """The episodes that a Q-function is learned from."""
 
     count: int = Field(ge=0)
@@ -42,7 +42,7 @@ class EpisodeSet(Noun):
     )
 
 
-class Card(Noun):
+class Card(FrozenModel):
     """What `checkpoint.json` holds: all that the weights do not tell."""
 
     format: Literal[1] = 1
@@ -58,7 +58,7 @@ class Card(Noun):
     digest: str = Field(default="", description="16 hex digits over all other fields, as they are written")
 
 
-def save_training(
+def save_learner(
     directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int, episodes: EpisodeSet | None = None
 ) -> Path:
     """All that going on takes: Q, V, the target, both optimizers. Written atomically; returns `directory`.
@@ -67,7 +67,7 @@ def save_training(
     return _write(directory, iql, "training", training_tensors(iql), known)
 
 
-def load_training(directory: Path, *, embed: EmbedSpec, device: str | None = None) -> IQL:
+def load_learner(directory: Path, *, embed: EmbedSpec, device: str | None = None) -> IQL:
     """The learner as it was saved, for `train_iql(..., resume=...)`. Raises CheckpointError."""
     card = _fitting_card(directory, "training", embed)
     iql = IQL(card.embed.dim, card.config if device is None else card.config.model_copy(update={"device": device}))
@@ -85,8 +85,8 @@ def export_value(
 ) -> Path:
     """Q and V alone, small: in float16, and with the projections folded into the first hidden layer (the same
     function, `networks.folded`). Raises CheckpointError where a number is NaN or inf."""
-    q, v = folded(iql.q), folded(iql.v)
-    tensors = {name: value.half() for name, value in _named({"q": q.state_dict(), "v": v.state_dict()}).items()}
+    q, v = fold_projections(iql.q), fold_projections(iql.v)
+    tensors = {name: value.half() for name, value in _flatten_names({"q": q.state_dict(), "v": v.state_dict()}).items()}
     known = {"embed": embed, "train_n": train_n, "episodes": episodes, "network": q.config}
     return _write(directory, iql, "value", tensors, known)
 
@@ -152,8 +152,8 @@ def _fitting_card(directory: Path, kind: Kind | None, embed: EmbedSpec) -> Card:
 def training_tensors(iql: IQL) -> dict[str, Tensor]:
     """Q, V, the target and both optimizers, by name, on the CPU."""
     parts = {name: getattr(iql, name).state_dict() for name in NETWORKS}
-    parts |= {name: _named(getattr(iql, name).state_dict()["state"]) for name in OPTIMIZERS}
-    return {name: tensor.cpu() for name, tensor in _named(parts).items()}
+    parts |= {name: _flatten_names(getattr(iql, name).state_dict()["state"]) for name in OPTIMIZERS}
+    return {name: tensor.cpu() for name, tensor in _flatten_names(parts).items()}
 
 
 def put_training_tensors(iql: IQL, tensors: Mapping[str, Tensor]) -> None:
@@ -168,7 +168,7 @@ def put_training_tensors(iql: IQL, tensors: Mapping[str, Tensor]) -> None:
         adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
 
 
-def _named(parts: Mapping[Any, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+def _flatten_names(parts: Mapping[Any, Mapping[str, Tensor]]) -> dict[str, Tensor]:
     return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
 

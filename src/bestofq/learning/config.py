@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
-from bestofq.core.noun import Noun
 
 Input = Literal["state", "action", "task"]
 Scaling = Literal["standardize", "whiten"]
@@ -18,7 +18,7 @@ PAPER_HIDDEN = (1024, 1024, 512, 256, 128, 64)
 LEAST_WIDTH = 16
 
 
-class NetworkConfig(Noun):
+class NetworkConfig(FrozenModel):
     """The shape both networks share. At D = 2048 the defaults are B.2's: Q has 11.19 M parameters, V 8.04 M."""
 
     scaling: Scaling | None = Field(
@@ -42,9 +42,9 @@ class NetworkConfig(Noun):
 
     def at(self, dim: int) -> "NetworkConfig":
         """The same with the widths that it has for vectors of `dim` numbers."""
-        return self.model_copy(update={"project": self.projected(dim), "hidden": self.widths(dim)})
+        return self.model_copy(update={"project": self.projected_width(dim), "hidden": self.widths(dim)})
 
-    def projected(self, dim: int) -> int | None:
+    def projected_width(self, dim: int) -> int | None:
         """The width each embedding is projected to."""
         if self.project == "auto":
             return PAPER_PROJECT if dim > PAPER_PROJECT else None
@@ -59,7 +59,7 @@ class NetworkConfig(Noun):
         return self.hidden
 
 
-class IQLConfig(Noun):
+class IQLConfig(FrozenModel):
     """One training run. B.1 names the optimizer (Adam) and every number below that cites it."""
 
     expectile: float = Field(default=0.7, gt=0, lt=1, description="B.1: 0.7 for Qwen2.5-VL's data, 0.8 for GPT-4.1's")
@@ -103,14 +103,14 @@ class IQLConfig(Noun):
         return self.model_copy(update={"network": self.network.at(dim)})
 
 
-class LoRAConfig(Noun):
+class LoRAConfig(FrozenModel):
     """Adapters on every linear layer of the blocks; PEFT's usual numbers."""
 
     rank: int = Field(default=16, ge=1, description="width of an adapter")
     alpha: float = Field(default=32.0, gt=0, description="adapters are scaled by alpha / rank")
 
 
-class TuningConfig(Noun):
+class TuningConfig(FrozenModel):
     """One training run. The optimizer is AdamW as in TRL."""
 
     lr: float = Field(default=2e-5, gt=0, description="peak rate; adapters want some ten times that of all weights")

@@ -36,18 +36,18 @@ def is_first_process() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def _joined() -> bool:
+def _is_initialized() -> bool:
     return distributed.is_available() and distributed.is_initialized()
 
 
 @contextmanager
 def group_left() -> Iterator[None]:
     """Leave, after the block, the group of processes that training made within: a launched process trains once."""
-    before = _joined()
+    before = _is_initialized()
     try:
         yield
     finally:
-        if not before and _joined():
+        if not before and _is_initialized():
             distributed.destroy_process_group()
 
 
@@ -93,7 +93,7 @@ def process_group(device: torch.device) -> Iterator[Group]:
     (NCCL on GPUs, gloo on CPUs) for the time of the block, else this process alone."""
     if around := _CURRENT.get():
         yield around
-    elif _joined():
+    elif _is_initialized():
         yield Group(distributed.get_rank(), distributed.get_world_size())
     elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
         if device.type == "cuda":

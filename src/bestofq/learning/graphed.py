@@ -68,7 +68,7 @@ def compile_losses(iql: Learner, example: Batch) -> None:
         log.warning("iql.compile=true has no effect, the losses could not be compiled: %s", said)
 
 
-def graphed(iql: Learner, example: Batch) -> Callable[[Batch], Tensor]:
+def capture_update(iql: Learner, example: Batch) -> Callable[[Batch], Tensor]:
     """`iql.update` for batches of the shape of `example`, on one GPU. The learner is left as it is; its weights and
     its optimizers' state stay in place from then on."""
     inputs = Batch(*(part.clone() for part in example))

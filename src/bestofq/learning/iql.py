@@ -14,19 +14,19 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bestofq.core.errors import CheckpointError, ConfigError
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import differences, identity_of
-from bestofq.core.noun import Noun
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, Group, choose_device, fast_bfloat16, process_group
-from bestofq.learning.graphed import Losses, compile_losses, graphed
+from bestofq.learning.graphed import Losses, capture_update, compile_losses
 from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
 
 MEANS = ("v_loss", "q_loss", "v_mean", "q_mean")  # of a step, in the order in which `IQL.update` gives them
 
 
-class IQLRow(Noun):
+class IQLRow(FrozenModel):
     """Means over the steps since the row before."""
 
     step: int
@@ -78,14 +78,14 @@ class IQL:
         if batches.size < self.config.batch_size * self.config.target_update_every // batches.group.size:
             self._all, self._goals, self._copied = batches, torch.zeros(batches.size, device=self.device), True
 
-    def fit_scaling(self, data: Transitions) -> None:
+    def fit_scale(self, data: Transitions) -> None:
         """Set `network.scaling` by the distinct states, actions and tasks of the training set."""
         if self.config.network.scaling is None:
             return
         parts = [torch.from_numpy(data.vectors[np.unique(rows)]) for rows in (data.state, data.action, data.task)]
         state, action, task = (part.to(self.device) for part in parts)
-        self.q.fit_scaling(state, action, task)
-        self.v.fit_scaling(state, task)
+        self.q.fit_scale(state, action, task)
+        self.v.fit_scale(state, task)
 
     def update(self, batch: Batch, group: Group = SOLO) -> Tensor:
         """One step of V (Eq. 3), then one of Q towards the new V (Eq. 4); returns [v_loss, q_loss, mean V, mean Q]."""
@@ -107,7 +107,7 @@ class IQL:
         with self._autocast():
             v = self.v(batch.state, batch.task)
             if self._goals is None:
-                goal = _fixed(self.q_target, batch.state, batch.action, batch.task)
+                goal = _without_gradient(self.q_target, batch.state, batch.action, batch.task)
             else:
                 goal = self._goals[batch.drawn]
             return expectile_loss(goal - v, self.config.expectile), v.mean()
@@ -116,7 +116,7 @@ class IQL:
         """Of Eq. 4, and mean Q(s, a)."""
         with self._autocast():
             q = self.q(batch.state, batch.action, batch.task)
-            next_v = _fixed(self.v, batch.next_state, batch.task)
+            next_v = _without_gradient(self.v, batch.next_state, batch.task)
             return td_loss(q, next_v, batch.reward, batch.continues, self.config.discount), q.mean()
 
     def begin_step(self, rank: int = 0) -> None:
@@ -128,7 +128,7 @@ class IQL:
             with self._autocast():
                 for start in range(0, self._all.size, self.config.batch_size):
                     some = self._all.at(torch.arange(start, min(start + self.config.batch_size, self._all.size)))
-                    self._goals[some.drawn] = _fixed(self.q_target, some.state, some.action, some.task)
+                    self._goals[some.drawn] = _without_gradient(self.q_target, some.state, some.action, some.task)
             self._copied = False
         decay = 0.5 * (1 + math.cos(math.pi * self.step / self.config.steps))
         for adam, lr in ((self.adam_q, self.config.lr_q), (self.adam_v, self.config.lr_v)):
@@ -158,7 +158,7 @@ def _adam(network: EmbeddingMLP, lr: float, weight_decay: float) -> torch.optim.
 
 
 @torch.no_grad()
-def _fixed(network: EmbeddingMLP, *inputs: Tensor) -> Tensor:
+def _without_gradient(network: EmbeddingMLP, *inputs: Tensor) -> Tensor:
     """What a loss takes as given: no gradient, no dropout."""
     values: Tensor = network.eval()(*inputs)
     network.train()
@@ -192,7 +192,7 @@ def train_iql(
         dtype = iql.dtype if iql.config.network.scaling is None else torch.float32
         batches = Batches(data, batch_size=size, seed=seed, device=iql.device, dtype=dtype, group=group)
         if resume is None:
-            iql.fit_scaling(data)
+            iql.fit_scale(data)
         iql.value_once(batches)
         update = updater(iql, batches[iql.step], group)
         sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
@@ -216,7 +216,7 @@ def updater(iql: IQL, example: Batch, group: Group = SOLO) -> Callable[[Batch], 
         compile_losses(iql, example)
     if group.size > 1:
         return partial(iql.update, group=group)
-    return graphed(iql, example) if iql.device.type == "cuda" and iql.config.cuda_graph else iql.update
+    return capture_update(iql, example) if iql.device.type == "cuda" and iql.config.cuda_graph else iql.update
 
 
 def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:

@@ -52,13 +52,13 @@ def trajectory_dpo_loss(
     is Eq. 5. No deviation: turns are not averaged, so long trajectories weigh more.
     """
 
-    def summed(turns: Tensor, pair: Tensor) -> Tensor:
+    def sum_by_pair(turns: Tensor, pair: Tensor) -> Tensor:
         return turns.new_zeros(pairs).index_add(0, pair, turns)
 
     return step_dpo_loss(
-        summed(chosen, chosen_pair),
-        summed(rejected, rejected_pair),
-        summed(ref_chosen, chosen_pair),
-        summed(ref_rejected, rejected_pair),
+        sum_by_pair(chosen, chosen_pair),
+        sum_by_pair(rejected, rejected_pair),
+        sum_by_pair(ref_chosen, chosen_pair),
+        sum_by_pair(ref_rejected, rejected_pair),
         beta=beta,
     )

@@ -24,7 +24,7 @@ class EmbeddingMLP(nn.Module):
         super().__init__()
         self.dim, self.config = dim, config.at(dim)
         self.seen = tuple(name not in without for name in inputs)
-        project, hidden = config.projected(dim), config.widths(dim)
+        project, hidden = config.projected_width(dim), config.widths(dim)
         width = self.width = project or dim
         scaled = self.config.scaling is not None
         self.scale = nn.ModuleList(nn.Linear(dim, dim) if scaled else nn.Identity() for _ in inputs)
@@ -36,7 +36,7 @@ class EmbeddingMLP(nn.Module):
         self.out = nn.Linear(hidden[-1], 1)
 
     def _value(self, *parts: Tensor) -> Tensor:
-        projected = [self._projected(index, part) for index, part in enumerate(parts)]
+        projected = [self._project_embedding(index, part) for index, part in enumerate(parts)]
         joint = torch.broadcast_tensors(*projected)  # type: ignore[no-untyped-call]
         hidden = self.body(torch.cat(joint, dim=-1))
         with torch.autocast(hidden.device.type, enabled=False):
@@ -44,7 +44,7 @@ class EmbeddingMLP(nn.Module):
             value: Tensor = self.out(hidden.float())
         return value.squeeze(-1)
 
-    def _projected(self, index: int, vectors: Tensor) -> Tensor:
+    def _project_embedding(self, index: int, vectors: Tensor) -> Tensor:
         """One embedding [..., D] as the first hidden layer reads it [..., width]; zeros where it is not seen."""
         with torch.autocast(vectors.device.type, enabled=False):  # scaling amplifies differences that bfloat16 has not
             scaled = self.scale[index](vectors if self.seen[index] else torch.zeros_like(vectors))
@@ -52,7 +52,7 @@ class EmbeddingMLP(nn.Module):
         return projected
 
     @torch.no_grad()
-    def fit_scaling(self, *parts: Tensor) -> None:
+    def fit_scale(self, *parts: Tensor) -> None:
         """Set the scaling by what each embedding is in the training set [B, D]. Axes narrower than `LEAST_VARIANCE` of
         the widest are damped, an embedding that never varies becomes zeros."""
         for layer, vectors in zip(self.scale, parts, strict=True):
@@ -73,7 +73,7 @@ class EmbeddingMLP(nn.Module):
         """What one embedding [..., D] adds to the first hidden layer [..., H]. No activation stands before it, so that
         the parts add up, and one that comes again need not be computed again."""
         columns = slice(index * self.width, (index + 1) * self.width)
-        return nn.functional.linear(self._projected(index, vectors), self._first.weight[:, columns])
+        return nn.functional.linear(self._project_embedding(index, vectors), self._first.weight[:, columns])
 
     def value_of(self, *parts: Tensor) -> Tensor:
         """The same value [...] as of the embeddings, from what each of them adds."""
@@ -127,7 +127,7 @@ def parameter_counts(dim: int, config: NetworkConfig) -> tuple[int, int]:
 
 
 @torch.no_grad()
-def folded(network: Network) -> Network:
+def fold_projections(network: Network) -> Network:
     """The same function without scaling and projections: no activation stands between them and the first hidden layer,
     so their matrices are multiplied into one, in float64."""
     if network.config.project is None and network.config.scaling is None:

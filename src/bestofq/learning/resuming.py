@@ -14,18 +14,18 @@ from torch import nn
 from torch.optim import Optimizer
 
 from bestofq.core.errors import CheckpointError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 MARK = "run.txt"
 """In the folder of a training run from its first moment: which run it is."""
 
 
-def claimed(out: Path) -> bool:
+def has_begun(out: Path) -> bool:
     """Whether a run has begun in this folder."""
     return (out / MARK).exists()
 
 
-def claim(out: Path, data: Iterable[Noun], settings: str) -> None:
+def claim(out: Path, data: Iterable[FrozenModel], settings: str) -> None:
     """Make `out` the folder of the run of these data and settings. CheckpointError where it is another's."""
     digest = hashlib.sha256(settings.encode())
     for noun in data:
@@ -63,7 +63,7 @@ class Resumable:
         if accelerator.is_main_process:
             shutil.rmtree(part, ignore_errors=True)
         accelerator.wait_for_everyone()
-        with _checkpointing() as (files, states, options):
+        with _import_checkpoint_modules() as (files, states, options):
             weights, state = states.get_state_dict(model, optimizer, options=options)
             files.save({"model": weights, "optimizer": state}, checkpoint_id=part)
         accelerator.wait_for_everyone()
@@ -78,7 +78,7 @@ class Resumable:
         accelerator.wait_for_everyone()
         step = max(self._steps(), default=0)
         if step:
-            with _checkpointing() as (files, states, options):
+            with _import_checkpoint_modules() as (files, states, options):
                 weights, state = states.get_state_dict(model, optimizer, options=options)
                 both = {"model": weights, "optimizer": state}
                 files.load(both, checkpoint_id=self.folder / f"step-{step}")
@@ -101,7 +101,7 @@ class Resumable:
 
 
 @contextmanager
-def _checkpointing() -> Iterator[tuple[Any, Any, Any]]:
+def _import_checkpoint_modules() -> Iterator[tuple[Any, Any, Any]]:
     """PyTorch's modules for checkpoints, slow to import, and what is kept; without their warning of one process."""
     files, states = (import_module(f"torch.distributed.{name}") for name in ("checkpoint", "checkpoint.state_dict"))
     with warnings.catch_warnings():

@@ -45,7 +45,7 @@ def reply_log_probs(
     """
     if share and getattr(model, "module", model).config._attn_implementation != NAME:
         raise ValueError("replies share a prompt within `shared_prefix(model)` only: outside they would see each other")
-    compute = _shared if share else _padded
+    compute = _pack_shared if share else _pad_rows
     return compute(model, nodes, next(model.parameters()).device if device is None else device)
 
 
@@ -144,7 +144,7 @@ def _attend(
     return torch.cat(parts, dim=1), None
 
 
-def _shared(model: Any, nodes: Sequence[Branches], device: torch.device) -> Tensor:
+def _pack_shared(model: Any, nodes: Sequence[Branches], device: torch.device) -> Tensor:
     tokens: list[int] = []
     predictors: list[int] = []  # where in the row each token of each reply is predicted
     spans = []
@@ -167,20 +167,20 @@ def _shared(model: Any, nodes: Sequence[Branches], device: torch.device) -> Tens
         layout=_Layout(spans),
     )
     replies = [reply for node in nodes for reply in node.replies]
-    return _summed(out.logits[0], replies)  # [L, V], L tokens of all replies
+    return _sum_log_probs(out.logits[0], replies)  # [L, V], L tokens of all replies
 
 
-def _padded(model: Any, nodes: Sequence[Branches], device: torch.device) -> Tensor:
+def _pad_rows(model: Any, nodes: Sequence[Branches], device: torch.device) -> Tensor:
     rows = [([*node.prompt, *reply], len(reply)) for node in nodes for reply in node.replies]
     width = max(len(row) for row, _ in rows)
     ids = torch.tensor([row + [0] * (width - len(row)) for row, _ in rows], device=device)  # [B, T]
     seen = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row, _ in rows], device=device)  # [B, T]
     logits = model(input_ids=ids, attention_mask=seen, use_cache=False).logits  # [B, T, V]
     picked = [logits[i, len(row) - reply - 1 : len(row) - 1] for i, (row, reply) in enumerate(rows)]
-    return _summed(torch.cat(picked), [reply for node in nodes for reply in node.replies])
+    return _sum_log_probs(torch.cat(picked), [reply for node in nodes for reply in node.replies])
 
 
-def _summed(logits: Tensor, replies: Sequence[Sequence[int]]) -> Tensor:
+def _sum_log_probs(logits: Tensor, replies: Sequence[Sequence[int]]) -> Tensor:
     """[number of replies] from the logits [L, V] that predict the replies' tokens, laid end to end."""
     targets = torch.tensor([token for reply in replies for token in reply], device=logits.device)  # [L]
     taken = -functional.cross_entropy(logits.float(), targets, reduction="none")  # [L]

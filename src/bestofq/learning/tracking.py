@@ -70,19 +70,19 @@ class MLflow:
 TRACKERS: Mapping[str, Callable[[str, Path], Tracker]] = {"tensorboard": TensorBoard, "wandb": WandB, "mlflow": MLflow}
 
 
-def unlogged(step: int, numbers: Mapping[str, float]) -> None:
+def discard_log(step: int, numbers: Mapping[str, float]) -> None:
     """Keeps no curves."""
 
 
 @contextmanager
-def tracking(to: str | None, out: Path) -> Iterator[Log]:
+def open_tracker(to: str | None, out: Path) -> Iterator[Log]:
     """Keeps the curves of what is trained in `out` at `to`, NAME or NAME:WHERE; of several processes the first does.
     ConfigError on another name, SetupError where its package is not installed."""
     name, _, where = (to or "").partition(":")
     if to is not None and name not in TRACKERS:
         raise ConfigError(f"--log-to {to}: curves go to {', '.join(TRACKERS)}, or NAME:WHERE of these")
     if to is None or not is_first_process():
-        yield unlogged
+        yield discard_log
         return
     tracker = TRACKERS[name](where, out)
     try:

@@ -15,17 +15,17 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.loading import extra
-from bestofq.core.noun import Noun
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig, LoRAConfig, RFTConfig, TuningConfig
 from bestofq.learning.distributed import Group, choose_device, fast_bfloat16
 from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, slopes_of, successes
 from bestofq.learning.resuming import Resumable, claim, keep
 from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_prefix
-from bestofq.learning.tuning_batches import Batch, Batches
+from bestofq.learning.tuning_batches import PairBatch, PairBatches
 
-AnyNoun = TypeVar("AnyNoun", bound=Noun)
+AnyNoun = TypeVar("AnyNoun", bound=FrozenModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ def _tune(
     if done.exists():
         return done
     torch.manual_seed(config.seed)
-    model = _prepared(model, config)
-    share = config.share_prompts and _agreed(accelerator, lambda: can_share(model))
+    model = _prepare_model(model, config)
+    share = config.share_prompts and _is_agreed(accelerator, lambda: can_share(model))
     group = Group(accelerator.process_index, accelerator.num_processes)
-    batches = Batches(items, objective.turns, config, share=share, group=group)
+    batches = PairBatches(items, objective.turns, config, share=share, group=group)
     trained = (weight for weight in model.parameters() if weight.requires_grad)  # a list would keep them whole
     adam = torch.optim.AdamW(trained, lr=config.lr, weight_decay=config.weight_decay)
     with shared_prefix(model) if share else nullcontext():
@@ -121,7 +121,7 @@ def schedule(step: int, steps: int, warmup_share: float) -> float:
 
 
 def _accumulate(
-    accelerator: Any, policy: Any, batch: Batch[AnyNoun], objective: Objective[AnyNoun, Means], *, share: bool
+    accelerator: Any, policy: Any, batch: PairBatch[AnyNoun], objective: Objective[AnyNoun, Means], *, share: bool
 ) -> list[float]:
     """The gradient of the mean loss over the items of all processes; returns the means. The slopes by the
     log-likelihoods suffice; where an item spans several micro-batches, a pass without gradient gives them."""
@@ -161,7 +161,7 @@ def _accelerator(config: TuningConfig) -> Any:
     return accelerate.Accelerator(mixed_precision=mixed, cpu=device.type == "cpu")  # else its processes train alone
 
 
-def _prepared(model: Any, config: TuningConfig) -> Any:
+def _prepare_model(model: Any, config: TuningConfig) -> Any:
     """The model with what it is to learn marked, and without dropout: stored likelihoods know none."""
     if config.lora is not None:
         model = with_adapters(model, config.lora)
@@ -194,7 +194,7 @@ def with_adapters(model: Any, config: LoRAConfig) -> Any:
         return peft.get_peft_model(model, adapters)
 
 
-def _agreed(accelerator: Any, ask: Callable[[], bool]) -> bool:
+def _is_agreed(accelerator: Any, ask: Callable[[], bool]) -> bool:
     """What the main process finds, for all: under FSDP only it may hold the weights."""
     answer = [ask() if accelerator.is_main_process else False]
     extra("accelerate.utils").broadcast_object_list(answer)

@@ -39,7 +39,7 @@ def nodes_of(turns: Iterable[Turn]) -> tuple[Branches, ...]:
 
 
 @dataclass(frozen=True)
-class Round(Generic[Item]):
+class BatchRound(Generic[Item]):
     """Micro-batches whose items are only known whole together: one, or all of a step where an item spans several."""
 
     micro_batches: tuple[tuple[Branches, ...], ...]
@@ -47,14 +47,14 @@ class Round(Generic[Item]):
 
 
 @dataclass(frozen=True)
-class Batch(Generic[Item]):
+class PairBatch(Generic[Item]):
     """One process's share of a step. Every process has as many rounds of as many micro-batches (FSDP needs it)."""
 
-    rounds: tuple[Round[Item], ...]
+    rounds: tuple[BatchRound[Item], ...]
     items: tuple[Item, ...]  # of all processes
 
 
-class Batches(Generic[Item]):
+class PairBatches(Generic[Item]):
     """The steps of a training run, the same however often it is begun: `batches[0]` … `batches[len(batches) - 1]`. An
     epoch's order is drawn by (seed, epoch). A step takes whole units until it has `batch_size` items or more."""
 
@@ -72,7 +72,7 @@ class Batches(Generic[Item]):
         self.steps: list[list[Unit[Item]]] = []
         for epoch in range(config.epochs):
             order = np.random.default_rng([config.seed, epoch]).permutation(len(all_units))
-            self.steps += _filled([all_units[i] for i in order], len, config.batch_size, at_least=True)
+            self.steps += _fill_groups([all_units[i] for i in order], len, config.batch_size, at_least=True)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -82,21 +82,21 @@ class Batches(Generic[Item]):
         turns = (turn for item in _items(self.steps[step]) for turn in self._turns(item))
         return sum(len(turn.prompt_ids) + len(turn.reply_ids) for turn in turns)
 
-    def __getitem__(self, step: int) -> Batch[Item]:
+    def __getitem__(self, step: int) -> PairBatch[Item]:
         """This process's share of a step: as many micro-batches as the busiest process has, the last for no item."""
         some, rank = self.steps[step], self.group.rank
         shares = _dealt(some, self._cost, self.group.size)
         filler = self._nodes(some[0])[:1]
         if all(self._cost(unit) <= self.limit or len(self._nodes(unit)) == 1 for unit in some):
-            by_unit = [_filled(mine, self._cost, self.limit) for mine in shares]
-            rounds = [Round((self._nodes(items),), items) for items in map(_items, by_unit[rank])]
-            rounds += [Round((filler,), ())] * (max(map(len, by_unit)) - len(rounds))
+            by_unit = [_fill_groups(mine, self._cost, self.limit) for mine in shares]
+            rounds = [BatchRound((self._nodes(items),), items) for items in map(_items, by_unit[rank])]
+            rounds += [BatchRound((filler,), ())] * (max(map(len, by_unit)) - len(rounds))
         else:
-            by_node = [_filled(self._nodes(_items(mine)), self._node_cost, self.limit) for mine in shares]
+            by_node = [_fill_groups(self._nodes(_items(mine)), self._node_cost, self.limit) for mine in shares]
             micro = [tuple(nodes) for nodes in by_node[rank]]
             micro += [filler] * (max(map(len, by_node)) - len(micro))
-            rounds = [Round(tuple(micro), _items(shares[rank]))]
-        return Batch(tuple(rounds), _items(some))
+            rounds = [BatchRound(tuple(micro), _items(shares[rank]))]
+        return PairBatch(tuple(rounds), _items(some))
 
     def _nodes(self, items: Iterable[Item]) -> tuple[Branches, ...]:
         return nodes_of(turn for item in items for turn in self._turns(item))
@@ -123,7 +123,7 @@ def _dealt(some: Sequence[Unit[Item]], cost: Callable[[Unit[Item]], int], hands:
     return shares
 
 
-def _filled(items: Iterable[T], size: Callable[[T], int], limit: int, *, at_least: bool = False) -> list[list[T]]:
+def _fill_groups(items: Iterable[T], size: Callable[[T], int], limit: int, *, at_least: bool = False) -> list[list[T]]:
     """Items in their order, in groups of `limit` at most (but never none), or as soon as they reach it."""
     groups: list[list[T]] = []
     total = limit + 1

@@ -11,7 +11,7 @@ from torch import Tensor
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
 from bestofq.core.transitions import Floats
-from bestofq.learning.networks import QNetwork, VNetwork, folded
+from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
 
 _KEPT = 512  # lone vectors' parts, each 4 × (D + H) bytes
 
@@ -33,7 +33,7 @@ class ValueModel:
     ) -> None:
         if q.dim != embed.dim or v.dim != embed.dim:
             raise CheckpointError(f"Q reads {q.dim} numbers and V {v.dim}, the EmbedSpec says {embed.dim}.")
-        self.q_network, self.v_network = folded(q).eval(), folded(v).eval()
+        self.q_network, self.v_network = fold_projections(q).eval(), fold_projections(v).eval()
         self.embed, self.train_n, self.step = embed, train_n, step
         self.checkpoint, self.discount = checkpoint, discount
         self._keep()

@@ -15,24 +15,24 @@ class OversizedError(ValueError):
 
 def async_client() -> Any:
     """Of whichever HTTP library the SDK is built on: it follows no redirect and reads no longer body."""
-    return openai.DefaultAsyncHttpxClient(**_options(), event_hooks={"response": [bounded]})
+    return openai.DefaultAsyncHttpxClient(**_options(), event_hooks={"response": [limit_response]})
 
 
 def client() -> Any:
     """The same for calls that block."""
-    return openai.DefaultHttpxClient(**_options(), event_hooks={"response": [_bounded]})
+    return openai.DefaultHttpxClient(**_options(), event_hooks={"response": [_limit_sync_response]})
 
 
 def _options() -> dict[str, Any]:
     return {"follow_redirects": False, "headers": {"accept-encoding": "identity"}}
 
 
-async def bounded(response: Any) -> None:
+async def limit_response(response: Any) -> None:
     """Hook of an asynchronous client: the body's bytes are counted while they come. OversizedError."""
     _check(response)
     source = response.stream
 
-    class Counted(_library(response).AsyncByteStream):  # type: ignore[misc]
+    class CountedAsyncStream(_library(response).AsyncByteStream):  # type: ignore[misc]
         async def __aiter__(self) -> AsyncIterator[bytes]:
             size = 0
             async for piece in source:
@@ -43,14 +43,14 @@ async def bounded(response: Any) -> None:
         async def aclose(self) -> None:
             await source.aclose()
 
-    response.stream = Counted()
+    response.stream = CountedAsyncStream()
 
 
-def _bounded(response: Any) -> None:
+def _limit_sync_response(response: Any) -> None:
     _check(response)
     source = response.stream
 
-    class Counted(_library(response).SyncByteStream):  # type: ignore[misc]
+    class CountedStream(_library(response).SyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
             size = 0
             for piece in source:
@@ -61,7 +61,7 @@ def _bounded(response: Any) -> None:
         def close(self) -> None:
             source.close()
 
-    response.stream = Counted()
+    response.stream = CountedStream()
 
 
 def _library(response: Any) -> Any:

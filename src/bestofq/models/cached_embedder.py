@@ -47,7 +47,7 @@ class CachedEmbedder(ABC):
         """The vectors of distinct items, in their order. Called in a thread, one call at a time."""
 
     @contextmanager
-    def keeping(self, store: VectorStore) -> Iterator[None]:
+    def save_to(self, store: VectorStore) -> Iterator[None]:
         """Within it, what `embed` computes is put into `store` too, where `embed_all` finds it in a later process."""
         before, self._kept = self._kept, store
         try:
@@ -65,7 +65,7 @@ class CachedEmbedder(ABC):
         """Vectors [B, D] and the tokens they took, batched with requests in flight; each item is counted once."""
         vectors = await self.vectors(items)
         found = {item.key: vector.values for item, vector in zip(items, vectors, strict=True)}
-        return self._stacked(items, found), sum(vector.tokens for vector in vectors)
+        return self._stack_vectors(items, found), sum(vector.tokens for vector in vectors)
 
     async def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
         """The same, each with its tokens: 0 for what is known, or is being embedded for another."""
@@ -109,7 +109,7 @@ class CachedEmbedder(ABC):
             if store is not None:
                 store.put_many(vectors)
             progress(len(found))
-        return self._stacked(items, found)
+        return self._stack_vectors(items, found)
 
     def _begin(self, item: EmbedItem) -> asyncio.Task[Vector]:
         task = asyncio.ensure_future(self._batcher.submit(item))
@@ -125,7 +125,7 @@ class CachedEmbedder(ABC):
         self._pending[item.key] = task
         return task
 
-    def _stacked(self, items: Sequence[EmbedItem], found: Mapping[str, Floats]) -> Floats:
+    def _stack_vectors(self, items: Sequence[EmbedItem], found: Mapping[str, Floats]) -> Floats:
         return np.stack([found[item.key] for item in items]) if items else np.zeros((0, self.spec.dim), np.float32)
 
 

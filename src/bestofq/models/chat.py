@@ -17,10 +17,10 @@ from typing import Annotated, Any, Literal, Self
 import openai
 from pydantic import AfterValidator, Field, model_validator
 
-from bestofq.core.counted import counted
+from bestofq.core.counted import attach_usage
 from bestofq.core.errors import ConfigError, ModelError, SetupError
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Finish, Generation, Message, Reply, Request
-from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.core.secrets import hide
@@ -40,7 +40,7 @@ HERE = "local"  # in the place of an address
 STARTING = 10.0  # seconds that a server may need until it is there
 
 
-class ChatConfig(Noun):
+class ChatConfig(FrozenModel):
     """One model at one endpoint, or loaded here."""
 
     model: str = Field(description="the name the endpoint knows it by; with local: directory, hub name or GGUF file")
@@ -149,7 +149,7 @@ class ChatModel:
     async def close(self) -> None:
         await self._client.close()
 
-    async def offered(self) -> list[str] | None:
+    async def list_models(self) -> list[str] | None:
         """The models that the endpoint lists, None where it lists none; asks no model. ConfigError where the key or the
         address is refused, ModelError where nobody answers."""
         where = self._where
@@ -180,7 +180,7 @@ class ChatModel:
         if request.beams:
             raise ConfigError(f"{self.name} is behind an endpoint, which finds no beams: leave the agent beam out")
         generations: list[Generation] = []
-        with counted(one.usage(request.role) for one in generations):
+        with attach_usage(one.usage(request.role) for one in generations):
             if request.greedy:
                 generations.append(await self._call(replace(request, n=1)))
             replies = [reply for one in generations for reply in one.replies[:1]]
@@ -226,7 +226,7 @@ class ChatModel:
                     )
                 else:
                     self._met = True
-                    self._pace.succeeded()
+                    self._pace.record_success()
                     self._dearest = max(self._dearest, found.usd or 0.0)
                     if found.usd is None and not self._dearest and self.budget.limit < inf:
                         raise ConfigError(
@@ -238,8 +238,8 @@ class ChatModel:
                 finally:
                     spent += time.monotonic() - started
                 if failure.kind == "overload":
-                    self._pace.overloaded(number)
-                if failure.kind not in ("format", "setting") and self._pace.failed():
+                    self._pace.record_overload(number)
+                if failure.kind not in ("format", "setting") and self._pace.record_failure():
                     log.warning(
                         "%s fails again and again (last: %s): the run pauses and probes it", where, failure.what
                     )

@@ -18,7 +18,7 @@ from bestofq.models.shipped import POCKET
 Precision = Literal["auto", "float32", "bfloat16"]
 
 
-def loaded(auto: Any, path: str | Path, device: str, precision: Precision) -> tuple[Any, Any, str, str]:
+def load_checkpoint(auto: Any, path: str | Path, device: str, precision: Precision) -> tuple[Any, Any, str, str]:
     """A model of transformers' class `auto`, its tokenizer, device and revision; by default on the GPU, in bfloat16
     where the hardware multiplies it. OSError or ValueError where it cannot be read."""
     target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")

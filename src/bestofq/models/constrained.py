@@ -33,7 +33,7 @@ class Grammars:
             return [None] * request.n
         library = self._library
         grammar = library.LLMatcher.grammar_from_json_schema(
-            bounded(request.schema), defaults={"whitespace_flexible": False}
+            bound_schema(request.schema), defaults={"whitespace_flexible": False}
         )
         first = library.LLMatcher(self._tokenizer, grammar)
         return [first, *(first.deep_copy() for _ in range(request.n - 1))]
@@ -46,7 +46,7 @@ class Held:
         self._matchers = matchers
         self._vocabulary = vocabulary
 
-    def masked(self, logits: Tensor, active: Tensor, alive: Tensor) -> Tensor:
+    def mask_logits(self, logits: Tensor, active: Tensor, alive: Tensor) -> Tensor:
         """Logits [A, R, V] of rows `active`, -inf for what must not follow in a draw still `alive` [B, R]."""
         allowed = np.ones(logits.shape, np.bool_)
         for place, row in enumerate(active.tolist()):
@@ -66,7 +66,7 @@ class Held:
                     matcher.consume_token(drawn[draw])
 
 
-def bounded(schema: JsonSchema) -> dict[str, Any]:
+def bound_schema(schema: JsonSchema) -> dict[str, Any]:
     """The same schema with an end to every text and number, so that a reply of it has one too."""
     limits: dict[str, dict[str, Any]] = {
         "string": {} if "enum" in schema else {"maxLength": LETTERS},
@@ -75,9 +75,9 @@ def bounded(schema: JsonSchema) -> dict[str, Any]:
     }
     found: dict[str, Any] = {**schema, **limits.get(str(schema.get("type")), {})}
     if "properties" in found:
-        found["properties"] = {name: bounded(inner) for name, inner in found["properties"].items()}
+        found["properties"] = {name: bound_schema(inner) for name, inner in found["properties"].items()}
     if "items" in found:
-        found["items"] = bounded(found["items"])
+        found["items"] = bound_schema(found["items"])
     if "anyOf" in found:
-        found["anyOf"] = [bounded(inner) for inner in found["anyOf"]]
+        found["anyOf"] = [bound_schema(inner) for inner in found["anyOf"]]
     return found

@@ -26,7 +26,7 @@ from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.decoding import CACHE
 from bestofq.models.local import LocalModel
 from bestofq.models.matching import MATCHES, matches
-from bestofq.models.pooling import hidden_states, padded, pooled
+from bestofq.models.pooling import hidden_states, pad_ids, pool_vectors
 
 
 class _Reading(NamedTuple):
@@ -94,7 +94,7 @@ class LocalEmbedder(CachedEmbedder):
         drawn = iter(self._model.drawn(requests, states=self.spec.layer == -1))
         start = self._model.start
         return [
-            self._answered(item.text, *next(drawn))
+            self._read_answer(item.text, *next(drawn))
             if item.answer
             else _Reading([*start, *self._own(item.text)], len(start))
             for item in items
@@ -104,23 +104,23 @@ class LocalEmbedder(CachedEmbedder):
         """A text's tokens, one at least."""
         return self._model.encode_plain(text) or [self._model.end]
 
-    def _answered(self, prompt: str, drawn: Generation, states: Tensor | None) -> _Reading:
+    def _read_answer(self, prompt: str, drawn: Generation, states: Tensor | None) -> _Reading:
         """A prompt and the answer to it, without its end; for an empty answer the prompt's last token stands."""
         ids, reply = self._model.encode(prompt), drawn.replies[0]
         answer = reply.ids[:-1] if reply.finished else reply.ids
         vector = None
         if states is not None and reply.finished:  # else the state of the last token is still to be found
             own = states[1:] if answer else states
-            vector = pooled(own[None], torch.ones_like(own[None, :, 0], dtype=torch.bool), self.spec.pooling)[0]
+            vector = pool_vectors(own[None], torch.ones_like(own[None, :, 0], dtype=torch.bool), self.spec.pooling)[0]
         return _Reading([*ids, *answer], len(ids) if answer else len(ids) - 1, vector)
 
     @torch.inference_mode()
     def _pool(self, rows: Sequence[_Reading]) -> Floats:
         """[B, D], of each row's tokens from a place on."""
-        ids, real = padded([row.tokens for row in rows], self._model.device)
+        ids, real = pad_ids([row.tokens for row in rows], self._model.device)
         starts = torch.tensor([row.start for row in rows], device=ids.device)
         own = real & (torch.arange(ids.shape[1], device=ids.device) >= starts[:, None])
-        return pooled(self._hidden(input_ids=ids, use_cache=False), own, self.spec.pooling)
+        return pool_vectors(self._hidden(input_ids=ids, use_cache=False), own, self.spec.pooling)
 
     @torch.inference_mode()
     def _pool_in_context(self, nodes: Sequence[tuple[str, list[str]]]) -> list[list[Vector]]:
@@ -140,7 +140,7 @@ class LocalEmbedder(CachedEmbedder):
         )
         owner = torch.tensor([row for row, (_, texts) in enumerate(nodes) for _ in texts], device=self._model.device)
         getattr(out, CACHE).reorder_cache(owner)  # which recurrent layers know, too
-        own_ids, own = padded([self._own(text) for _, texts in nodes for text in texts], self._model.device)
+        own_ids, own = pad_ids([self._own(text) for _, texts in nodes for text in texts], self._model.device)
         hidden = self._hidden(
             input_ids=own_ids,
             attention_mask=torch.cat([seen[owner], own], dim=1).long(),
@@ -149,7 +149,7 @@ class LocalEmbedder(CachedEmbedder):
         )
         first = torch.cat([torch.ones_like(owner[:1]), owner[1:] != owner[:-1]]).long()
         tokens = (own.sum(1) + first * lengths[owner]).tolist()
-        vectors = iter(map(Vector, pooled(hidden, own, self.spec.pooling), tokens))
+        vectors = iter(map(Vector, pool_vectors(hidden, own, self.spec.pooling), tokens))
         return [list(islice(vectors, len(texts))) for _, texts in nodes]
 
     def _hidden(self, **inputs: Any) -> Tensor:

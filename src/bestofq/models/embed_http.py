@@ -24,7 +24,7 @@ from pydantic import Field, ValidationError
 
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import CheckpointError, ConfigError, ModelError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.secrets import hide
 from bestofq.core.usage import token_count
 from bestofq.models.api_errors import Address, key_of, without_key
@@ -42,7 +42,7 @@ _TEMPLATE = (
 )
 
 
-class PoolingConfig(Noun):
+class PoolingConfig(FrozenModel):
     """One embedding model at one endpoint."""
 
     model: str = Field(description="the name the endpoint knows it by")
@@ -57,7 +57,7 @@ class PoolingConfig(Noun):
         return f"{self.model} at {hide(self.base_url)}"
 
 
-class Agreement(Noun):
+class PromptAgreement(FrozenModel):
     """How near an endpoint's vectors came to those of the model in this process."""
 
     endpoint: PoolingConfig
@@ -67,7 +67,7 @@ class Agreement(Noun):
     length: float = Field(description="the largest difference in length, relative to the model's own")
 
     @classmethod
-    def read(cls, path: Path) -> "Agreement":
+    def read(cls, path: Path) -> "PromptAgreement":
         """CheckpointError where there is none, or not a valid one."""
         try:
             return cls.model_validate_json(path.read_bytes())
@@ -127,7 +127,7 @@ class PoolingEndpoint:
 class HttpEmbedder(CachedEmbedder):
     """`Embedder` over an endpoint that has been found to agree; its vectors count as the model's own."""
 
-    def __init__(self, endpoint: PoolingEndpoint, agreement: Agreement) -> None:
+    def __init__(self, endpoint: PoolingEndpoint, agreement: PromptAgreement) -> None:
         """CheckpointError when the agreement is another endpoint's, or too little."""
         config, known = endpoint.config, agreement.endpoint
         if (config.model, hide(config.base_url)) != (known.model, hide(known.base_url)):
@@ -137,16 +137,16 @@ class HttpEmbedder(CachedEmbedder):
         self._endpoint = endpoint
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
-        return _fitting(self._endpoint.vectors(items), self.spec)
+        return _check_dimensions(self._endpoint.vectors(items), self.spec)
 
 
-def check(endpoint: PoolingEndpoint, local: CachedEmbedder, items: Sequence[EmbedItem]) -> Agreement:
+def check(endpoint: PoolingEndpoint, local: CachedEmbedder, items: Sequence[EmbedItem]) -> PromptAgreement:
     """Compare the two on the same items. CheckpointError below a cosine of 0.999, or when a length is off by more than
     2 %, which says more of the server's settings than of its arithmetic."""
-    theirs = _fitting(endpoint.vectors(items), local.spec)
+    theirs = _check_dimensions(endpoint.vectors(items), local.spec)
     a, b = local.embed_all(items).astype(np.float64), np.stack([vector.values for vector in theirs]).astype(np.float64)
     long_a, long_b = np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1)
-    agreement = Agreement(
+    agreement = PromptAgreement(
         endpoint=endpoint.config,
         spec=local.spec,
         items=len(items),
@@ -157,7 +157,7 @@ def check(endpoint: PoolingEndpoint, local: CachedEmbedder, items: Sequence[Embe
     return agreement
 
 
-def _require(agreement: Agreement) -> None:
+def _require(agreement: PromptAgreement) -> None:
     where = agreement.endpoint.name
     if agreement.cosine < COSINE:
         raise CheckpointError(
@@ -173,7 +173,7 @@ def _require(agreement: Agreement) -> None:
         )
 
 
-def _fitting(vectors: list[Vector], spec: EmbedSpec) -> list[Vector]:
+def _check_dimensions(vectors: list[Vector], spec: EmbedSpec) -> list[Vector]:
     for values, _ in vectors:
         if values.shape != (spec.dim,):
             raise CheckpointError(f"the endpoint's vectors have {values.size} numbers, {spec.model}'s {spec.dim}")

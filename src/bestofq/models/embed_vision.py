@@ -17,10 +17,10 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, ModelError, SetupError
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.models.checkpoints import Precision, gguf_of, loaded
+from bestofq.models.checkpoints import Precision, gguf_of, load_checkpoint
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.local import LocalModel
-from bestofq.models.pooling import hidden_states, pooled
+from bestofq.models.pooling import hidden_states, pool_vectors
 from bestofq.models.vision_readers import QWEN, Inputs, ProcessorReader, QwenReader, Reader
 from bestofq.models.windows import at_once
 
@@ -123,7 +123,7 @@ class VisionEmbedder(CachedEmbedder):
             )
         try:
             auto = transformers.AutoModelForImageTextToText
-            whole, tokenizer, target, revision = loaded(auto, path, device, precision)
+            whole, tokenizer, target, revision = load_checkpoint(auto, path, device, precision)
             qwen = whole.config.model_type in QWEN
             reader = QwenReader(path, tokenizer, whole, config) if qwen else ProcessorReader(path, config)
             if qwen:
@@ -150,7 +150,9 @@ class VisionEmbedder(CachedEmbedder):
     def _embed(self, read: Inputs) -> list[Vector]:
         inputs = {name: tensor.to(self._device, non_blocking=True) for name, tensor in read.model.items()}
         own = read.own.to(self._device, non_blocking=True)
-        vectors = pooled(hidden_states(self._model, self.spec.layer, use_cache=False, **inputs), own, self.spec.pooling)
+        vectors = pool_vectors(
+            hidden_states(self._model, self.spec.layer, use_cache=False, **inputs), own, self.spec.pooling
+        )
         return [Vector(vector, tokens) for vector, tokens in zip(vectors, own.sum(1).tolist(), strict=True)]
 
 

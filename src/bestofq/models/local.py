@@ -28,10 +28,10 @@ from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
 from bestofq.models.batching import MicroBatcher, in_groups
 from bestofq.models.beams import beam_search
-from bestofq.models.checkpoints import Precision, checkpoint_errors, gguf_of, loaded, revision_of
+from bestofq.models.checkpoints import Precision, checkpoint_errors, gguf_of, load_checkpoint, revision_of
 from bestofq.models.constrained import Grammars
 from bestofq.models.decoding import CACHE, attend_in_order, window_of, with_room
-from bestofq.models.pooling import padded
+from bestofq.models.pooling import pad_ids
 from bestofq.models.shipped import POCKET
 
 # On a CPU, oneDNN and PyTorch's layer over it keep a kernel for each of the last 1,024 shapes: hundreds of megabytes
@@ -70,13 +70,13 @@ class PromptTokens:
         turns = [Message(role="user", text=turn) if isinstance(turn, str) else turn for turn in prompt]
         if self.tokenizer.chat_template:
             try:
-                return self._templated([(turn.role, turn.text) for turn in turns])
+                return self._apply_template([(turn.role, turn.text) for turn in turns])
             except TemplateError:  # some know no system prompt: then it begins the user's turn
                 first = "\n\n".join(turn.text for turn in turns[:2])
-                return self._templated([("user", first), *((turn.role, turn.text) for turn in turns[2:])])
+                return self._apply_template([("user", first), *((turn.role, turn.text) for turn in turns[2:])])
         return [*self.start, *self.encode_plain("\n".join(turn.text for turn in turns))]
 
-    def _templated(self, turns: Sequence[tuple[str, str]]) -> list[int]:
+    def _apply_template(self, turns: Sequence[tuple[str, str]]) -> list[int]:
         messages = [{"role": role, "content": text} for role, text in turns]
         return list(self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False))
 
@@ -108,7 +108,7 @@ class LocalModel(PromptTokens):
     def load(cls, path: str | Path = POCKET, *, device: str = "auto", precision: Precision = "auto") -> Self:
         """Load a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
         with checkpoint_errors(path):
-            model, tokenizer, target, revision = loaded(AutoModelForCausalLM, path, device, precision)
+            model, tokenizer, target, revision = load_checkpoint(AutoModelForCausalLM, path, device, precision)
         attend_in_order(model)
         return cls(model.to(target), tokenizer, name=Path(path).name, revision=revision)
 
@@ -194,7 +194,7 @@ class LocalModel(PromptTokens):
         """Of requests of one kind, each with its prompt's tokens."""
         requests, prompts = [request for request, _ in asked], [prompt for _, prompt in asked]
         rows, draws, limit = len(requests), requests[0].n, _most_tokens(requests[0])
-        ids, seen = padded(prompts, self.device)  # [B, P]; no token sees what is padded after it, so no mask is needed
+        ids, seen = pad_ids(prompts, self.device)  # [B, P]; no token sees what is padded after it, so no mask is needed
         lengths = seen.sum(1)  # [B]
         kept, where = torch.unique(lengths - 1, return_inverse=True)
         out = self.model(input_ids=ids, use_cache=True, logits_to_keep=kept, output_hidden_states=states)
@@ -226,7 +226,7 @@ class LocalModel(PromptTokens):
             cache.reorder_cache(each.repeat_interleave(draws))
         for step in range(limit):
             if grammar is not None:
-                logits = grammar.masked(logits, active, alive)
+                logits = grammar.mask_logits(logits, active, alive)
             tokens, taken = sampler.next(logits, active, step)  # [A, R], [A, R]
             if grammar is not None:
                 grammar.take(tokens, active, alive)

@@ -14,7 +14,7 @@ _PARAMETERS = re.compile(r"(\d+(?:\.\d+)?)b(?![a-z])", re.I)
 _PER_NAMED = 1.25  # parameters for each in the name: Qwen2.5-VL-3B has 3.75 billion with what sees
 
 
-class Room(NamedTuple):
+class GpuRoom(NamedTuple):
     """Bytes. `needed` is None where nothing tells the model's size."""
 
     device: str
@@ -22,7 +22,7 @@ class Room(NamedTuple):
     free: int  # of a GPU what is free now, of the CPU the machine's memory
 
 
-def room_for(path: str, device: str = "auto") -> Room:
+def room_for(path: str, device: str = "auto") -> GpuRoom:
     """For the weights of a checkpoint, in bfloat16 on a GPU and in float32 elsewhere: by its files where it is a
     directory or lies in the hub's cache, else by its name (`3B`)."""
     target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
@@ -34,4 +34,4 @@ def room_for(path: str, device: str = "auto") -> Room:
     except OSError:
         named = _PARAMETERS.search(path.rpartition("/")[2])
         half = round(float(named[1]) * 1e9 * _PER_NAMED) * 2 if named else 0
-    return Room(target, (half if on_gpu else 2 * half) or None, free)
+    return GpuRoom(target, (half if on_gpu else 2 * half) or None, free)

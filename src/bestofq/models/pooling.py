@@ -20,7 +20,7 @@ def hidden_states(body: Any, layer: int, **inputs: Any) -> Tensor:
     return chosen
 
 
-def pooled(hidden: Tensor, own: Tensor, pooling: Pooling) -> Floats:
+def pool_vectors(hidden: Tensor, own: Tensor, pooling: Pooling) -> Floats:
     """One vector a row, of its own tokens, which stand together: [B, T, D], [B, T] → [B, D] float32."""
     if pooling == "last":
         last = own.int().cumsum(1).argmax(1)
@@ -32,7 +32,7 @@ def pooled(hidden: Tensor, own: Tensor, pooling: Pooling) -> Floats:
     return result
 
 
-def padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+def pad_ids(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
     """ids [B, T] padded on the right, where a causal model cannot see it, and where they are real [B, T]."""
     ids = pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True)
     lengths = torch.tensor([len(row) for row in rows])[:, None]

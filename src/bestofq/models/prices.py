@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pydantic import Field, TypeAdapter, ValidationError
 
 from bestofq.core.errors import BudgetError, ConfigError, DataError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 
 class Price(NamedTuple):
@@ -63,7 +63,7 @@ class Budget:
             )
 
 
-class _Entry(Noun):
+class _Entry(FrozenModel):
     usd_in: float = Field(ge=0, allow_inf_nan=False)
     usd_out: float = Field(ge=0, allow_inf_nan=False)
 
@@ -85,7 +85,7 @@ def price_of(model: str, file: Path | None = None) -> Price:
     DataError when it cannot be read or an entry is not of that form.
     """
     known, name = {**TABLE_13, **(_read(file) if file else {})}, _plain(model)
-    return known.get(name) or known.get(_DATE.sub("", name)) or _published(name)
+    return known.get(name) or known.get(_DATE.sub("", name)) or _published_price(name)
 
 
 def _read(path: Path) -> dict[str, Price]:
@@ -103,7 +103,7 @@ def _read(path: Path) -> dict[str, Price]:
 
 
 @lru_cache
-def _published(name: str) -> Price:
+def _published_price(name: str) -> Price:
     """Today's price of prompts of up to 1,000 tokens, by the extra `prices`; long prompts can cost more."""
     try:
         from genai_prices import Usage, calc_price

@@ -61,18 +61,18 @@ class RateLimit:
                 self._in_flight -= 1
                 self._changed.notify(max(1, self.allowed - self._in_flight))
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """One more call in flight for about every full round of successes."""
         self._failures, self._report_at = 0, 0.0
         self._allowed = min(self._most, self._allowed + 1 / self._allowed)
 
-    def overloaded(self, number: int) -> None:
+    def record_overload(self, number: int) -> None:
         """Half as many calls in flight; calls that were under way at the last cut do not cut again."""
         if number > self._cut_at:
             self._allowed = max(1.0, self._allowed / 2)
             self._cut_at = self._begun
 
-    def failed(self) -> bool:
+    def record_failure(self) -> bool:
         """A call that got no reply. Enough of them in a row open the breaker: whether that is to be reported, now and
         then while it is open."""
         self._failures += 1

@@ -23,7 +23,7 @@ from bestofq.core.embedding import EmbedConfig, EmbedItem, Tokens
 from bestofq.core.errors import DataError, SetupError
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import PictureLimits
-from bestofq.models.pooling import padded
+from bestofq.models.pooling import pad_ids
 
 _MOST_THREADS = 8  # that prepare pictures
 QWEN = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
@@ -81,14 +81,14 @@ class QwenReader:
             for count in islice(counts, len(item.screenshots)):
                 tokens += [config.vision_start_token_id, *[config.image_token_id] * count, config.vision_end_token_id]
             rows.append([*tokens, *(self._ids(item) or [self._tokenizer.pad_token_id])])
-        ids, own = padded(rows, torch.device("cpu"))
+        ids, own = pad_ids(rows, torch.device("cpu"))
         if shots:
             inputs["mm_token_type_ids"] = ((ids == config.image_token_id) & own).int()
         return Inputs({"input_ids": ids, **inputs}, own)
 
     def _seen(self, shot: Screenshot) -> Any:
         """One picture's patches and their grid."""
-        return self._pictures([opened(shot)], return_tensors="pt")
+        return self._pictures([open_image(shot)], return_tensors="pt")
 
     def _ids(self, item: EmbedItem) -> list[int]:
         ids: list[int] = self._tokenizer.encode(item.text, add_special_tokens=False, split_special_tokens=True)
@@ -122,7 +122,7 @@ class ProcessorReader:
         return tokens
 
     def read(self, items: Sequence[EmbedItem]) -> Inputs:
-        pictures = [[opened(s).resize(self._size(s)) for s in item.screenshots] for item in items]
+        pictures = [[open_image(s).resize(self._size(s)) for s in item.screenshots] for item in items]
         found = self._processor(
             text=[self._processor.image_token * len(i.screenshots) + self._text(i) for i in items],
             images=pictures if any(pictures) else None,
@@ -143,7 +143,7 @@ class ProcessorReader:
         return self._control.sub(lambda sign: f"{sign[0][:1]} {sign[0][1:]}", item.text) or " "
 
 
-def opened(shot: Screenshot) -> Image.Image:
+def open_image(shot: Screenshot) -> Image.Image:
     """Its pixels. DataError for a picture that came without its bytes, or is none."""
     if not shot.data:
         raise DataError(f"screenshot {shot.sha256[:12]} came without its bytes: read it from the store first")

@@ -23,7 +23,7 @@ from bestofq.learning.value import ValueModel
 from bestofq.recipes.ablation_config import Ablation, ArmConfig, Sources, choose
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
-from bestofq.recipes.q_training import Origin, episodes_of, learn, lesson, transitions_of
+from bestofq.recipes.q_training import TrainingIdentity, episodes_of, learn, lesson, transitions_of
 from bestofq.recipes.run_config import agent_config, run_config, search_config_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -111,7 +111,7 @@ class AblationRunner:
     ) -> tuple[ValueModel, str]:
         """The Q-function of a seed, and the name of its folder."""
         config, spec = models.settings.iql.model_copy(update={"seed": seed}), models.embedder.spec
-        origin = Origin.of(models, learned, config)
+        origin = TrainingIdentity.of(models, learned, config)
         key = key_of(origin.identity)
         out = self.out / "q" / key
 

@@ -15,8 +15,8 @@ from bestofq.build.context import matches, step_limit_of
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError, DataError
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import as_set, differences
-from bestofq.core.noun import Noun
 from bestofq.core.transitions import Floats
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.run_config import run_config
@@ -32,7 +32,7 @@ COLLECTED = ("n_candidates", "model", "suite", "chat")
 """What of a run's configuration the settings of an arm that learns from it must repeat."""
 
 
-class Data(Noun):
+class Data(FrozenModel):
     """The stored episodes that Q learns from."""
 
     store: Path | None = Field(default=None, description="folder of a store, only read; relative to where one is")
@@ -42,7 +42,7 @@ class Data(Noun):
     tasks: str = Field(default="*", description="globs of the tasks' ids; commas between them")
 
 
-class Arm(Noun):
+class Arm(FrozenModel):
     """One row of the table."""
 
     name: str
@@ -53,7 +53,7 @@ class Arm(Noun):
     data: Changes = Field(default={}, description="which of the ablation's data it learns from, where not from all")
 
 
-class Ablation(Noun):
+class Ablation(FrozenModel):
     """A question, and the arms that answer it. Differences are to the first arm."""
 
     title: str

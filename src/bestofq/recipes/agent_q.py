@@ -12,7 +12,7 @@ from bestofq.core.loading import extra
 from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair
 from bestofq.core.tree import SearchTree
-from bestofq.learning.resuming import claimed
+from bestofq.learning.resuming import has_begun
 from bestofq.recipes.collect import begin
 from bestofq.recipes.policy_training import need_pairs, step_pairs, tune
 from bestofq.recipes.tree_search import search_tasks
@@ -28,8 +28,8 @@ async def agent_q(context: RunContext, out: Path) -> Models:
     buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)
     for number in range(1, settings.rounds + 1):
         folder = out / f"policy-{number}"
-        trees = await search_training(
-            context, round_run(number), part=number - 1, of=settings.rounds, grown=claimed(folder)
+        trees = await grow_training_trees(
+            context, round_run(number), part=number - 1, of=settings.rounds, grown=has_begun(folder)
         )
         buffer.append(list(step_pairs(context.models, trees)))
         need_pairs(buffer[-1], len(trees))
@@ -39,11 +39,11 @@ async def agent_q(context: RunContext, out: Path) -> Models:
             f"round {number} of {settings.rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
             f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"
         )
-        context = context.playing(folder)
+        context = context.with_model(folder)
     return context.models
 
 
-async def search_training(
+async def grow_training_trees(
     context: RunContext, run: str, *, part: int, of: int = 1, grown: bool = False
 ) -> list[SearchTree]:
     """Trees of B training tasks, those after `part` times as many (Algorithm 1's inner loop); `grown`: as they lie in

@@ -15,7 +15,7 @@ from bestofq.browser.browser import Browser
 from bestofq.build.context import irreversible_of, may_repeat_of
 from bestofq.core.decision import Decision, Episode, Provenance, State
 from bestofq.core.errors import ConfigError
-from bestofq.core.loading import checked
+from bestofq.core.loading import validate_settings
 from bestofq.core.observation import Split, Task
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.protocols import Env, EnvFactory, Localizer, Proposer, Scorer, Suite
@@ -49,7 +49,7 @@ def load_suite(name: str, **settings: object) -> Suite:
     ConfigError on a setting that is unknown, impossible or the commands' alone, and as `make_suite`."""
     if unread := [one for one in ("step_limit", "concurrency", "only", "train_tasks") if one in settings]:
         raise ConfigError(f"suite.{unread[0]} is read by the commands alone: leave it out of load_suite")
-    return make_suite(checked(TypeAdapter(AnySuiteSettings), {"name": name, **settings}))
+    return make_suite(validate_settings(TypeAdapter(AnySuiteSettings), {"name": name, **settings}))
 
 
 @asynccontextmanager
@@ -81,7 +81,7 @@ async def play(
     left to play. DataError where the run has an agent of this name with other parts or another N; errors as `run_many`.
     """
     made = await _begin(store, run, suite, {agent.name: _parts_of(agent)})
-    before = store.finished(run, agent.name)
+    before = store.load_finished_keys(run, agent.name)
     async with suite.open() as make_env:
         options = RunOptions(
             step_limit=suite.step_limit,
@@ -119,9 +119,9 @@ async def search_tree(
     (None: nobody); `localizer` finds the elements that actions name in words; `settings` are `SearchConfig`'s.
     ConfigError on these."""
     own: dict[str, object] = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
-    config = checked(TypeAdapter(SearchConfig), own | settings)
+    config = validate_settings(TypeAdapter(SearchConfig), own | settings)
     await _begin(store, run, suite)
-    async with suite.open() as make_env, store.trees.growing(run, task):
+    async with suite.open() as make_env, store.trees.grow_tree(run, task):
         async with aclosing(EnvPool(make_env, task, config, irreversible_of(suite))) as envs:
             root = await envs.start()
             tree = MutableTree(task, root)
@@ -137,7 +137,7 @@ def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **
     """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights. A copy learns:
     `model` stays as it is. `settings` are `DPOConfig`'s. Under `accelerate launch` all processes call this. ConfigError
     on them."""
-    config, found = checked(TypeAdapter(DPOConfig), settings), []
+    config, found = validate_settings(TypeAdapter(DPOConfig), settings), []
     for number, (text, *replies) in enumerate(pairs):
         prompt = tuple(model.encode(text))
         answers = tuple((*model.encode_plain(reply), model.end) for reply in replies)  # as a policy writes them

@@ -13,10 +13,18 @@ from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.collect import collect, collected
+from bestofq.recipes.collect import collect, select_episodes
 from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
-from bestofq.recipes.q_training import Lesson, Origin, described, episodes_of, learn, lesson, transitions_of
+from bestofq.recipes.q_training import (
+    Lesson,
+    TrainingIdentity,
+    describe_differences,
+    episodes_of,
+    learn,
+    lesson,
+    transitions_of,
+)
 from bestofq.recipes.run_config import endpoint_of
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary
@@ -34,30 +42,30 @@ def plays(settings: BestOfQSettings) -> list[tuple[str, Play]]:
 async def best_of_q(context: RunContext, out: Path) -> ValueModel:
     """The whole recipe; what an earlier call finished is not done again. The last Q-function lies in `out`."""
     settings = context.settings
-    check_played(context, out)
+    check_player(context, out)
     if settings.chat is not None:
         check_embedder(settings, settings.chat.model)
     values: ValueModel | None = None
     for cycle, (run, play) in enumerate(plays(settings)):
         await collect(context, run, replace(play, values=values))
         if context.hosts is not None:
-            learned = collected(context.store, [name for name, _ in plays(settings)[: cycle + 1]])
+            learned = select_episodes(context.store, [name for name, _ in plays(settings)[: cycle + 1]])
             await embed_there(context.models, context.hosts, context.store, learned, context.console)
         values = train_cycle(context, cycle, out)
     assert values is not None
     return values
 
 
-def check_played(context: RunContext, out: Path) -> None:
+def check_player(context: RunContext, out: Path) -> None:
     """DataError where a Q-function in `out` has played a cycle and was trained with other settings than these."""
     for cycle in range(context.settings.cycles + 1):
         folder = out / f"q{cycle}"
         played = _has_played(context.store, folder, cycle)
-        if played and (found := Origin.of(context.models, ()).differences(folder, episodes=False)):
+        if played and (found := TrainingIdentity.of(context.models, ()).differences(folder, episodes=False)):
             raise DataError(
-                f"{folder} holds a Q-function trained with {described(found)}, and {cycle_run(cycle + 1)} was "
-                "played with it: give --store and --out other folders, or learn from the runs by `bestofq train --out` "
-                "another folder"
+                f"{folder} holds a Q-function trained with {describe_differences(found)}, and "
+                f"{cycle_run(cycle + 1)} was played with it: give --store "
+                "and --out other folders, or learn from the runs by `bestofq train --out` another folder"
             )
 
 
@@ -65,19 +73,19 @@ def train_cycle(context: RunContext, cycle: int, out: Path) -> ValueModel:
     """The Q-function of a cycle, from all episodes so far; another is replaced unless it played the next cycle."""
     models, store, console = context.models, context.store, context.console
     runs, folder = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))], out / f"q{cycle}"
-    found = Origin.of(models, collected(store, runs)).differences(folder)
+    found = TrainingIdentity.of(models, select_episodes(store, runs)).differences(folder)
     stays = bool(found) and _has_played(store, folder, cycle)
     if found:
         played = f"it stays, as {cycle_run(cycle + 1)} was played with it"
         fate = f"{played}; later ones learn from the episodes as they are now" if stays else "it is trained again"
-        console.print(f"{folder} holds a Q-function trained with {described(found)}: {fate}")
+        console.print(f"{folder} holds a Q-function trained with {describe_differences(found)}: {fate}")
     if not stays:
         return train(models, store, runs, folder, console, again=bool(found))
     learn(lambda: None, models.settings.iql, folder, console)  # for the other processes of torchrun
     return load_value(folder, embed=models.embedder.spec)
 
 
-def join_training(settings: BestOfQSettings, console: Console) -> None:
+def join_workers(settings: BestOfQSettings, console: Console) -> None:
     """What the other processes of torchrun do: they learn each Q-function of the recipe along with the first one."""
     for cycle in range(settings.cycles + 1):
         learn(lambda: None, settings.iql, Path(f"q{cycle}"), console)
@@ -108,7 +116,7 @@ def training_set(
 ) -> Lesson | None:
     """What Q and V of `out` learn from; None where they have. Warns of a suite's dev or test tasks, and of runs with
     another N than the settings'. DataError as in `train` and `collected`."""
-    learned, n = collected(store, runs, episodes), models.settings.n_candidates
+    learned, n = select_episodes(store, runs, episodes), models.settings.n_candidates
     for record in (one for one in store.runs() if one.name in runs):
         if (asked := record.config.get("n_candidates", n)) != n:
             console.print(
@@ -125,7 +133,7 @@ def training_set(
                 style="yellow",
                 markup=False,
             )
-    origin = Origin.of(models, learned)
+    origin = TrainingIdentity.of(models, learned)
     return lesson(origin, lambda: transitions(models, store, learned, console), out, console, again=again)
 
 

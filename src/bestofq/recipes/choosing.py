@@ -44,7 +44,7 @@ class Trials:
     out: Path
     console: Console
 
-    def tried(self, name: str, models: Models) -> Trial:
+    def evaluate_trial(self, name: str, models: Models) -> Trial:
         """Q and V learned from the other tasks' episodes, or resumed, rank the held-out ones. DataError where no task
         has siblings among these: before anything is learned."""
         held_out, pairs = self._held_out

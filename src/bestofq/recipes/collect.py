@@ -111,7 +111,7 @@ async def compare(
         await collect(context, run, Play(kind, runs, ranked_by, split=split, limit=tasks, n=n))
 
 
-def collected(store: Store, runs: Sequence[str], episodes: int | None = None) -> list[EpisodeSummary]:
+def select_episodes(store: Store, runs: Sequence[str], episodes: int | None = None) -> list[EpisodeSummary]:
     """The finished episodes of `runs`, or the first `episodes` of those that teach, pass after pass; a run that is
     named twice counts once. DataError where there are fewer, or no such run."""
     known = [run.name for run in store.runs()]

@@ -46,7 +46,7 @@ async def embed_there(
             await worker.do(chunk)
             shown.advance(row, len(chunk))
 
-        async with hosts.opened(partial(_open_there, models.settings, hosts.store), AHEAD, store) as found:
+        async with hosts.open_hosts(partial(_open_there, models.settings, hosts.store), AHEAD, store) as found:
             await work_off(todo, found, embed)
 
 

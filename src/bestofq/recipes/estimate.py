@@ -15,9 +15,9 @@ from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.best_of_q import transitions
-from bestofq.recipes.collect import collected
-from bestofq.recipes.q_training import Origin, learn, lesson, task_mark
-from bestofq.recipes.ranked_logs import HeldOut, logs_of, ranked
+from bestofq.recipes.collect import select_episodes
+from bestofq.recipes.q_training import TrainingIdentity, learn, lesson, task_mark
+from bestofq.recipes.ranked_logs import HeldOut, logs_of, rank_logs
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
@@ -33,13 +33,13 @@ def learned_apart(
     models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path, console: Console
 ) -> ValueModel:
     """Q and V of these episodes, learned or resumed in a folder of their own below `out`."""
-    origin = Origin.of(models, learned)
+    origin = TrainingIdentity.of(models, learned)
     folder, read = out / key_of(origin.identity), partial(transitions, models, store, learned, console)
     learn(partial(lesson, origin, read, folder, console), models.settings.iql, folder, console)
     return load_value(folder, embed=models.embedder.spec)
 
 
-def cross_fitted(
+def cross_fit(
     models: Models, store: Store, episodes: Sequence[EpisodeSummary], out: Path, console: Console, folds: int = FOLDS
 ) -> HeldOut:
     """Each of the first `folds` fifths of the tasks, with the Q that learned from the other four. DataError where one
@@ -55,19 +55,19 @@ def cross_fitted(
         here = [one for one in episodes if fold_of(one.key) == fold]
         rest = [one for one in episodes if fold_of(one.key) != fold]
         values = learned_apart(models, store, rest, out, console)
-        parts.append(ranked(logs_of(models, store, here, console), values))
+        parts.append(rank_logs(logs_of(models, store, here, console), values))
     pairs = [one for part in parts for one in part.siblings]
     numbered = [(at, right, whole) for at, (_, right, whole) in enumerate(pairs)]  # a task is in one fold
-    return HeldOut(LoggedChoices.joined([part.choices for part in parts]), numbered)
+    return HeldOut(LoggedChoices.concatenate([part.choices for part in parts]), numbered)
 
 
 def not_learned_from(q: Path, episodes: Sequence[EpisodeSummary], models: Models) -> list[EpisodeSummary] | None:
     """Those of tasks that the Q-function in a folder did not learn from; None: its checkpoint does not tell."""
-    origin = Origin.read(q)
+    origin = TrainingIdentity.read(q)
     if origin is None or origin.episodes is None:
         return None
     if origin.episodes.tasks is None:
-        now = Origin.of(models, episodes).episodes
+        now = TrainingIdentity.of(models, episodes).episodes
         return [] if now and now.fingerprint == origin.episodes.fingerprint else None
     taught = set(origin.episodes.tasks)
     return [one for one in episodes if task_mark(one.key) not in taught]
@@ -79,8 +79,8 @@ def learned_from(q: Path, store: Store, runs: Sequence[str], models: Models) -> 
     known = read_card(q).episodes
     for count in (None, known.count) if known else ():
         with suppress(DataError):  # there are fewer
-            found = collected(store, runs, count)
-            now = Origin.of(models, found).episodes
+            found = select_episodes(store, runs, count)
+            now = TrainingIdentity.of(models, found).episodes
             if known and now and now.fingerprint == known.fingerprint:
                 return found
     return None

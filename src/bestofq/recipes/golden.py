@@ -13,7 +13,7 @@ from bestofq.agents.judges.golden import GoldenMatcher
 from bestofq.core.concurrency import run_all
 from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Usage
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -21,7 +21,7 @@ from bestofq.store.store import Store
 CONCURRENCY = 8  # episodes analysed at once
 
 
-class GoldenStep(Noun):
+class GoldenStep(FrozenModel):
     """A step held against the golden one: `good` marks the candidate that means it, if any."""
 
     episode: str

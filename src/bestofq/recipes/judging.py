@@ -84,10 +84,10 @@ async def judge_run(
 
     at_once = min(concurrency, len(episodes))
     if isinstance(judge, ClusterJudge):
-        async with judge.hosts.opened(partial(_open_there, judge), at_once, store) as found:
+        async with judge.hosts.open_hosts(partial(_open_there, judge), at_once, store) as found:
             await work_off(todo, found, work)
     else:
-        await work_off(todo, [Here(partial(_judged, store, judge))] * at_once, work)
+        await work_off(todo, [Here(partial(_judge_episode, store, judge))] * at_once, work)
     return given
 
 
@@ -99,10 +99,10 @@ async def _open_there(
     assert chosen is not None
     async with aclosing(models):
         with Store.open(judge.hosts.store) as store:
-            yield partial(_judged, store, judge.make_judge(model=models.in_role(chosen))), store.writer
+            yield partial(_judge_episode, store, judge.make_judge(model=models.in_role(chosen))), store.writer
 
 
-async def _judged(store: Store, judge: Judge, episode: str) -> Verdict:
+async def _judge_episode(store: Store, judge: Judge, episode: str) -> Verdict:
     return await judge.judge(with_pictures(store, store.episode(episode)))
 
 

@@ -1,6 +1,6 @@
 """A text site as an OpenEnv environment, served over HTTP and WebSocket (package and extra `openenv`).
 
-`uvicorn --factory bestofq.recipes.openenv_site:shop` serves the shop, `:booking` the booking site. An action is a
+`uvicorn --factory bestofq.recipes.openenv_site:shop` serves the shop, `:build_booking` the booking site. An action is a
 command, `{"command": "click [7]"}`, as in `agents/dialects/commands.py`. `reset` takes a `split` and an `index`, or a
 `task` by its id; without any the train task number `seed`, by default the first.
 """
@@ -63,7 +63,7 @@ class SiteEnvironment(Environment[SiteAction, SiteObservation, State]):
         self, seed: int, *, split: Split = "train", index: int | None = None, task: str | None = None, **_: Any
     ) -> Task:
         if task is not None:
-            return self._site.named(task)
+            return self._site.find_task(task)
         tasks = self._site.tasks(split)
         return self._at(split, seed % len(tasks) if index is None else index)
 
@@ -138,6 +138,6 @@ def shop() -> Any:
     return site_app(make_suite(WebShopSettings()))
 
 
-def booking() -> Any:
+def build_booking() -> Any:
     """The booking site."""
     return site_app(make_suite(BookingSettings()))

@@ -13,7 +13,7 @@ from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.recipes.tree_search import searching_agent
-from bestofq.rollouts.players import LocalPlayer, Played, Slot
+from bestofq.rollouts.players import LocalPlayer, PlayedEpisode, PlayerSlot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.runner import RunOptions
 from bestofq.rollouts.shared import Shared
@@ -63,7 +63,7 @@ async def players(
         opens = partial(_open_there, context.settings, hosts.store, run, play, made)
         from bestofq.rollouts.cluster import HostPlayer
 
-        async with hosts.opened(opens, at_once, context.store, options.progress) as found:
+        async with hosts.open_hosts(opens, at_once, context.store, options.progress) as found:
             yield [HostPlayer(host, context.store) for host in found]
     else:
         heard = replace(options, on_step=lambda step: options.progress.step(step.decision.usage))
@@ -91,7 +91,7 @@ async def _local(
 @asynccontextmanager
 async def _open_there(
     settings: BestOfQSettings, where: Location, run: str, play: Play, provenance: Provenance | None, shared: Shared
-) -> AsyncIterator[tuple[Callable[[Slot], Awaitable[Played]], str]]:
+) -> AsyncIterator[tuple[Callable[[PlayerSlot], Awaitable[PlayedEpisode]], str]]:
     from bestofq.rollouts.cluster import play_here
 
     async with opened_there(settings, where, shared) as context:

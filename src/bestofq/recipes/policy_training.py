@@ -24,11 +24,11 @@ from bestofq.core.tree import SearchTree
 from bestofq.learning.config import TuningConfig
 from bestofq.learning.distributed import group_left, is_first_process
 from bestofq.learning.objectives import Means, PairMeans, TurnMeans
-from bestofq.learning.tracking import Log, unlogged
+from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.tuning import Report, TuningProgress, train_on_preferences, train_on_successes
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import SHIPPED
-from bestofq.recipes.run_config import check_searched
+from bestofq.recipes.run_config import check_tree_run
 from bestofq.rollouts.progress import bar
 from bestofq.search.mcts import state_after
 from bestofq.search.pairs import node_pairs, rollouts
@@ -43,7 +43,7 @@ def searched_trees(models: Models, store: Store, run: str) -> list[SearchTree]:
     """The trees of a run. InputError where there are none, DataError where another model or prompt grew them."""
     for record in store.runs():
         if record.name == run:
-            check_searched(models, record)
+            check_tree_run(models, record)
     trees = list(store.trees.all(run))
     if not trees:
         raise InputError(f"the store holds no search trees of the run {run!r}: grow some by `bestofq search`")
@@ -145,7 +145,7 @@ def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] 
     read = candidate.prompt_hash if candidate else None
     history = min(SHOWN, len(state.decisions))
     while True:
-        ids = tuple(models.tokens.encode(*asked(models, state, history)))
+        ids = tuple(models.tokens.encode(*policy_prompt(models, state, history)))
         if read in (None, ids_hash(ids)):
             return ids
         if not history:
@@ -153,7 +153,7 @@ def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] 
         history //= 2
 
 
-def asked(models: Models, state: State, history: int = SHOWN) -> tuple[str | Message, ...]:
+def policy_prompt(models: Models, state: State, history: int = SHOWN) -> tuple[str | Message, ...]:
     """What the policy is asked in a state; with instructions it is shown the last `history` actions."""
     if in_pocket_prompts(models.settings):
         return (dialect_of(models.settings).prompt(state),)
@@ -188,24 +188,24 @@ def tune(
     console: Console,
     *,
     replayed: bool = False,
-    log: Log = unlogged,
+    log: Log = discard_log,
 ) -> Path:
     """DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes; the tuned one's folder. Unless other
     models drew some (`replayed`), it warns where the weights do not give the stored likelihoods."""
     config = models.settings.agent_q.dpo
 
     def train(weights: Any, report: Report[PairMeans]) -> Path:
-        def checked(made: TuningProgress[PairMeans]) -> None:
+        def check_and_report(made: TuningProgress[PairMeans]) -> None:
             report(made)
             if made.step == 1 and not replayed:
                 _check_likelihoods(pairs, made.means.chosen_reward / config.beta)
 
-        return train_on_preferences(weights, pairs, config, checked, out=out)
+        return train_on_preferences(weights, pairs, config, check_and_report, out=out)
 
     def said(means: PairMeans) -> str:
         return f"loss {means.loss:.3f}, {100 * means.accuracy:.0f} % right way round"
 
-    return _trained(models, "DPO", config, train, said, console, log)
+    return _train_copy(models, "DPO", config, train, said, console, log)
 
 
 def _check_likelihoods(pairs: Sequence[PreferencePair], apart: float) -> None:
@@ -220,7 +220,9 @@ def _check_likelihoods(pairs: Sequence[PreferencePair], apart: float) -> None:
         )
 
 
-def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, console: Console, *, log: Log = unlogged) -> Path:
+def reinforce(
+    models: Models, trees: Iterable[SearchTree], out: Path, console: Console, *, log: Log = discard_log
+) -> Path:
     """RFT (Eq. 4) on the successful rollouts of the trees; the folder of the tuned model. On all processes launched."""
     config = models.settings.agent_q.rft
     turns = [turn for turns in successful_turns(models, trees) for turn in turns]
@@ -228,10 +230,10 @@ def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, console: C
     def train(weights: Any, report: Report[TurnMeans]) -> Path:
         return train_on_successes(weights, turns, config, report, out=out)
 
-    return _trained(models, "RFT", config, train, lambda means: f"loss {means.loss:.3f}", console, log)
+    return _train_copy(models, "RFT", config, train, lambda means: f"loss {means.loss:.3f}", console, log)
 
 
-def _trained(
+def _train_copy(
     models: Models,
     label: str,
     config: TuningConfig,

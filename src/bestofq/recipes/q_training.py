@@ -20,12 +20,12 @@ from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.identity import Difference, as_set, differences, identity_of
 from bestofq.core.transitions import Floats, Transitions
-from bestofq.learning.checkpoint import CARD, EpisodeSet, export_value, load_training, read_card, save_training
+from bestofq.learning.checkpoint import CARD, EpisodeSet, export_value, load_learner, read_card, save_learner
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import choose_device, process_group
 from bestofq.learning.iql import IQL
 from bestofq.learning.networks import parameter_counts
-from bestofq.learning.tracking import Log, unlogged
+from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.training import train_own, train_stoppable
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.rollouts.progress import bar
@@ -39,7 +39,7 @@ MEASURED_SECONDS = 3.0
 """Of training, before its duration is estimated."""
 
 
-class Origin(NamedTuple):
+class TrainingIdentity(NamedTuple):
     """All that a Q-function depends on. `episodes` is None where they are unknown, as of one that ships."""
 
     config: IQLConfig
@@ -48,7 +48,9 @@ class Origin(NamedTuple):
     episodes: EpisodeSet | None
 
     @classmethod
-    def of(cls, models: Models, episodes: Iterable[EpisodeSummary], config: IQLConfig | None = None) -> "Origin":
+    def of(
+        cls, models: Models, episodes: Iterable[EpisodeSummary], config: IQLConfig | None = None
+    ) -> "TrainingIdentity":
         """Of the decided episodes among these that have a step. `config` None: as the settings say."""
         episodes = [*episodes]
         taught = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.decided and one.steps]
@@ -58,7 +60,7 @@ class Origin(NamedTuple):
         return cls(config or models.settings.iql, models.embedder.spec, models.settings.n_candidates, known)
 
     @classmethod
-    def read(cls, folder: Path) -> "Origin | None":
+    def read(cls, folder: Path) -> "TrainingIdentity | None":
         """Of the checkpoint in a folder; None where there is none. CheckpointError."""
         if not (folder / CARD).exists():
             return None
@@ -81,13 +83,13 @@ class Origin(NamedTuple):
 
     def differences(self, out: Path, *, episodes: bool = True) -> list[Difference]:
         """Where the Q-function in `out`, or its unfinished training, is of another origin; `episodes`: in them, too."""
-        there = Origin.read(out) or Origin.read(out / TRAINING)
+        there = TrainingIdentity.read(out) or TrainingIdentity.read(out / TRAINING)
         found = [] if there is None else differences(there.identity, self.identity)
         return [one for one in found if episodes or not _concerns_episodes(one)]
 
     def is_of(self, folder: Path) -> bool:
         """Whether the checkpoint in a folder is of this origin."""
-        there = Origin.read(folder)
+        there = TrainingIdentity.read(folder)
         return there is not None and not differences(there.identity, self.identity)
 
 
@@ -96,12 +98,12 @@ def task_mark(key: EpisodeKey) -> str:
     return hashlib.sha256("/".join(key[:2]).encode()).hexdigest()[:8]
 
 
-Lesson = tuple[Origin, Transitions]
+Lesson = tuple[TrainingIdentity, Transitions]
 """What Q and V learn from, after all that they then depend on."""
 
 
 def lesson(
-    origin: Origin, read: Callable[[], Transitions], out: Path, console: Console, *, again: bool = False
+    origin: TrainingIdentity, read: Callable[[], Transitions], out: Path, console: Console, *, again: bool = False
 ) -> Lesson | None:
     """What the Q-function of this origin is to learn from, as `read` gives it; None where it lies in `out`. DataError
     where `out` holds another one, finished or not; with `again` that is replaced."""
@@ -111,7 +113,7 @@ def lesson(
             shutil.rmtree(unfinished, ignore_errors=True)
     elif found := origin.differences(out):
         raise DataError(
-            f"{out} holds a Q-function trained with {described(found)}: "
+            f"{out} holds a Q-function trained with {describe_differences(found)}: "
             "give --out another folder, or --again to train again in this one"
         )
     elif (out / CARD).exists():
@@ -122,7 +124,7 @@ def lesson(
     return origin, read()
 
 
-def described(found: Sequence[Difference]) -> str:
+def describe_differences(found: Sequence[Difference]) -> str:
     """Each setting that differs by its name, with both values; then the episodes."""
     settings = [one for one in found if not _concerns_episodes(one)]
     said = [f"{name}={as_set(before)} (now {as_set(now)})" for name, before, now in settings[:3]]
@@ -140,7 +142,7 @@ def _concerns_episodes(difference: Difference) -> bool:
 
 
 def learn(
-    read: Callable[[], Lesson | None], config: IQLConfig, out: Path, console: Console, log: Log = unlogged
+    read: Callable[[], Lesson | None], config: IQLConfig, out: Path, console: Console, log: Log = discard_log
 ) -> None:
     """Q and V by IQL, kept in `out`; nothing where `read` gives nothing. Under torchrun all processes call this, and
     the first reads, prints, writes and logs. The same call continues from the last checkpoint."""
@@ -163,12 +165,12 @@ def learn(
         (origin, _), unfinished = found[0], out / TRAINING
         kept: dict[str, Any] = {"embed": origin.embed, "train_n": origin.train_n, "episodes": origin.episodes}
         resumable = not own and (unfinished / CARD).exists()
-        begun = load_training(unfinished, embed=origin.embed, device=config.device) if resumable else None
+        begun = load_learner(unfinished, embed=origin.embed, device=config.device) if resumable else None
         with training_progress(config, data, console, at=begun.step if begun else 0) as progress:
             if own:
                 iql = train_own(data, config)
             else:
-                save = partial(save_training, unfinished, **kept)
+                save = partial(save_learner, unfinished, **kept)
                 iql = train_stoppable(
                     data,
                     config,
@@ -201,10 +203,10 @@ def transitions_of(
             "collect more (`bestofq collect`), or use a stronger model"
         )
     kept = store.vectors(models.embedder.spec) if vectors is None else vectors
-    return table.transitions(embedded(models, table.items, store, kept, console))
+    return table.transitions(embed_items(models, table.items, store, kept, console))
 
 
-def embedded(
+def embed_items(
     models: Models, items: Sequence[EmbedItem], store: Store, vectors: VectorStore, console: Console
 ) -> Floats:
     """Vectors [B, D] of items of `store`'s episodes; each distinct one is embedded once, for good in `vectors`."""

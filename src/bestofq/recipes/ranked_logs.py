@@ -14,7 +14,7 @@ from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Floats, Ints, Transitions
 from bestofq.learning.siblings import ranked_right, siblings
-from bestofq.recipes.q_training import embedded, episodes_of
+from bestofq.recipes.q_training import embed_items, episodes_of
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -41,19 +41,19 @@ def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary], co
     """DataError where there is none."""
     found = [one for one in episodes_of(store, episodes) if one.steps and one.verdict.outcome in DECIDED]
     table = tabulate(found, models.texts, others=True)
-    vectors = embedded(models, table.items, store, store.vectors(models.embedder.spec), console)
+    vectors = embed_items(models, table.items, store, store.vectors(models.embedder.spec), console)
     epsilons = {run.name: run.config.get("epsilon") for run in store.runs()}
     return Logs(table.transitions(vectors), found, epsilons)
 
 
-def ranked(logs: Logs, values: Values) -> HeldOut:
+def rank_logs(logs: Logs, values: Values) -> HeldOut:
     """With the Q of every candidate, in the proposer's order. Siblings are told apart by page and label, whatever Q
     reads."""
     data, found, epsilons = logs
     steps = [step.decision for episode in found for step in episode.steps]
     chosen = np.array([one.chosen for one in steps])
     actions = _in_order(data, chosen)
-    q, value = _valued(data, actions, values)
+    q, value = _compute_values(data, actions, values)
     taken = q[np.arange(len(q)), chosen]
     probable = [row for episode in found for row in _propensities(episode, epsilons.get(episode.run), q.shape[1])]
     choices = LoggedChoices(
@@ -79,7 +79,7 @@ def _in_order(data: Transitions, chosen: Ints) -> Ints:
     return np.take_along_axis(rows, np.where(at == here, 0, at + (at < here)), axis=1)
 
 
-def _valued(data: Transitions, actions: Ints, values: Values) -> tuple[Floats, Floats]:
+def _compute_values(data: Transitions, actions: Ints, values: Values) -> tuple[Floats, Floats]:
     """Q [T, N], -∞ where there is no candidate, and V [T]."""
     q, v = [], []
     for start in range(0, len(data), _ROWS):

@@ -13,7 +13,7 @@ from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.core.actions import Action, Other, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.errors import InputError
-from bestofq.core.loading import checked
+from bestofq.core.loading import validate_settings
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import load_value, read_card
 
@@ -34,11 +34,11 @@ class Ranker:
         `model` are settings of `model`, such as `embedder`: what it learned with. CheckpointError where the folder
         holds none, or one that reads other embeddings; ConfigError where a setting is unknown or impossible.
         """
-        settings = BestOfQSettings(model=checked(TypeAdapter(ModelSettings), model))
+        settings = BestOfQSettings(model=validate_settings(TypeAdapter(ModelSettings), model))
         found = Path(folder) if folder else shipped_q(settings)
         if found is None:
             raise InputError(f"no Q-function ships for the model {settings.model.path}: give the folder of one")
-        models = Models(settings).reading(read_card(found).embed)
+        models = Models(settings).with_embedding(read_card(found).embed)
         return cls(make_q_scorer(models, load_value(found, embed=models.embedder.spec)))
 
     def rank(

@@ -92,7 +92,7 @@ def endpoint_of(config: Mapping[str, JsonValue]) -> str | None:
     return str(chat["model"]) if isinstance(chat, dict) else None
 
 
-def check_searched(models: Models, record: RunRecord) -> None:
+def check_tree_run(models: Models, record: RunRecord) -> None:
     """DataError where the trees of a run were grown by other weights, in another dialect, or from other prompts."""
     kept, trees = flat(record.config), f"{SEARCHES}.trees."
     now: dict[str, Callable[[], str]] = {

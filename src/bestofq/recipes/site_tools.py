@@ -39,7 +39,7 @@ class SiteTools:
         """Begin the task of a row; goal and first page. DataError where the row names no task of the suite."""
         if task is None:
             raise DataError(f"a row without `task`, with {', '.join(row) or 'nothing'}: make the dataset of `rows`")
-        self._site.reset(self._site.named(task))
+        self._site.reset(self._site.find_task(task))
         return self._site.text
 
     def get_reward(self) -> float:

@@ -40,7 +40,7 @@ class TextSite:
             raise DataError(f"there is no split {split!r}: it is one of {', '.join(SPLITS)}")
         return self._suite.rules.tasks(split)
 
-    def named(self, task: str) -> Task:
+    def find_task(self, task: str) -> Task:
         """The task of that id. DataError where there is none."""
         if not self._named:
             self._named = {one.id: one for split in SPLITS for one in self.tasks(split)}

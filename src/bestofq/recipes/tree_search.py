@@ -63,7 +63,9 @@ async def search_tasks(
             here = Here(partial(_search, context, run, values, partial(shown.advance, row)))
             await work_off(todo, [here] * at_once, search)
         else:
-            async with hosts.opened(partial(_open_there, settings, hosts.store, run, values), at_once, store) as there:
+            async with hosts.open_hosts(
+                partial(_open_there, settings, hosts.store, run, values), at_once, store
+            ) as there:
                 await work_off(todo, there, search)
     if len(found) < len(tasks):
         console.print(f"[yellow]{len(tasks) - len(found)} of {len(tasks)} tasks could not be searched[/]")
@@ -85,7 +87,7 @@ async def _search(
     models, suite, trees = context.models, context.suite, context.store.trees
     config = search_config(context.settings.agent_q.search, suite)
     envs = EnvPool(suite.make_env, task, config, suite.irreversible)
-    async with trees.growing(run, task) as kept, aclosing(envs):
+    async with trees.grow_tree(run, task) as kept, aclosing(envs):
         root = await envs.start()
         if kept is not None and not same_page(kept.pages[kept.page[0]], root):
             log.warning("%s begins on another page than when its tree was begun: it is searched anew", task.id)

@@ -4,17 +4,17 @@ arm (Best-of-Q, Tables 4 and 10 to 12, Figs. 4 and 8)."""
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.protocols import Rated
 from bestofq.reports.figures import CurvePoint, bars_svg, learning_curve_svg
 from bestofq.reports.recall import rated_shares, recall
-from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, distinct
+from bestofq.reports.stats import Attempt, Estimate, Interval, Measure, PairedDifference, attempts_of, distinct
 from bestofq.reports.success import performance
 from bestofq.reports.table import Cell, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 
 
-class ArmResult(Protocol):
+class MeasuredArm(Protocol):
     """What became of an arm; what there is a seed of, in the seeds' order."""
 
     @property
@@ -29,7 +29,7 @@ class ArmResult(Protocol):
     def played(self) -> Sequence[Sequence[EpisodeSummary]]: ...  # on test tasks
 
 
-class ArmRow(Noun):
+class ArmRow(FrozenModel):
     """One arm, measured. Shares lie in [0, 1], intervals are over tasks; None where it was not measured."""
 
     name: str
@@ -39,14 +39,14 @@ class ArmRow(Noun):
     values: tuple[str, ...]  # Q-functions, one a seed
     right: Measure | None = None  # a right candidate ranked first, of the contested dev steps: right ones and others
     right_by_seed: tuple[float | None, ...] = ()
-    right_difference: Difference | None = None
+    right_difference: PairedDifference | None = None
     first: float | None = None  # the proposer's first is right there
     chance: float | None = None  # a uniform choice is
     contested: int | None = None
     success: Estimate | None = None  # over passes
     interval: Interval | None = None
     steps_for_success: Estimate | None = None
-    difference: Difference | None = None
+    difference: PairedDifference | None = None
     tasks: int | None = None
     passes: int | None = None
     runs: tuple[str, ...]  # of the test episodes
@@ -81,13 +81,13 @@ class ArmRow(Noun):
         }
 
 
-def results_of(measured: Sequence[ArmResult]) -> list[ArmRow]:
+def results_of(measured: Sequence[MeasuredArm]) -> list[ArmRow]:
     """The arms' numbers; differences are to the first."""
     first = measured[0]
     return [_result(arm, None if arm is first else first) for arm in measured]
 
 
-def _result(arm: ArmResult, first: ArmResult | None) -> ArmRow:
+def _result(arm: MeasuredArm, first: MeasuredArm | None) -> ArmRow:
     found: dict[str, Any] = {}
     if arm.values:
         found |= {"episodes": len(arm.learned), "successes": sum(e.success for e in arm.learned)}
@@ -109,11 +109,11 @@ def _result(arm: ArmResult, first: ArmResult | None) -> ArmRow:
     return ArmRow(name=arm.name, values=tuple(arm.values), runs=runs, **found)
 
 
-def _steps(arm: ArmResult) -> list[Rated]:
+def _steps(arm: MeasuredArm) -> list[Rated]:
     return [step for seed in arm.ranked for step in seed]
 
 
-def _attempts(arm: ArmResult) -> list[Attempt]:
+def _attempts(arm: MeasuredArm) -> list[Attempt]:
     return attempts_of(episode for some in arm.played for episode in some)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bestofq.core.decision import DECIDED, Outcome
 from bestofq.core.errors import DataError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.reports import stats
 from bestofq.reports.judged import JudgeError
 from bestofq.reports.stats import Doubles, Measure, Span, share
@@ -17,14 +17,14 @@ from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 
-class Truth(Noun):
+class Truth(FrozenModel):
     """Episodes by what they really were."""
 
     success: int = 0
     failure: int = 0
 
 
-class Agreement(Noun):
+class Agreement(FrozenModel):
     """One judge against the environment. Positive is success: blocked and impossible are the judge's other ways to say
     no. Unparseable and unjudged episodes are in `classes` alone: the measures are over `compared` episodes."""
 

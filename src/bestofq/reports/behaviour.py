@@ -5,8 +5,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from bestofq.core.actions import identity
 from bestofq.core.decision import Episode
-from bestofq.reports.stats import UNIT, Quantity, tallied
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.stats import UNIT, Quantity, tally_by_task
+from bestofq.reports.table import Row, RowSource, Table, columns
 
 HEADS = (
     *("candidates / step", "short %", "duplicates %", "explored %", "same step again %", "page again %"),
@@ -22,7 +22,9 @@ def habits(episodes: Iterable[Episode], agent: str) -> dict[str, Quantity]:
     most = max((len(step.decision.candidates) for episode in mine for step in episode.steps), default=0)
     counts = [((episode.task.suite, episode.task.id), _counts(episode, most)) for episode in mine]
     return {
-        head: Quantity(tallied((task, *found[head]) for task, found in counts), UNIT if head.endswith(" %") else None)
+        head: Quantity(
+            tally_by_task((task, *found[head]) for task, found in counts), UNIT if head.endswith(" %") else None
+        )
         for head in HEADS
     }
 
@@ -47,7 +49,7 @@ def _counts(episode: Episode, most: int) -> dict[str, tuple[float, float]]:
     }
 
 
-def behaviour_table(episodes: Sequence[Episode], made: Mapping[str, Origin]) -> Table:
+def behaviour_table(episodes: Sequence[Episode], made: Mapping[str, RowSource]) -> Table:
     """A row an agent of `made`."""
     return Table(
         name="behaviour",
@@ -72,7 +74,7 @@ def behaviour_table(episodes: Sequence[Episode], made: Mapping[str, Origin]) -> 
     )
 
 
-def refused_table(episodes: Sequence[Episode], made: Mapping[str, Origin]) -> Table | None:
+def refused_table(episodes: Sequence[Episode], made: Mapping[str, RowSource]) -> Table | None:
     """A row an agent of `made` and a host that its pages asked for in vain, the most wanted first; None without any."""
     vain = [(e.agent, host) for e in episodes for host in (e.final and e.final.refused) or ()]
     rows = sorted(Counter(vain).items(), key=lambda one: (list(made).index(one[0][0]), -one[1], one[0][1]))

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError, InputError
-from bestofq.reports.origin import origin, proposing, setting, together
+from bestofq.reports.origin import origin, proposer_model, setting, together
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection, parts_of, suffixes
-from bestofq.reports.stats import Attempt, Difference, Estimate, Measure, attempts_of, grouped
+from bestofq.reports.stats import Attempt, Estimate, Measure, PairedDifference, attempts_of, group_by
 from bestofq.reports.success import PERFORMANCE, Performance, performance
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.store import Store
 
@@ -23,14 +23,14 @@ KEYS = ("store", "run", "agent", "suite", "split", "model", "N")
 N: candidates asked for at a step."""
 
 
-class Played(NamedTuple):
+class LoadedDecisions(NamedTuple):
     """An episode, the name of its store, the Q-function that scored it, and what made its agent's in its run."""
 
     store: str
     run: RunRecord
     episode: EpisodeSummary
     checkpoint: str | None
-    origin: Origin
+    origin: RowSource
 
     def value(self, key: str) -> str:
         """Of one of `KEYS`, or of a setting."""
@@ -40,7 +40,7 @@ class Played(NamedTuple):
             return known[key]
         if key == "N":
             return _words(self.origin.n)
-        return _words(proposing(self.run.config) if key == "model" else setting(self.run.config, key))
+        return _words(proposer_model(self.run.config) if key == "model" else setting(self.run.config, key))
 
 
 class SettingRow(Performance):
@@ -48,7 +48,7 @@ class SettingRow(Performance):
 
     keys: tuple[str, ...]  # what the rows are by
     values: tuple[str, ...]  # one per key
-    origin: Origin
+    origin: RowSource
 
 
 def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Selection = EVERYTHING) -> list[SettingRow]:
@@ -71,20 +71,20 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
             known = sorted({name for _, _, run in every for name in _names(dict(run.config))})
             raise DataError(f"no run has a setting {key!r}: there are {', '.join((*KEYS, *known))}")
     chosen = [one for one in every if selection.runs is None or one[2].name in selection.runs]
-    played = [one for name, store, run in chosen for one in _played(name, store, run, selection)]
+    played = [one for name, store, run in chosen for one in _load_decisions(name, store, run, selection)]
     if not played:
         raise DataError(
             f"no episode is finished with a verdict in {', '.join(stores) or 'no store'}: run `bestofq eval` first, or "
             "`bestofq judge`"
         )
-    found = grouped(played, lambda one: tuple(map(one.value, keys)))
+    found = group_by(played, lambda one: tuple(map(one.value, keys)))
     if "agent" not in keys and any(len({(e.episode.agent, e.checkpoint) for e in row}) > 1 for row in found.values()):
         keys = (*keys, "agent")
-        found = grouped(played, lambda one: tuple(map(one.value, keys)))
+        found = group_by(played, lambda one: tuple(map(one.value, keys)))
     # the episodes of each Q-function apart; where a row has several, the value of `agent` names them
-    apart: dict[tuple[str, ...], list[Played]] = {}
+    apart: dict[tuple[str, ...], list[LoadedDecisions]] = {}
     for values, row in found.items():
-        by_q = grouped(row, lambda one: one.checkpoint)
+        by_q = group_by(row, lambda one: one.checkpoint)
         for checkpoint, suffix in suffixes(by_q).items():
             named = (v + suffix if key == "agent" else v for key, v in zip(keys, values, strict=True))
             apart[tuple(named)] = by_q[checkpoint]
@@ -107,17 +107,17 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
     ]
 
 
-def _played(name: str, store: Store, run: RunRecord, selection: Selection) -> Iterator[Played]:
+def _load_decisions(name: str, store: Store, run: RunRecord, selection: Selection) -> Iterator[LoadedDecisions]:
     """What is decided of a run of the store of this name, agent by agent."""
     episodes = store.summaries(run=run.name, suite=selection.suite, split=selection.split)
     part_of = parts_of(store, [run.name])
     for agent in selection.agents or sorted({e.agent for e in episodes}):
         theirs = [e for e in episodes if e.agent == agent and e.decided]
-        made = grouped(theirs, lambda e: part_of(e).checkpoint)
+        made = group_by(theirs, lambda e: part_of(e).checkpoint)
         origins = {checkpoint: origin(store, {run.name: run}, some) for checkpoint, some in made.items()}
         for episode in theirs:
             checkpoint = part_of(episode).checkpoint
-            yield Played(name, run, episode, checkpoint, origins[checkpoint])
+            yield LoadedDecisions(name, run, episode, checkpoint, origins[checkpoint])
 
 
 def setting_table(rows: Sequence[SettingRow]) -> Table:
@@ -142,7 +142,7 @@ def grid_table(rows: Sequence[SettingRow], down: str, across: str) -> Table:
         raise InputError(f"a grid is of two settings: rows of {len(rows[0].values)} are given")
     cells = {row.values: row for row in rows}
     heads = list(dict.fromkeys(row.values[1] for row in rows))
-    numbers: dict[str, Callable[[SettingRow], Measure | Difference | None]] = {
+    numbers: dict[str, Callable[[SettingRow], Measure | PairedDifference | None]] = {
         "success %": lambda row: _with_error(row.rate, row.success),
         "steps for success": lambda row: _with_error(row.steps, row.steps_for_success),
         "difference %": lambda row: row.difference,
@@ -176,7 +176,7 @@ def in_file_name(key: str) -> str:
     return key.replace(".", "-").replace("/", "-")
 
 
-def _attempts(played: Sequence[Played]) -> list[Attempt]:
+def _attempts(played: Sequence[LoadedDecisions]) -> list[Attempt]:
     """As statistics need them, runs of two stores apart."""
     return [a._replace(run=(one.store, a.run)) for one in played for a in attempts_of([one.episode])]
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bestofq.core.decision import DECIDED, Decision, Episode
-from bestofq.reports.scorers import KNOWN, meaning
-from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, Measure, Quantity, share, tallied
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.scorers import KNOWN, find_meaning
+from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, Measure, Quantity, share, tally_by_task
+from bestofq.reports.table import Row, RowSource, Table, columns
 
 BINS = 10
 FARTHEST = 10  # steps before the last that are distinguished
@@ -70,13 +70,13 @@ def valued_steps(episodes: Iterable[Episode], agent: str, *, discount: float = 1
             task, won = (episode.task.suite, episode.task.id), episode.verdict.outcome == "success"
             for left, step in zip(reversed(range(len(episode.steps))), episode.steps, strict=True):
                 q = step.decision.scores[step.decision.chosen]
-                if _valued(step.decision) and np.isfinite(q):
+                if _has_value(step.decision) and np.isfinite(q):
                     found.append(Valued(task, q, discount**left * won, left, won, step.decision.scorer))
     return found
 
 
-def _valued(decision: Decision) -> bool:
-    found = meaning([decision])
+def _has_value(decision: Decision) -> bool:
+    found = find_meaning([decision])
     return decision.state_value is not None if found is None else found.values
 
 
@@ -88,7 +88,7 @@ def are_values(steps: Sequence[Valued]) -> bool:
     return bool(low > -0.5 and high < 1.5)
 
 
-def binned(steps: Iterable[Valued]) -> dict[Hashable, Doubles]:
+def bin_steps(steps: Iterable[Valued]) -> dict[Hashable, Doubles]:
     """By task [BINS * 3]: of each bin the steps, the sum of their Q and of their outcomes."""
     found: dict[Hashable, Doubles] = {}
     for step in steps:
@@ -111,7 +111,7 @@ def bias(sums: Doubles) -> Doubles:
 
 def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0) -> Calibration:
     """Bins of equal width over [0, 1], what lies outside in the nearest. Intervals over tasks."""
-    by_task = binned(steps)
+    by_task = bin_steps(steps)
     counts = np.array([*by_task.values()]).reshape(-1, BINS, 3)  # [T, bins, (steps, sum of Q, sum of outcomes)]
     bins = []
     for at in range(BINS):
@@ -125,7 +125,7 @@ def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0) -
     for left in range(min(FARTHEST, max((step.left for step in steps), default=-1)) + 1):
         here = [step for step in steps if step.left == left]
         won, lost = (
-            Quantity(tallied((step.task, step.q, 1) for step in here if step.success == success)).measure
+            Quantity(tally_by_task((step.task, step.q, 1) for step in here if step.success == success)).measure
             for success in (True, False)
         )
         distances.append(Distance(left, len(here), won, lost))
@@ -133,7 +133,7 @@ def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0) -
     return Calibration(agent, discount, len(steps), bins, gap, excess, distances)
 
 
-def calibration_table(rows: Sequence[Calibration], made: Mapping[str, Origin]) -> Table:
+def calibration_table(rows: Sequence[Calibration], made: Mapping[str, RowSource]) -> Table:
     """A row a bin, below them the whole."""
     found = []
     for row in rows:
@@ -145,7 +145,7 @@ def calibration_table(rows: Sequence[Calibration], made: Mapping[str, Origin]) -
         found.append(Row(cells=(row.agent, "all", row.steps, None, None, row.ece, row.bias), origin=origin))
     discounts = sorted({row.discount for row in rows})
     trained = [made[row.agent].discounts if row.agent in made else () for row in rows]
-    notes = [_assumed(row, own) for row, own in zip(rows, trained, strict=True) if set(own) != {row.discount}]
+    notes = [_discount_note(row, own) for row, own in zip(rows, trained, strict=True) if set(own) != {row.discount}]
     return Table(
         name="calibration",
         title="Calibration of Q",
@@ -160,7 +160,7 @@ def calibration_table(rows: Sequence[Calibration], made: Mapping[str, Origin]) -
     )
 
 
-def distance_table(rows: Iterable[Calibration], made: Mapping[str, Origin]) -> Table:
+def distance_table(rows: Iterable[Calibration], made: Mapping[str, RowSource]) -> Table:
     """A row a distance from the last step."""
     return Table(
         name="q-by-step-from-the-end",
@@ -171,7 +171,7 @@ def distance_table(rows: Iterable[Calibration], made: Mapping[str, Origin]) -> T
     )
 
 
-def _assumed(row: Calibration, trained: Sequence[float]) -> str:
+def _discount_note(row: Calibration, trained: Sequence[float]) -> str:
     """What to know where a row's discount is not the one, or not the only one, that its Q was trained with."""
     if trained:
         each = ", ".join(f"{discount:g}" for discount in sorted(trained))

@@ -10,7 +10,7 @@ from bestofq.reports.figures import bars_svg
 from bestofq.reports.reliability import Pass
 from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import Measure
-from bestofq.reports.svg import WIDTH, Plot, figure, nice_ticks, shortened
+from bestofq.reports.svg import WIDTH, Plot, figure, nice_ticks, shorten
 from bestofq.reports.values import ValuePath
 
 
@@ -19,7 +19,7 @@ def reliability_svg(rows: Sequence[Pass]) -> Markup:
 
     def name(row: Pass) -> str:
         variance = "" if row.variance.value is None else f", σ² {row.variance.value:.3f}"
-        return f"{shortened(row.agent, 18)} @{row.k}{variance}"
+        return f"{shorten(row.agent, 18)} @{row.k}{variance}"
 
     return bars_svg([(name(row), row.solved) for row in rows], title="pass@k", baseline=BASELINE, left=220, letters=32)
 

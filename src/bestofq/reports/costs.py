@@ -13,14 +13,14 @@ from typing import NamedTuple, Self, get_args
 from markupsafe import Markup
 
 from bestofq.core.errors import DataError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Role
 from bestofq.reports import stats
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
 from bestofq.reports.spending import Prices, Spent
-from bestofq.reports.stats import Interval, attempts_of, grouped
-from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shortened
+from bestofq.reports.stats import Interval, attempts_of, group_by
+from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shorten
 from bestofq.reports.table import Column, Row, Table, columns
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
@@ -29,7 +29,7 @@ LETTER, LINE = 6.5, 13  # of a name in a figure: about its width, its height
 _PAID: Sequence[Status] = ("finished", "cut", "interrupted")
 
 
-class AgentCost(Noun):
+class AgentCost(FrozenModel):
     """One agent in one run, `total` being the sum of `roles`."""
 
     run: str
@@ -47,7 +47,7 @@ class AgentCost(Noun):
         return sum(self.roles.values(), Spent())
 
 
-class Costs(Noun):
+class Costs(FrozenModel):
     """What each agent of each run has cost."""
 
     rows: tuple[AgentCost, ...]
@@ -83,7 +83,7 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
     rows: list[AgentCost] = []
     for run in (chosen := selection.in_runs(store)):
         of_run = replace(selection, runs=[run])
-        ended, *gone = (grouped(of_run.summaries(store, status=one), lambda e: e.agent) for one in _PAID)
+        ended, *gone = (group_by(of_run.summaries(store, status=one), lambda e: e.agent) for one in _PAID)
         spent: dict[str, dict[Role, Spent]] = defaultdict(lambda: defaultdict(Spent))  # by agent
         for status in _PAID:
             for episode in store.episodes(run=run, suite=selection.suite, split=selection.split, status=status):
@@ -143,7 +143,7 @@ def price_table(prices: Prices) -> Table:
     )
 
 
-class Point(NamedTuple):
+class CostPoint(NamedTuple):
     """An agent in the figure of success against the cost of a task."""
 
     agent: str
@@ -160,11 +160,11 @@ def pareto_svg(costs: Costs, baseline: str | None = BASELINE) -> Markup:
     points = []
     for row, rate in decided:
         name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
-        points.append(Point(name, (row.total.usd if priced else row.total.tokens) / row.tasks, rate, row.interval))
+        points.append(CostPoint(name, (row.total.usd if priced else row.total.tokens) / row.tasks, rate, row.interval))
     return points_svg(points, baseline, priced)
 
 
-def points_svg(points: Sequence[Point], baseline: str | None = BASELINE, priced: bool = False) -> Markup:
+def points_svg(points: Sequence[CostPoint], baseline: str | None = BASELINE, priced: bool = False) -> Markup:
     """`pareto_svg` of costs in tokens, or `priced` in USD."""
     front = pareto_front([point[1:3] for point in points])
     tone = tones([point.agent for point in points], baseline)
@@ -200,7 +200,7 @@ class Label(NamedTuple):
     def beside(cls, x: float, y: float, name: str, right: float) -> Self:
         """To the left of dots that lie further right than that."""
         end = x > right
-        return cls(x - 9 if end else x + 9, y + 4, shortened(name, 30), end)
+        return cls(x - 9 if end else x + 9, y + 4, shorten(name, 30), end)
 
     def covers(self, other: Self) -> bool:
         (left, right), (start, stop) = self._span, other._span

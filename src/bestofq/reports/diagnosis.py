@@ -11,16 +11,16 @@ from bestofq.core.protocols import Rated
 from bestofq.reports.behaviour import behaviour_table, refused_table
 from bestofq.reports.calibration import are_values, calibration, calibration_table, distance_table, valued_steps
 from bestofq.reports.charts import calibration_svg, distances_svg, reliability_svg, values_svg
-from bestofq.reports.differences import compared, differences, differences_table
+from bestofq.reports.differences import compare_agents, differences, differences_table
 from bestofq.reports.figures import CurvePoint, failure_split_svg
-from bestofq.reports.judged import Corrected, JudgeError, corrected, corrected_table
+from bestofq.reports.judged import Corrected, JudgeError, correct_success, corrected_table
 from bestofq.reports.naming import shown
 from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.reports.reliability import pass_table, reliability
 from bestofq.reports.spending import Prices, spending_table
 from bestofq.reports.stats import attempts_of
 from bestofq.reports.svg import Figure
-from bestofq.reports.table import Origin, Table
+from bestofq.reports.table import RowSource, Table
 from bestofq.reports.values import telling_pair, value_path, values_table
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -46,7 +46,11 @@ DEFAULTS = Options()
 
 
 def diagnose(
-    store: Store, episodes: Sequence[EpisodeSummary], made: Mapping[str, Origin], baseline: str | None, options: Options
+    store: Store,
+    episodes: Sequence[EpisodeSummary],
+    made: Mapping[str, RowSource],
+    baseline: str | None,
+    options: Options,
 ) -> tuple[list[Table], list[Figure]]:
     """Of finished episodes, whose agents are `made`'s, in its order: rows' names, where `Rows.named` gave them.
     InputError where an error of a judge is given who gave no verdict."""
@@ -98,14 +102,14 @@ def diagnose(
     beside = [agent for agent in made if tasks[agent] & tasks.get(baseline or "", set())]
     if baseline is not None and len(beside) > 1:
         tried = {agent: attempts[agent] for agent in beside}
-        measures = compared(read, beside, attempts=tried, rated=rates, valued=valued, prices=options.prices)
+        measures = compare_agents(read, beside, attempts=tried, rated=rates, valued=valued, prices=options.prices)
         tables.append(differences_table(differences(measures, baseline), made))
     if (error := options.error) is not None:
-        tables.append(corrected_table(_corrected(of_agent, error, baseline), error, made))
+        tables.append(corrected_table(_correct_success(of_agent, error, baseline), error, made))
     return tables, figures
 
 
-def _corrected(
+def _correct_success(
     of_agent: Mapping[str, Sequence[EpisodeSummary]], error: JudgeError, baseline: str | None
 ) -> list[Corrected]:
     """Of the agents' episodes whose verdict in force is this judge's, and of those that no judge was asked about: they
@@ -126,7 +130,7 @@ def _corrected(
             f"they have it from {'; '.join(judges) or 'their environment'}"
         )
     base = attempts.get(baseline or "", ())
-    return [corrected(a, t, error, () if a == baseline else base) for a, t in attempts.items() if t]
+    return [correct_success(a, t, error, () if a == baseline else base) for a, t in attempts.items() if t]
 
 
 def _slim(episode: Episode, agent: str) -> Episode:

@@ -12,12 +12,12 @@ from typing import NamedTuple
 from bestofq.core.decision import Episode
 from bestofq.core.protocols import Rated
 from bestofq.reports.behaviour import habits
-from bestofq.reports.calibration import Valued, binned, ece
+from bestofq.reports.calibration import Valued, bin_steps, ece
 from bestofq.reports.recall import rated_shares
 from bestofq.reports.reliability import pass_at, pass_variance
-from bestofq.reports.spending import ALL, Prices, spending
-from bestofq.reports.stats import UNIT, Attempt, Difference, Quantity
-from bestofq.reports.table import Origin, Table, columns, rows_of
+from bestofq.reports.spending import ALL, Prices, tabulate_spending
+from bestofq.reports.stats import UNIT, Attempt, PairedDifference, Quantity
+from bestofq.reports.table import RowSource, Table, columns, rows_of
 
 _HABITS = ("steps / episode", "same step again %", "page again %", "episodes in a loop %")
 
@@ -28,7 +28,7 @@ class AgentDifference(NamedTuple):
     what: str
     agent: str
     against: str
-    difference: Difference
+    difference: PairedDifference
 
 
 def differences(measures: Mapping[str, Mapping[str, Quantity]], baseline: str) -> list[AgentDifference]:
@@ -45,7 +45,7 @@ def differences(measures: Mapping[str, Mapping[str, Quantity]], baseline: str) -
     return found
 
 
-def compared(
+def compare_agents(
     episodes: Sequence[Episode],
     agents: Sequence[str],
     *,
@@ -67,14 +67,14 @@ def compared(
             of_agent["task variance"] = pass_variance(attempts[agent], 1)
         shares = rated_shares(rated.get(agent, ()))
         of_agent |= {"candidate recall": shares["recall"], "ranker's regret": shares["regret"]}
-        of_agent["ECE of Q"] = Quantity(binned(valued.get(agent, ())), UNIT, ece)
+        of_agent["ECE of Q"] = Quantity(bin_steps(valued.get(agent, ())), UNIT, ece)
         did = habits(episodes, agent)
         of_agent |= {head.removesuffix(" %"): did[head] for head in _HABITS}
-        of_agent |= spending(episodes, agent, prices=prices).get(ALL, {})
+        of_agent |= tabulate_spending(episodes, agent, prices=prices).get(ALL, {})
     return found
 
 
-def differences_table(rows: Sequence[AgentDifference], made: Mapping[str, Origin]) -> Table:
+def differences_table(rows: Sequence[AgentDifference], made: Mapping[str, RowSource]) -> Table:
     """A row an agent and measure."""
     return Table(
         name="differences",

@@ -6,21 +6,30 @@ from pydantic import Field
 
 from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Usage, merge_usage
 from bestofq.reports import stats
 from bestofq.reports.outcomes import (
-    counted,
+    count_judged,
+    count_unfinished,
     judge_notes,
     judges_of,
-    never_finished,
     outcome_notes,
     outcome_words,
     outcomes_of,
 )
 from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
-from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, distinct, grouped
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.stats import (
+    Attempt,
+    Estimate,
+    Interval,
+    Measure,
+    PairedDifference,
+    attempts_of,
+    distinct,
+    group_by,
+)
+from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -31,18 +40,18 @@ DIFFERENCES = (
 )
 
 
-class DomainCell(Noun):
+class DomainCell(FrozenModel):
     """One agent on one domain; `success` is None where no outcome tells, its denominator is `counted` of `outcomes`."""
 
     success: Estimate | None
     tasks: int
     outcomes: dict[Outcome, int]
     interval: Interval | None = None  # of success, over the domain's tasks
-    difference: Difference | None = None  # to the baseline, on the domain's tasks that both did; as in `AgentRow`
+    difference: PairedDifference | None = None  # to the baseline, on the domain's tasks that both did; as in `AgentRow`
     judges: dict[str, int] = Field(default_factory=dict)  # as in `AgentRow`
 
 
-class DomainRow(Noun):
+class DomainRow(FrozenModel):
     """A domain, or all of them together (`ALL`, the last row), with a cell an agent."""
 
     domain: str
@@ -50,7 +59,7 @@ class DomainRow(Noun):
     cells: tuple[DomainCell, ...]
 
 
-class Domains(Noun):
+class Domains(FrozenModel):
     """Success by domain of some runs."""
 
     agents: tuple[str, ...]
@@ -108,16 +117,16 @@ def domain_results(store: Store, selection: Selection = EVERYTHING, *, by: Calla
     if not shown:
         runs = ", ".join(selection.in_runs(store)) or "it"
         raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {runs}")
-    cut = rows.named(selection.summaries(store, status="cut"))
+    cut = rows.name_rows(selection.summaries(store, status="cut"))
 
     def row(domain: str, done: Sequence[EpisodeSummary], lost: Sequence[EpisodeSummary]) -> DomainRow:
-        cuts = never_finished(lost, done)
-        by_agent = grouped(done, lambda episode: episode.agent)
+        cuts = count_unfinished(lost, done)
+        by_agent = group_by(done, lambda episode: episode.agent)
         against = attempts_of(by_agent.get(baseline or "", ()))
         cells = (_cell(by_agent.get(name, ()), cuts[name], () if name == baseline else against) for name in names)
         return DomainRow(domain=domain, tasks=len({e.key[:2] for e in done if e.agent in names}), cells=tuple(cells))
 
-    done, lost = (grouped(some, lambda e: by(e.key.task)) for some in (finished, cut))
+    done, lost = (group_by(some, lambda e: by(e.key.task)) for some in (finished, cut))
     domains = sorted({by(e.key.task) for e in shown})
     return Domains(
         agents=names,
@@ -140,7 +149,7 @@ def _cell(episodes: Sequence[EpisodeSummary], cut: int, against: Sequence[Attemp
     )
 
 
-def domain_table(found: Domains, made: Mapping[str, Origin] | None = None) -> Table:
+def domain_table(found: Domains, made: Mapping[str, RowSource] | None = None) -> Table:
     """Tables 6 to 8, a row a domain and agent, so that each is one number with its interval."""
     return Table(
         name="domains",
@@ -153,7 +162,7 @@ def domain_table(found: Domains, made: Mapping[str, Origin] | None = None) -> Ta
         rows=tuple(
             Row(
                 cells=(
-                    *(row.domain, agent, cell.tasks, counted(cell.outcomes)),
+                    *(row.domain, agent, cell.tasks, count_judged(cell.outcomes)),
                     Measure(value=cell.success.mean if cell.success else None, interval=cell.interval),
                     cell.success.error if cell.success else None,
                     *([cell.difference] if found.compared else []),

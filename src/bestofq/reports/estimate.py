@@ -9,13 +9,13 @@ import numpy as np
 from pydantic import ValidationError
 
 from bestofq.core.errors import DataError
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.noun import Noun
 from bestofq.core.transitions import Bools
 from bestofq.reports.calibration import calibration
 from bestofq.reports.off_policy import first, greedy, known, local_approximation
-from bestofq.reports.ranks import auc, valued
-from bestofq.reports.stats import UNIT, Difference, Measure, Quantity, tallied
+from bestofq.reports.ranks import auc, to_valued_steps
+from bestofq.reports.stats import UNIT, Measure, PairedDifference, Quantity, tally_by_task
 from bestofq.reports.table import Row, Table, columns
 
 FILE = "estimate.json"
@@ -25,14 +25,14 @@ LEAST_TASKS = 6  # with fewer the interval holds 0 even where all are at one end
 Verdict = Literal["deploy", "do not deploy", "not enough episodes", "not known"]
 
 
-class AtN(Noun):
+class AtN(FrozenModel):
     """What Q gains by choosing among the first `n` candidates, over the first of them (`local_approximation`)."""
 
     n: int
-    lift: Difference | None  # None: undefined
+    lift: PairedDifference | None  # None: undefined
 
 
-class Estimate(Noun):
+class OffPolicyEstimate(FrozenModel):
     """What the episodes tell. `choices` is empty where no agent that gave each candidate a chance played them."""
 
     checkpoint: str | None  # of the Q-function it is about; None: of its settings
@@ -47,7 +47,7 @@ class Estimate(Noun):
     usd: float | None  # None: a price is not known
 
     @property
-    def lift(self) -> Difference | None:
+    def lift(self) -> PairedDifference | None:
         """With all candidates."""
         return self.choices[-1].lift if self.choices else None
 
@@ -86,9 +86,9 @@ class Estimate(Noun):
 
 def estimate(
     log: LoggedChoices, siblings: Sequence[tuple[object, float, float]], checkpoint: str | None = None
-) -> Estimate:
+) -> OffPolicyEstimate:
     """All that the estimate says. `siblings`: of each task the pairs ranked right, and all."""
-    ranked = Quantity(tallied((str(task), right, pairs) for task, right, pairs in siblings), UNIT)
+    ranked = Quantity(tally_by_task((str(task), right, pairs) for task, right, pairs in siblings), UNIT)
     exploring = log.of(known(log)) if known(log).any() else None
     choices: list[AtN] = []
     if exploring is not None:
@@ -97,7 +97,7 @@ def estimate(
             lift = local_approximation(exploring, greedy(exploring, n), base).difference
             choices.append(AtN(n=n, lift=lift))
     usd = float(log.usd.mean())
-    return Estimate(
+    return OffPolicyEstimate(
         checkpoint=checkpoint,
         episodes=len(log.task),
         tasks=len(set(log.task)),
@@ -111,11 +111,11 @@ def estimate(
     )
 
 
-def points(lift: Difference) -> str:
+def points(lift: PairedDifference) -> str:
     return f"{100 * lift.mean:+.1f} points [{100 * lift.low:+.1f}, {100 * lift.high:+.1f}]"
 
 
-def short(found: Estimate) -> str:
+def short(found: OffPolicyEstimate) -> str:
     """What `bestofq train` prints."""
     value, bounds = found.auc.value, found.auc.interval
     if value is None:
@@ -125,7 +125,7 @@ def short(found: Estimate) -> str:
     return f"ranks held-out successes above failures with AUC {value:.2f}{between}; {lift}"
 
 
-def verdict_line(found: Estimate) -> str:
+def verdict_line(found: OffPolicyEstimate) -> str:
     """The verdict, and what it rests on."""
     if found.lift is None:
         return (
@@ -141,7 +141,7 @@ def verdict_line(found: Estimate) -> str:
     return f"{found.verdict}: expected {points(found.lift)} over the first candidate{wanted}"
 
 
-def choice_table(found: Estimate) -> Table:
+def choice_table(found: OffPolicyEstimate) -> Table:
     """A row a number of candidates."""
     rows = []
     for at in found.choices:
@@ -166,7 +166,7 @@ def choice_table(found: Estimate) -> Table:
     )
 
 
-def rank_table(log: LoggedChoices, found: Estimate, discount: float) -> Table:
+def rank_table(log: LoggedChoices, found: OffPolicyEstimate, discount: float) -> Table:
     """A row a step from the first, the last for all later ones; then all."""
     left = np.flatnonzero(log.last)[log.episode] - np.arange(len(log.episode))
     length = np.bincount(log.episode)[log.episode]
@@ -192,8 +192,8 @@ def rank_table(log: LoggedChoices, found: Estimate, discount: float) -> Table:
 
 
 def _rank_row(log: LoggedChoices, name: str, here: Bools, discount: float) -> Row:
-    kept = [one for one, keep in zip(valued(log, discount), here, strict=True) if keep]
+    kept = [one for one, keep in zip(to_valued_steps(log, discount), here, strict=True) if keep]
     found = calibration(kept, "", discount=discount)
-    mean = Quantity(tallied((one.task, one.q, 1.0) for one in kept)).measure
-    outcome = Quantity(tallied((one.task, one.outcome, 1.0) for one in kept)).measure
+    mean = Quantity(tally_by_task((one.task, one.q, 1.0) for one in kept)).measure
+    outcome = Quantity(tally_by_task((one.task, one.outcome, 1.0) for one in kept)).measure
     return Row(cells=(name, len(kept), auc(log, here).measure, mean, outcome, found.ece, found.bias))

@@ -10,13 +10,13 @@ from typing import Literal
 from markupsafe import Markup
 
 from bestofq.core.errors import InputError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.stats import Interval, Measure
 from bestofq.reports.svg import WIDTH, Plot, axis, figure, rate_ticks, round_step
 
 
-class CurvePoint(Noun):
+class CurvePoint(FrozenModel):
     """One point of the learning curve (Best-of-Q, Fig. 4): rates in [0, 1], `low` and `high` of an interval."""
 
     episodes: int  # in the training set
@@ -27,7 +27,7 @@ class CurvePoint(Noun):
     successes: int  # successful ones among the episodes
 
 
-class FailureSplit(Noun):
+class FailureSplit(FrozenModel):
     """Counts of steps (Best-of-Q, 4.5, Fig. 3), against an oracle's good actions."""
 
     not_proposed: int  # no good action among the candidates

@@ -18,8 +18,8 @@ import numpy as np
 
 from bestofq.core.errors import InputError
 from bestofq.reports import stats
-from bestofq.reports.stats import Attempt, Difference, Doubles, Measure, share
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.stats import Attempt, Doubles, Measure, PairedDifference, share
+from bestofq.reports.table import Row, RowSource, Table, columns
 
 
 class Corrected(NamedTuple):
@@ -31,7 +31,7 @@ class Corrected(NamedTuple):
     true: Measure
     judged: float
     defined: float
-    difference: Difference | None  # of true success, to a baseline; None: itself, or no task in common
+    difference: PairedDifference | None  # of true success, to a baseline; None: itself, or no task in common
 
 
 class JudgeError(NamedTuple):
@@ -54,7 +54,7 @@ def rates(sums: Doubles) -> tuple[Doubles, Doubles]:
     return share(sums[..., 0], sums[..., 0] + sums[..., 2]), share(sums[..., 3], sums[..., 1] + sums[..., 3])
 
 
-def corrected(
+def correct_success(
     agent: str, attempts: Sequence[Attempt], error: JudgeError, baseline: Sequence[Attempt] = ()
 ) -> Corrected:
     """Success of attempts, corrected where they were judged. Both samples are drawn again, each over its own tasks; the
@@ -80,8 +80,8 @@ def corrected(
             f"{float(whole_sp):.2f}): no success rate can be had from its verdicts"
         )
     rng = np.random.default_rng(0)
-    drawn_shares = stats.resampled(shares, stats.RESAMPLES, rng) / len(shares)  # [B, 3]
-    drawn = rates(stats.resampled(error.counts, stats.RESAMPLES, rng))  # [B] each
+    drawn_shares = stats.resample(shares, stats.RESAMPLES, rng) / len(shares)  # [B, 3]
+    drawn = rates(stats.resample(error.counts, stats.RESAMPLES, rng))  # [B] each
     se, sp = (_unsure(of_draws, own, rng) for of_draws, own in zip(drawn, rates(error.counts), strict=True))
     drawn_shares[:, 0] = _unsure(drawn_shares[:, 0], shares[:, 0], rng)
     usable = se + sp > 1  # False where NaN
@@ -119,7 +119,7 @@ def _difference(
     drawn: tuple[Doubles, Doubles],
     whole: tuple[Doubles, Doubles],
     rng: np.random.Generator,
-) -> Difference | None:
+) -> PairedDifference | None:
     """The difference of the shares, corrected by se and sp: `drawn` [B] each, `whole` on the whole sample. Where what
     is counted differs alike in all tasks: `stats.clopper_pearson_interval` of that, each bound by the percentile of
     se + sp − 1 that makes it wider, moved by the outer percentiles of what the other shares add."""
@@ -128,7 +128,7 @@ def _difference(
     if not len(d) or not usable.any():
         return None
     se, sp = (rate[usable] for rate in drawn)
-    differences = stats.resampled(d, len(usable), rng)[usable] / len(d)  # [B, 3]
+    differences = stats.resample(d, len(usable), rng)[usable] / len(d)  # [B, 3]
     if np.allclose(d[:, 0], d[0, 0]):
         said, info = stats.clopper_pearson_interval(d[0, 0], len(d), stats.SIGNED), stats.percentiles(se + sp - 1)
         rest = stats.percentiles(_true(differences * (0, 1, 1), se, sp))
@@ -138,7 +138,7 @@ def _difference(
     else:
         bounds = stats.percentiles(np.clip(_true(differences, se, sp), -1, 1))
     mean = float(np.clip(_true(d.mean(axis=0), *whole), -1, 1))
-    return Difference(mean=mean, low=bounds.low, high=bounds.high, tasks=len(d))
+    return PairedDifference(mean=mean, low=bounds.low, high=bounds.high, tasks=len(d))
 
 
 def _unsure(drawn: Doubles, own: Doubles, rng: np.random.Generator) -> Doubles:
@@ -152,7 +152,7 @@ def _unsure(drawn: Doubles, own: Doubles, rng: np.random.Generator) -> Doubles:
     return np.where(np.isnan(drawn), np.nan, end + away * (1 - 2 * end))
 
 
-def corrected_table(rows: Sequence[Corrected], error: JudgeError, made: Mapping[str, Origin]) -> Table:
+def corrected_table(rows: Sequence[Corrected], error: JudgeError, made: Mapping[str, RowSource]) -> Table:
     """A row an agent."""
     se, sp = error.sensitivity, error.specificity
     return Table(

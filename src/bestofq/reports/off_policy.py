@@ -41,7 +41,7 @@ def local_approximation(log: LoggedChoices, pi: Doubles, base: Doubles) -> Quant
     won = log.success[log.episode].astype(np.float64)
     mean = np.bincount(number, won) / np.bincount(number)
     counts = np.stack([ratio * (won - mean[number]), np.roll(log.last, 1)], axis=1)
-    found = Quantity(summed(log, counts), statistic=lambda s: share(s[..., 0], s[..., 1]))
+    found = Quantity(sum_by_task(log, counts), statistic=lambda s: share(s[..., 0], s[..., 1]))
     value = found.value or 0.0
     return found._replace(span=(min(SIGNED[0], value), max(SIGNED[1], value)))
 
@@ -67,7 +67,7 @@ def by_task(log: LoggedChoices, counts: Doubles) -> dict[Hashable, Doubles]:
     return found
 
 
-def summed(log: LoggedChoices, rows: Doubles) -> dict[Hashable, Doubles]:
+def sum_by_task(log: LoggedChoices, rows: Doubles) -> dict[Hashable, Doubles]:
     """Counts of steps [T, K] added up by task."""
     counts = np.zeros((len(log.task), rows.shape[1]))
     np.add.at(counts, log.episode, rows)

@@ -15,14 +15,14 @@ def outcomes_of(finished: Iterable[EpisodeSummary], cut: int) -> dict[Outcome, i
     return {name: counts[name] for name in get_args(Outcome) if counts[name]}
 
 
-def never_finished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSummary]) -> Counter[str]:
+def count_unfinished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSummary]) -> Counter[str]:
     """By agent, the episodes that were cut and have no finished episode."""
     lost = {(e.run, e.agent, e.key) for e in cut}
     done = ((e.run, e.agent, e.key) for e in finished) if lost else ()
     return Counter(agent for _, agent, _ in lost.difference(done))
 
 
-def counted(outcomes: Mapping[Outcome, int]) -> int:
+def count_judged(outcomes: Mapping[Outcome, int]) -> int:
     """How many of them a success rate is a share of."""
     return sum(count for outcome, count in outcomes.items() if outcome in DECIDED)
 
@@ -52,7 +52,7 @@ def judges_of(episodes: Iterable[EpisodeSummary]) -> dict[str, int]:
 
 def judge_notes(judges: Iterable[Mapping[str, int]], outcomes: Iterable[Mapping[Outcome, int]]) -> list[str]:
     """Which of the verdicts are a judge's, a sentence a judge."""
-    total, decided = sum(map(Counter, judges), Counter[str]()), sum(map(counted, outcomes))
+    total, decided = sum(map(Counter, judges), Counter[str]()), sum(map(count_judged, outcomes))
     return [
         f"{count} of {decided} verdicts are by the judge {judge}; its error is not in these intervals: "
         f"`bestofq report --judge {shlex.quote(judge)} --judge-run RUN` puts it in, in the table `judged`."
@@ -64,4 +64,4 @@ def outcome_words(outcomes: Mapping[Outcome, int]) -> str:
     """`3 success, 1 blocked (of 4); apart: 1 unparseable`."""
     decided = [f"{count} {name}" for name, count in outcomes.items() if name in DECIDED]
     apart = [f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items() if name not in DECIDED]
-    return f"{', '.join(decided)} (of {counted(outcomes)})" + (f"; apart: {', '.join(apart)}" if apart else "")
+    return f"{', '.join(decided)} (of {count_judged(outcomes)})" + (f"; apart: {', '.join(apart)}" if apart else "")

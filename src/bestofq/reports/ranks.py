@@ -28,17 +28,17 @@ def auc(log: LoggedChoices, rows: Bools | None = None) -> Quantity:
     counts: dict[Hashable, Doubles] = {}
     for at, row in enumerate(episode):
         counts.setdefault(log.task[row], np.zeros((2, len(edges) + 1)))[int(won[at]), level[at]] += 1
-    return Quantity({task: table.ravel() for task, table in counts.items()}, UNIT, _ranked)
+    return Quantity({task: table.ravel() for task, table in counts.items()}, UNIT, _rank_correlation)
 
 
-def _ranked(sums: Doubles) -> Doubles:
+def _rank_correlation(sums: Doubles) -> Doubles:
     """[B] of steps by outcome and level added up [B, 2 · levels]."""
     lost, won = np.split(sums, 2, axis=-1)
     below = np.cumsum(lost, axis=-1) - lost / 2
     return share((won * below).sum(axis=-1), won.sum(axis=-1) * lost.sum(axis=-1))
 
 
-def valued(log: LoggedChoices, discount: float) -> Sequence[Valued]:
+def to_valued_steps(log: LoggedChoices, discount: float) -> Sequence[Valued]:
     """The steps as calibration reads them: Q of what was taken, and what came of it."""
     left = np.flatnonzero(log.last)[log.episode] - np.arange(len(log.episode))
     won = log.success[log.episode]

@@ -14,12 +14,12 @@ import numpy as np
 
 from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Episode
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.protocols import Rated
 from bestofq.reports import stats
 from bestofq.reports.figures import FailureSplit
 from bestofq.reports.stats import UNIT, Doubles, Interval, Measure, Quantity, Span, share
-from bestofq.reports.table import Origin, Table, columns, rows_of
+from bestofq.reports.table import RowSource, Table, columns, rows_of
 
 
 class RatedStep(NamedTuple):
@@ -30,7 +30,7 @@ class RatedStep(NamedTuple):
     chosen: int
 
 
-class Recall(Noun):
+class Recall(FrozenModel):
     """Shares in [0, 1] over the rated steps. Contested: steps with good and other candidates; `regret`: the share of
     them at which no good one was taken, beside it what the first and a uniform choice would have lost."""
 
@@ -124,7 +124,7 @@ def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Reca
     )
 
 
-def recall_table(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Table:
+def recall_table(rows: Iterable[Recall], made: Mapping[str, RowSource], *, rater: str) -> Table:
     """A row an agent; `rater` says in words who rated."""
     return Table(
         name="recall",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bestofq.reports import stats
 from bestofq.reports.stats import UNIT, Attempt, Measure, Quantity, Tally, by_task
-from bestofq.reports.table import Origin, Table, columns, rows_of
+from bestofq.reports.table import RowSource, Table, columns, rows_of
 
 
 class Pass(NamedTuple):
@@ -32,7 +32,7 @@ def reliability(attempts: Mapping[str, Sequence[Attempt]]) -> list[Pass]:
     return found
 
 
-def pass_table(rows: Sequence[Pass], made: Mapping[str, Origin]) -> Table:
+def pass_table(rows: Sequence[Pass], made: Mapping[str, RowSource]) -> Table:
     return Table(
         name="reliability",
         title="pass@k and variance within tasks (Best-of-Q, Fig. 9)",

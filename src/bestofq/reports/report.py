@@ -14,7 +14,7 @@ from bestofq.reports.searches import search_rows, search_table, telling_trees
 from bestofq.reports.stats import distinct
 from bestofq.reports.success import agent_results, success_table
 from bestofq.reports.svg import Figure
-from bestofq.reports.table import Origin, Table
+from bestofq.reports.table import RowSource, Table
 from bestofq.store.records import EpisodeSummary, TreeSummary
 from bestofq.store.store import Store
 
@@ -27,7 +27,7 @@ class Report:
 
     tables: Sequence[Table]
     figures: Sequence[Figure]
-    made: Mapping[str, Origin]  # by row
+    made: Mapping[str, RowSource]  # by row
     episodes: Sequence[EpisodeSummary]  # by task, agents in the order of the headline
     trees: Sequence[TreeSummary]  # the most telling
     read: Selection  # of the store: its runs, and the agents' own names

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
-from bestofq.reports.stats import distinct, grouped
+from bestofq.reports.stats import distinct, group_by
 from bestofq.store.configuration import AGENTS, SEARCHES
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.schema import Status
@@ -31,7 +31,7 @@ APART = (
 _LOST: tuple[Status, ...] = ("cut", "interrupted")
 
 
-class Part(NamedTuple):
+class RowPart(NamedTuple):
     """What one agent did in one run on one split with one Q-function."""
 
     run: str
@@ -40,22 +40,22 @@ class Part(NamedTuple):
     checkpoint: str | None  # None: none scored
 
 
-def parts_of(store: Store, runs: Collection[str]) -> Callable[[EpisodeSummary], Part]:
+def parts_of(store: Store, runs: Collection[str]) -> Callable[[EpisodeSummary], RowPart]:
     """The part that an episode of these runs is of: its Q-function is what its first step names, else the agent's only
     one in its run."""
-    several = grouped(store.scorers(runs), lambda scorer: scorer[:2])
+    several = group_by(store.scorers(runs), lambda scorer: scorer[:2])
     only = {player: found[0][2] for player, found in several.items() if len(found) == 1}
-    return lambda e: Part(e.run, e.agent, e.split, e.checkpoint or only.get((e.run, e.agent)))
+    return lambda e: RowPart(e.run, e.agent, e.split, e.checkpoint or only.get((e.run, e.agent)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
     """The rows of some finished episodes: each part's row, by name."""
 
-    names: Mapping[Part, str]
-    part: Callable[[EpisodeSummary], Part]  # that an episode is of
+    names: Mapping[RowPart, str]
+    part: Callable[[EpisodeSummary], RowPart]  # that an episode is of
 
-    def named(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
+    def name_rows(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
         """The episodes with their row's name for their agent's; those of no row keep their agent's."""
         named = ((e, self.names.get(self.part(e), e.agent)) for e in episodes)
         return [e if name == e.agent else e._replace(agent=name) for e, name in named]
@@ -95,7 +95,7 @@ class Rows:
     def main(self, name: str) -> bool:
         """Whether it is a row of the table's own split."""
         splits = {part.split for part, other in self.names.items() if other == name}
-        return splits == {_leading(part.split for part in self.names)}
+        return splits == {_main_split(part.split for part in self.names)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,21 +133,21 @@ def read_rows(store: Store, selection: Selection = EVERYTHING) -> tuple[Rows, li
     """
     finished = selection.summaries(store)
     part_of = parts_of(store, selection.in_runs(store))
-    parts = grouped(finished, part_of)
+    parts = group_by(finished, part_of)
     runs = {run.name: run for run in store.runs()}
-    by_row = grouped(parts, lambda part: _alike(store, runs[part.run], part, parts[part]))
-    own = _leading(part.split for part in parts)
-    groups = grouped(by_row.values(), lambda row: (row[0].agent, row[0].split))
+    by_row = group_by(parts, lambda part: _alike(store, runs[part.run], part, parts[part]))
+    own = _main_split(part.split for part in parts)
+    groups = group_by(by_row.values(), lambda row: (row[0].agent, row[0].split))
     names = {part: name for group in groups.values() for part, name in _names(group, own)}
     rows = Rows(names={part: names[part] for row in by_row.values() for part in row}, part=part_of)
-    return rows, rows.named(finished)
+    return rows, rows.name_rows(finished)
 
 
-def _leading(splits: Iterable[str]) -> str | None:
+def _main_split(splits: Iterable[str]) -> str | None:
     return min(splits, key=lambda split: ((*HELD_OUT, split).index(split), split), default=None)
 
 
-def _alike(store: Store, run: RunRecord, part: Part, episodes: Sequence[EpisodeSummary]) -> Hashable:
+def _alike(store: Store, run: RunRecord, part: RowPart, episodes: Sequence[EpisodeSummary]) -> Hashable:
     """What passes of one row share: agent, split, tasks, settings but the seed, and the Q-function that scored. A task
     begun is one of the pass's, though the infrastructure may have cut its episode."""
     settings: dict[str, JsonValue] = {name: value for name, value in run.config.items() if name != "seed"}
@@ -160,7 +160,7 @@ def _alike(store: Store, run: RunRecord, part: Part, episodes: Sequence[EpisodeS
     return part.agent, part.split, tasks, json.dumps(settings, sort_keys=True), part.checkpoint
 
 
-def _names(group: Sequence[Sequence[Part]], own: str | None) -> Iterator[tuple[Part, str]]:
+def _names(group: Sequence[Sequence[RowPart]], own: str | None) -> Iterator[tuple[RowPart, str]]:
     """The names of all rows of one agent on one split."""
     held = Counter(row[0].checkpoint for row in group)
     behind = suffixes(held)

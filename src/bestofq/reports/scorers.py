@@ -35,7 +35,7 @@ KNOWN = {
 }
 
 
-def meaning(decisions: Iterable[Decision]) -> Meaning | None:
+def find_meaning(decisions: Iterable[Decision]) -> Meaning | None:
     """Of the scores of these decisions; None where they do not tell, or differ."""
     names = {decision.scorer for decision in decisions}
     return KNOWN.get(names.pop() or "") if len(names) == 1 else None

@@ -7,18 +7,18 @@ from itertools import chain
 
 import numpy as np
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Role, Usage, merge_usage
 from bestofq.reports import stats
 from bestofq.reports.stats import Doubles, Interval, Measure
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.search.pairs import node_pairs
 from bestofq.store.records import TreeSummary
 from bestofq.store.store import Store
 
 
-class SearchRow(Noun):
+class SearchRow(FrozenModel):
     """One run's searches, or all trees of one call."""
 
     run: str
@@ -44,7 +44,7 @@ def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold
     for tree in trees:
         drawn = sum(1 for _ in node_pairs(tree, alpha=alpha, threshold=threshold))
         tried, mean = tree.visits[0], tree.value[0]
-        by_task[tree.task.suite, tree.task.id] += (1, solved(tree), tried, mean * tried, len(tree), drawn)
+        by_task[tree.task.suite, tree.task.id] += (1, is_solved(tree), tried, mean * tried, len(tree), drawn)
         usage += tree.usage
     tasks = np.array([*by_task.values()]).reshape(-1, 6)  # [T, 6]
     number, won, rollouts, outcome, nodes, pairs = tasks.sum(axis=0).tolist()
@@ -68,7 +68,7 @@ def search_rows(store: Store, runs: Sequence[str], *, alpha: float, threshold: f
     return [row for row in rows if row.trees]
 
 
-def search_table(rows: Sequence[SearchRow], made: Mapping[str, Origin] | None = None) -> Table:
+def search_table(rows: Sequence[SearchRow], made: Mapping[str, RowSource] | None = None) -> Table:
     """A row a run, whose origin is `made`'s."""
     return Table(
         name="searches",
@@ -104,12 +104,12 @@ def telling_trees(
     """Those with the most pairs, the solved ones first."""
 
     def decisive(found: tuple[TreeSummary, SearchTree]) -> tuple[bool, int]:
-        return solved(found[1]), sum(1 for _ in node_pairs(found[1], alpha=alpha, threshold=threshold))
+        return is_solved(found[1]), sum(1 for _ in node_pairs(found[1], alpha=alpha, threshold=threshold))
 
     by_run = (zip(store.trees.summaries(run=run), store.trees.all(run), strict=True) for run in runs)
     return [summary for summary, _ in nlargest(at_most, chain.from_iterable(by_run), key=decisive)]
 
 
-def solved(tree: SearchTree) -> bool:
+def is_solved(tree: SearchTree) -> bool:
     """Whether a rollout ended with full reward."""
     return any(reward >= 1 for reward in tree.reward)

@@ -9,17 +9,17 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Self, get_args
 
 from bestofq.core.decision import Episode
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Role, Usage
-from bestofq.reports.stats import Quantity, tallied
-from bestofq.reports.table import Column, Origin, Row, Table, columns
+from bestofq.reports.stats import Quantity, tally_by_task
+from bestofq.reports.table import Column, Row, RowSource, Table, columns
 
 ALL = "all"
 Prices = Mapping[Role, tuple[float, float]]
 """USD per million tokens, in and out, of a role; for the Q-function's embedder see Best-of-Q, Table 13."""
 
 
-class Spent(Noun):
+class Spent(FrozenModel):
     """Sums over episodes. `usd` adds up the known prices; `unpriced` counts the tokens whose price is not known."""
 
     tokens_in: int = 0
@@ -80,7 +80,7 @@ HEADS = {
 """What is measured: the sum of `Spent` that is spread, whether over successes, and the digits that are shown."""
 
 
-def spending(
+def tabulate_spending(
     episodes: Iterable[Episode], agent: str, *, prices: Prices | None = None
 ) -> dict[str, dict[str, Quantity]]:
     """By role (`ALL` last), then by head. Undefined for unknown prices; `prices` where the store has none."""
@@ -97,7 +97,7 @@ def spending(
     def quantity(spent: Mapping[Hashable, Spent], amount: str, per_success: bool) -> Quantity:
         if amount == "usd" and any(one.unpriced for one in spent.values()):
             return Quantity({})
-        wholes = tallied((task, 0, won if per_success else 1) for task, won in done)
+        wholes = tally_by_task((task, 0, won if per_success else 1) for task, won in done)
         return Quantity({task: (getattr(spent[task], amount), whole) for task, (_, whole) in wholes.items()})
 
     roles = {role: used[role] for role in (*get_args(Role), ALL) if role in used}
@@ -107,9 +107,11 @@ def spending(
     }
 
 
-def spending_table(episodes: Sequence[Episode], made: Mapping[str, Origin], *, prices: Prices | None = None) -> Table:
+def spending_table(
+    episodes: Sequence[Episode], made: Mapping[str, RowSource], *, prices: Prices | None = None
+) -> Table:
     """A row an agent of `made` and role; one of all roles where there are several."""
-    by_agent = {agent: spending(episodes, agent, prices=prices) for agent in made}
+    by_agent = {agent: tabulate_spending(episodes, agent, prices=prices) for agent in made}
     return Table(
         name="spending",
         title="Tokens, seconds and USD by role",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bestofq.core.errors import InputError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.store.records import EpisodeSummary
 
 RESAMPLES = 10_000
@@ -45,7 +45,7 @@ class Attempt(NamedTuple):
     judged: bool = True  # by a judge; False: the outcome is known
 
 
-class Estimate(Noun):
+class Estimate(FrozenModel):
     """A mean, and its standard error over runs: the standard deviation of their means (n - 1) / √runs."""
 
     mean: float
@@ -53,14 +53,14 @@ class Estimate(Noun):
     runs: int
 
 
-class Interval(Noun):
+class Interval(FrozenModel):
     """A bootstrap interval at `LEVEL` (`bca`), or `clopper_pearson_interval`; bounds may be infinite."""
 
     low: float
     high: float
 
 
-class Measure(Noun):
+class Measure(FrozenModel):
     """A number with its interval; None where it is undefined (0 of 0)."""
 
     value: float | None
@@ -68,7 +68,7 @@ class Measure(Noun):
     error: float | None = None  # standard error over runs, where it is shown beside the interval
 
 
-class Difference(Noun):
+class PairedDifference(FrozenModel):
     """One agent's measure minus another's, on the `tasks` that both did, with its interval."""
 
     mean: float
@@ -82,7 +82,7 @@ class Difference(Noun):
         return self.low > 0 or self.high < 0
 
 
-def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """The items by their keys, both in the order in which they come."""
     found: dict[K, list[T]] = {}
     for item in items:
@@ -106,7 +106,7 @@ def attempts_of(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
 
 def by_task(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:
     """The attempts at each task."""
-    return grouped(attempts, lambda attempt: attempt.task)
+    return group_by(attempts, lambda attempt: attempt.task)
 
 
 def over_runs(means: Sequence[float]) -> Estimate:
@@ -121,8 +121,8 @@ def success_rate(attempts: Sequence[Attempt]) -> Estimate:
     """Success in [0, 1] (Table 2): per task the share of its runs that succeeded, then the mean over tasks, which is in
     its `success_interval`. Where all runs hold the same tasks it is the mean over runs, with `over_runs`'s error; else
     the error is `_error_over_runs`."""
-    tasks, runs = by_task(attempts), grouped(attempts, lambda a: a.run).values()
-    found = over_runs([_succeeded(run) for run in runs])
+    tasks, runs = by_task(attempts), group_by(attempts, lambda a: a.run).values()
+    found = over_runs([_success_rate(run) for run in runs])
     same = all(len(run) == len(tasks) for run in runs)
     error = found.error if same else _error_over_runs(tasks.values())
     return found.model_copy(update={"mean": float(np.mean([*task_rates(attempts).values()])), "error": error})
@@ -132,8 +132,8 @@ def _error_over_runs(tasks: Iterable[Sequence[Attempt]]) -> float | None:
     """The standard error over runs of unlike tasks: √(Σ s_r² / ((Σ n_r)² − Σ n_r²)), s_r being what run r succeeded
     more often than the mean of its n_r tasks, so that how hard they are plays no part. For runs of the same tasks it is
     `over_runs`'s. Tasks done once tell nothing of it; None where there are no others."""
-    again = [(a.run, a.success - _succeeded(task)) for task in tasks if len(task) > 1 for a in task]
-    more = grouped(again, lambda one: one[0]).values()  # by run
+    again = [(a.run, a.success - _success_rate(task)) for task in tasks if len(task) > 1 for a in task]
+    more = group_by(again, lambda one: one[0]).values()  # by run
     pairs = len(again) ** 2 - sum(len(run) ** 2 for run in more)
     return sqrt(sum(sum(excess for _, excess in run) ** 2 for run in more) / pairs) if pairs else None
 
@@ -141,13 +141,13 @@ def _error_over_runs(tasks: Iterable[Sequence[Attempt]]) -> float | None:
 def steps_for_success(attempts: Sequence[Attempt]) -> Estimate | None:
     """Steps of successful episodes (Table 2): their mean per run, then the mean over the runs that have any. None when
     nothing succeeded. Easy tasks weigh more the fewer tasks an agent solves: compare with care."""
-    by_run = grouped((a for a in attempts if a.success), lambda a: a.run)
+    by_run = group_by((a for a in attempts if a.success), lambda a: a.run)
     return over_runs([float(np.mean([a.steps for a in run])) for run in by_run.values()]) if by_run else None
 
 
 def steps_interval(attempts: Sequence[Attempt]) -> Interval | None:
     """The interval of `steps_for_success` over tasks; None when at most one was solved."""
-    runs = {run: at for at, run in enumerate(grouped(attempts, lambda a: a.run))}
+    runs = {run: at for at, run in enumerate(group_by(attempts, lambda a: a.run))}
     tasks = {task: at for at, task in enumerate(by_task(attempts))}
     counts = np.zeros((len(tasks), len(runs), 2))  # [T, R, (steps of successes, successes)]
     for attempt in attempts:
@@ -165,7 +165,7 @@ def steps_interval(attempts: Sequence[Attempt]) -> Interval | None:
 
 def identical_runs(attempts: Sequence[Attempt]) -> bool:
     """Whether there are two runs or more and each brought the same success in as many steps on the same tasks."""
-    runs = [{a.task: (a.success, a.steps) for a in run} for run in grouped(attempts, lambda a: a.run).values()]
+    runs = [{a.task: (a.success, a.steps) for a in run} for run in group_by(attempts, lambda a: a.run).values()]
     return len(runs) > 1 and all(run == runs[0] for run in runs)
 
 
@@ -182,7 +182,7 @@ Counts = Mapping[Any, Doubles | tuple[float, float]]
 """By task, K numbers that are added up over tasks."""
 
 
-def tallied(counted: Iterable[tuple[Hashable, float, float]]) -> Tally:
+def tally_by_task(counted: Iterable[tuple[Hashable, float, float]]) -> Tally:
     """(task, part, whole) added up by task."""
     found: dict[Hashable, tuple[float, float]] = {}
     for task, part, whole in counted:
@@ -246,14 +246,16 @@ class Quantity(NamedTuple):
         return measure(np.array([*self.counts.values()], dtype=np.float64), self.statistic, span=self.span)
 
     @property
-    def difference(self) -> Difference | None:
+    def difference(self) -> PairedDifference | None:
         """As one, where it is one already; None as in `minus`."""
         found = self.measure
         if found.value is None or found.interval is None:
             return None
-        return Difference(mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(self.counts))
+        return PairedDifference(
+            mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(self.counts)
+        )
 
-    def minus(self, other: "Quantity") -> Difference | None:
+    def minus(self, other: "Quantity") -> PairedDifference | None:
         """This minus the other's over the tasks of both, which keep the same drawn tasks. None where it is undefined or
         has no interval. A resample in which both are infinite counts as −∞ below, ∞ above."""
         common = [task for task in self.counts if task in other.counts]
@@ -275,15 +277,15 @@ class Quantity(NamedTuple):
         above = found.interval
         if np.isinf(difference(table)).any():
             above = clustered_interval(table, lambda sums: difference(sums, np.inf)) or above
-        return Difference(mean=found.value, low=found.interval.low, high=above.high, tasks=len(common))
+        return PairedDifference(mean=found.value, low=found.interval.low, high=above.high, tasks=len(common))
 
 
 def task_rates(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
     """By task, the share of its attempts that succeeded."""
-    return {task: _succeeded(tried) for task, tried in by_task(attempts).items()}
+    return {task: _success_rate(tried) for task, tried in by_task(attempts).items()}
 
 
-def _succeeded(attempts: Sequence[Attempt]) -> float:
+def _success_rate(attempts: Sequence[Attempt]) -> float:
     """Their share that succeeded."""
     return sum(attempt.success for attempt in attempts) / len(attempts)
 
@@ -297,7 +299,7 @@ def success_interval(attempts: Sequence[Attempt]) -> Interval:
     return found
 
 
-def paired_difference(ours: Sequence[Attempt], theirs: Sequence[Attempt]) -> Difference | None:
+def paired_difference(ours: Sequence[Attempt], theirs: Sequence[Attempt]) -> PairedDifference | None:
     """Success of `ours` minus that of `theirs` on the tasks of both, runs averaged; `clopper_pearson_interval` where
     all tasks differ alike. None when they have no task in common."""
     mine, other = task_rates(ours), task_rates(theirs)
@@ -311,12 +313,12 @@ def clustered_interval(counts: Doubles, statistic: Callable[[Doubles], Doubles])
 
     Resamples in which it is undefined are passed over. None where it is defined in none.
     """
-    values = statistic(resampled(counts, RESAMPLES, np.random.default_rng(0)))
+    values = statistic(resample(counts, RESAMPLES, np.random.default_rng(0)))
     defined, total = values[~np.isnan(values)], counts.sum(axis=0, keepdims=True)
     return bca(defined, float(statistic(total)[0]), statistic(total - counts)) if len(defined) else None
 
 
-def resampled(counts: Doubles, resamples: int, rng: np.random.Generator) -> Doubles:
+def resample(counts: Doubles, resamples: int, rng: np.random.Generator) -> Doubles:
     """Sums [resamples, K] of as many rows [T, K], drawn with replacement."""
     number = len(counts)
     kinds, often = np.unique(counts, axis=0, return_counts=True)

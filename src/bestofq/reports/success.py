@@ -7,17 +7,17 @@ from pydantic import Field
 
 from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.reports import stats
 from bestofq.reports.naming import place
-from bestofq.reports.outcomes import judge_notes, judges_of, never_finished, outcome_notes, outcome_words, outcomes_of
+from bestofq.reports.outcomes import count_unfinished, judge_notes, judges_of, outcome_notes, outcome_words, outcomes_of
 from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
-from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, grouped
-from bestofq.reports.table import Cell, Origin, Row, Table, columns
+from bestofq.reports.stats import Attempt, Estimate, Interval, Measure, PairedDifference, attempts_of, group_by
+from bestofq.reports.table import Cell, Row, RowSource, Table, columns
 from bestofq.store.store import Store
 
 
-class Performance(Noun):
+class Performance(FrozenModel):
     """What every table of success says of an agent. Rates lie in [0, 1]; a run is one (run, repeat) of a store."""
 
     agent: str  # the row's name
@@ -30,7 +30,7 @@ class Performance(Noun):
     runs: int
     identical_runs: bool
     task_variance: float | None
-    difference: Difference | None  # None: the baseline itself, or no baseline, or no task in common
+    difference: PairedDifference | None  # None: the baseline itself, or no baseline, or no task in common
 
     @property
     def rate(self) -> Measure:
@@ -77,7 +77,7 @@ class AgentRow(Performance):
     judges: dict[str, int] = Field(default_factory=dict)  # verdicts of DECIDED that a judge gave, by its name
 
 
-class Source(Noun):
+class Source(FrozenModel):
     """A run of the store that the table reads, and what made it."""
 
     run: str
@@ -86,7 +86,7 @@ class Source(Noun):
     commit: str | None
 
 
-class Results(Noun):
+class SuccessReport(FrozenModel):
     """All agents' results, and the runs they come from."""
 
     rows: tuple[AgentRow, ...]
@@ -118,7 +118,7 @@ class Results(Noun):
         return (*notes, *outcome_notes(outcomes), *judge_notes((row.judges for row in self.rows), outcomes))
 
 
-def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
+def agent_results(store: Store, selection: Selection = EVERYTHING) -> SuccessReport:
     """The results of the selection's agents, each compared with its baseline.
 
     An agent has a row for each of `rows_of`'s; `agents` and `baseline` name agents or rows. They come in the order of
@@ -129,7 +129,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
     """
     chosen, agents = ", ".join(selection.in_runs(store)) or "the store", selection.agents
     rows, finished = read_rows(store, selection)
-    by_agent = grouped(finished, lambda episode: episode.agent)
+    by_agent = group_by(finished, lambda episode: episode.agent)
     for agent in [*(agents or ()), *([] if selection.baseline is None else [selection.baseline])]:
         if not rows.of(agent):
             raise DataError(
@@ -148,7 +148,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
         )
     baseline = rows.one(selection.baseline)
     against = attempts.get(baseline or "", ())
-    cuts = never_finished(rows.named(selection.summaries(store, status="cut")), finished)
+    cuts = count_unfinished(rows.name_rows(selection.summaries(store, status="cut")), finished)
 
     def row(agent: str) -> AgentRow:
         return AgentRow(
@@ -167,7 +167,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
         for run in store.runs()
         if run.name in read
     )
-    return Results(
+    return SuccessReport(
         rows=tuple(found),
         baseline=baseline if against else None,
         sources=sources,
@@ -176,7 +176,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
     )
 
 
-def success_table(found: Results, made: Mapping[str, Origin] | None = None) -> Table:
+def success_table(found: SuccessReport, made: Mapping[str, RowSource] | None = None) -> Table:
     """Table 2, a row an agent, whose origin is `made`'s."""
     return Table(
         name="agents",

@@ -68,7 +68,7 @@ def nice_ticks(low: float, high: float, *, about: int = 5) -> list[float]:
     return [round(n * gap, 10) for n in range(first, first + about + 3) if (n - 1) * gap < high]
 
 
-def shortened(words: str, length: int) -> str:
+def shorten(words: str, length: int) -> str:
     return words if len(words) <= length else words[: length - 1] + "…"
 
 
@@ -80,7 +80,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.globals.update(percent=lambda share: f"{100 * share:.1f} %", style=_STYLE_ELEMENT, width=WIDTH)
-TEMPLATES.filters.update(shortened=shortened, shown=shown)
+TEMPLATES.filters.update(shortened=shorten, shown=shown)
 
 
 def figure(template: str | Template, title: str, **values: object) -> Markup:

@@ -19,16 +19,16 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from bestofq.core.noun import Noun
-from bestofq.reports.stats import Difference, Estimate, Measure
+from bestofq.core.frozen import FrozenModel
+from bestofq.reports.stats import Estimate, Measure, PairedDifference
 from bestofq.reports.svg import TEMPLATES
 
 TEXT_WIDTH = 32
 """Characters of a column of words in a terminal too narrow for all of it; longer texts are wrapped."""
-Cell = Measure | Estimate | Difference | int | float | str | None
+Cell = Measure | Estimate | PairedDifference | int | float | str | None
 
 
-class Origin(Noun):
+class RowSource(FrozenModel):
     """What made a row. Several values where its runs differ; none where the store does not know."""
 
     runs: tuple[str, ...]
@@ -56,7 +56,7 @@ class Origin(Noun):
 ORIGIN_COLUMNS = ("runs", "commit", "model", "seed", "passes", "N", "Q-function", "command")
 
 
-class Column(Noun):
+class Column(FrozenModel):
     """A column; `percent`: its values are shares and shown times 100."""
 
     name: str
@@ -71,23 +71,23 @@ def columns(*heads: str, signed: Collection[str] = (), digits: int | None = 1) -
     return tuple(Column(name=name, percent=share, signed=name in signed, digits=digits) for name, share in names)
 
 
-class Row(Noun):
+class Row(FrozenModel):
     """One value a column; `origin` is None where the row comes from no run. In a table whose rows are different numbers
     `percent` and `signed` hold for the row, beside what its columns say."""
 
     cells: tuple[Cell, ...]
     percent: bool = False
     signed: bool = False
-    origin: Origin | None = None
+    origin: RowSource | None = None
 
 
-def rows_of(items: Iterable[Any], made: Mapping[str, Origin], *fields: str) -> tuple[Row, ...]:
+def rows_of(items: Iterable[Any], made: Mapping[str, RowSource], *fields: str) -> tuple[Row, ...]:
     """A row an item, its cells the item's `fields` (dotted: those of fields), its origin that of its agent."""
     cells = attrgetter(*fields)
     return tuple(Row(cells=cells(item), origin=made.get(item.agent)) for item in items)
 
 
-class Table(Noun):
+class Table(FrozenModel):
     """A table; `name` names its files."""
 
     name: str
@@ -118,7 +118,7 @@ class Table(Noun):
     def heads(self) -> tuple[str, ...]:
         return tuple(column.name + (" %" if column.percent else "") for column in self.columns)
 
-    def titled(self, title: str) -> "Table":
+    def with_title(self, title: str) -> "Table":
         return self.model_copy(update={"title": title})
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -277,7 +277,7 @@ def _parts(cell: Cell) -> dict[str, Any]:
         case Measure(value=value, interval=bounds, error=error):
             error_part = {} if error is None else {"error": error}
             return {"": value, "low": bounds and bounds.low, "high": bounds and bounds.high, **error_part}
-        case Difference(mean=mean, low=low, high=high):
+        case PairedDifference(mean=mean, low=low, high=high):
             return {"": mean, "low": low, "high": high}
         case Estimate(mean=mean, error=error):
             return {"": mean, "error": error}
@@ -285,7 +285,7 @@ def _parts(cell: Cell) -> dict[str, Any]:
 
 
 def _style(cell: Cell) -> Markup | None:
-    if isinstance(cell, Difference) and cell.clear:
+    if isinstance(cell, PairedDifference) and cell.clear:
         return Markup(' class="up"' if cell.mean > 0 else ' class="down"')
     return None
 

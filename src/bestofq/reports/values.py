@@ -6,7 +6,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from bestofq.core.decision import Episode
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.store.records import EpisodeSummary
 
 
@@ -60,7 +60,7 @@ def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     return [episode for episode in (best, worst) if episode is not None]
 
 
-def values_table(paths: Iterable[ValuePath], made: Mapping[str, Origin]) -> Table:
+def values_table(paths: Iterable[ValuePath], made: Mapping[str, RowSource]) -> Table:
     """A row a step."""
     return Table(
         name="values",

@@ -17,7 +17,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 from bestofq.core.errors import SetupError
 from bestofq.core.usage import Usage
 from bestofq.models.prices import Budget
-from bestofq.rollouts.players import LocalPlayer, Played, Slot
+from bestofq.rollouts.players import LocalPlayer, PlayedEpisode, PlayerSlot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.shared import Shared
 from bestofq.rollouts.workers import LostError
@@ -37,7 +37,7 @@ Opens = Callable[[Shared], AbstractAsyncContextManager[tuple[Does, str]]]
 
 
 @contextmanager
-def connected(address: str) -> Iterator[None]:
+def connect_cluster(address: str) -> Iterator[None]:
     """This process as the driver of a cluster: `auto`, `host:port`, `ray://host:port`, or `local`, one of this machine.
     SetupError where there is none."""
     try:
@@ -63,14 +63,14 @@ class Hosts:
     shared: Shared = field(default_factory=Shared)
 
     @asynccontextmanager
-    async def opened(
+    async def open_hosts(
         self, opens: Opens, at_once: int, store: Store, progress: Progress = SILENT
     ) -> AsyncIterator[list["Host"]]:
         """Each of the processes so many times as it does items at once. They end with the context. `progress` hears of
         their steps."""
         taken = 0.0 if self.shared.models is None else self.shared.models.cpus
         count = self.count or max(1, int((resources("CPU") - taken) // max(self.cpus, 0.01)))
-        kind = ray.remote(_Process).options(
+        kind = ray.remote(_HostProcess).options(
             num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=-1, max_concurrency=at_once + 8
         )
         given = ray.put(opens)  # once, with its Q-function
@@ -90,7 +90,7 @@ def resources(name: str) -> float:
     return found.get(name, 0.0)
 
 
-class _Process:
+class _HostProcess:
     """A process of the cluster, in itself."""
 
     def __init__(self) -> None:
@@ -201,14 +201,14 @@ class HostPlayer:
     async def ready(self) -> None:
         await self._host.ready()
 
-    async def do(self, slot: Slot) -> Played:
+    async def do(self, slot: PlayerSlot) -> PlayedEpisode:
         if slot.begun is not None:
             await self._store.release(slot.begun.id)
-        played: Played = await self._host.do(slot)
+        played: PlayedEpisode = await self._host.do(slot)
         return played
 
 
-async def play_here(player: LocalPlayer, store: Store, slot: Slot) -> Played:
+async def play_here(player: LocalPlayer, store: Store, slot: PlayerSlot) -> PlayedEpisode:
     """In a process of the cluster: take over what is to be gone on with, and give back what was cut."""
     begun = slot.begun
     if begun is not None and not await store.take_over(begun.run, begun.agent, only=[begun.id]):

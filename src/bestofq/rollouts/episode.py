@@ -93,11 +93,11 @@ async def run_episode(
         verdict=verdict,
         provenance=provenance,
     )
-    if play.stays_running(verdict):
+    if play.is_resumable(verdict):
         return episode
     failure: Exception | None = None
     if options.judge is not None and ended_by_itself(verdict):
-        verdict, failure = await _judged(options.judge, episode)
+        verdict, failure = await _judge_episode(options.judge, episode)
     await play.finish(episode, verdict)
     if failure is not None:
         raise failure
@@ -126,7 +126,7 @@ class _Play:
     unpaid: tuple[Usage, ...] = ()  # of decisions that came to nothing, in an episode that goes on
     broken: Verdict | None = None  # where the machinery broke before the first step
 
-    def stays_running(self, verdict: Verdict) -> bool:
+    def is_resumable(self, verdict: Verdict) -> bool:
         """Whether the episode was cut and is left for the caller to resume."""
         options = self.options
         return verdict.outcome == "infra_error" and options.go_on_when_cut and options.may_repeat is not None
@@ -175,7 +175,7 @@ class _Play:
                 self.final = await self.env.reset(self.task, seed=self.task.seed)
             except Exception as error:
                 return _verdict_of(error)
-        elif ended := _ended(self.last):
+        elif ended := _final_verdict(self.last):
             return ended
         assert self.final is not None
         observation = self.final
@@ -196,7 +196,7 @@ class _Play:
                 return verdict
             await self._commit(observation, decision, result)
             self.final = observation = result.observation
-            if ended := _ended(result):
+            if ended := _final_verdict(result):
                 return ended
         return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
 
@@ -224,7 +224,7 @@ class _Play:
             self.options.on_step(step)
 
 
-def _ended(last: StepResult) -> Verdict | None:
+def _final_verdict(last: StepResult) -> Verdict | None:
     """The verdict on an episode that its last action ended; None where it did not. One that ended by itself has no
     reason (see `ended_by_itself`)."""
     if last.truncated:
@@ -237,7 +237,7 @@ def _ended(last: StepResult) -> Verdict | None:
     return Verdict(reward=reward, outcome="success" if reward >= 1.0 else "failure")
 
 
-async def _judged(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | None]:
+async def _judge_episode(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | None]:
     """The judge's verdict; where it fails, unjudged with the reason, and the error if the user must fix it."""
     try:
         verdict = await judge.judge(episode)

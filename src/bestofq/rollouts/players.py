@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Slot:
+class PlayerSlot:
     """An episode to be played."""
 
     task: Task
@@ -33,7 +33,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedEpisode:
     """What came of a slot. `left`: where it was cut and can go on."""
 
     verdict: Verdict
@@ -61,7 +61,7 @@ class LocalPlayer:
     async def ready(self) -> None:
         """At once."""
 
-    async def do(self, slot: Slot) -> Played:
+    async def do(self, slot: PlayerSlot) -> PlayedEpisode:
         """SupersededError where another process plays it, else as `run_episode`."""
         env = self._free.pop() if self._free else await self._make_env()
         if env not in self._all:
@@ -87,7 +87,7 @@ class LocalPlayer:
             self._all.remove(env)
             await _close_broken(env)
         goes_on = broken and options.go_on_when_cut and options.may_repeat is not None
-        return Played(episode.verdict, episode if goes_on else None)
+        return PlayedEpisode(episode.verdict, episode if goes_on else None)
 
 
 async def _close_broken(env: Env) -> None:

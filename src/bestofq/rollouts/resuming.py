@@ -51,7 +51,7 @@ async def repeat_steps(env: Env, episode: Episode, may_repeat: MayRepeat) -> Ste
             env.simulated_user = user
 
 
-async def left_running(
+async def claim_abandoned(
     store: Store,
     run: str,
     agent: str,

@@ -10,9 +10,9 @@ from bestofq.core.errors import InfraError, InputError, SupersededError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import EnvFactory
 from bestofq.rollouts.episode import EpisodeOptions
-from bestofq.rollouts.players import LocalPlayer, Played, Slot
+from bestofq.rollouts.players import LocalPlayer, PlayedEpisode, PlayerSlot
 from bestofq.rollouts.progress import Progress
-from bestofq.rollouts.resuming import left_running
+from bestofq.rollouts.resuming import claim_abandoned
 from bestofq.rollouts.workers import SHARED, LostError, Worker, work_off
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
@@ -82,31 +82,31 @@ async def play_all(
         raise InputError(f"of {len(tasks)} tasks some share suite and id: give each an id of its own")
     progress = options.progress
     wanted = {EpisodeKey(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
-    todo: asyncio.Queue[Slot] = asyncio.Queue()
+    todo: asyncio.Queue[PlayerSlot] = asyncio.Queue()
     tried: set[EpisodeKey] = set()
 
-    def finished() -> list[EpisodeSummary]:
+    def load_finished() -> list[EpisodeSummary]:
         return [summary for summary in store.summaries(run=run, agent=agent) if summary.key in wanted]
 
     async def plan() -> bool:
         """Put into `todo` what nobody has played or plays; whether another process plays some of the rest."""
-        rest = wanted.keys() - store.finished(run, agent) - tried
-        left = await left_running(store, run, agent, rest.__contains__, options.may_repeat)
+        rest = wanted.keys() - store.load_finished_keys(run, agent) - tried
+        left = await claim_abandoned(store, run, agent, rest.__contains__, options.may_repeat)
         elsewhere = {one.key for one in store.summaries(run=run, agent=agent, status="running")} - left.keys()
         chosen = [key for key in wanted if key in rest - elsewhere]
         for key in chosen:
-            todo.put_nowait(Slot(wanted[key], key.repeat, options.retries, left.get(key)))
+            todo.put_nowait(PlayerSlot(wanted[key], key.repeat, options.retries, left.get(key)))
         tried.update(chosen)
         return not rest.isdisjoint(elsewhere)
 
     shared = await plan()
-    progress.begin(finished(), len(wanted))
+    progress.begin(load_finished(), len(wanted))
     cuts = 0  # in a row
 
-    async def play(player: Worker, slot: Slot) -> None:
+    async def play(player: Worker, slot: PlayerSlot) -> None:
         nonlocal cuts
         try:
-            played: Played = await player.do(slot)
+            played: PlayedEpisode = await player.do(slot)
         except SupersededError as error:
             log.warning("left to another process: %s", error)
             tried.discard(slot.key)
@@ -118,7 +118,7 @@ async def play_all(
                     "then run the same command again: it continues from here"
                 ) from error
             log.info("%s is played again: %s", slot.task.id, error)
-            found = await left_running(store, run, agent, {slot.key}.__contains__, options.may_repeat, alone=True)
+            found = await claim_abandoned(store, run, agent, {slot.key}.__contains__, options.may_repeat, alone=True)
             todo.put_nowait(replace(slot, begun=found.get(slot.key), lost=slot.lost + 1))
             return
         verdict = played.verdict
@@ -135,11 +135,11 @@ async def play_all(
 
     async def more() -> bool:
         nonlocal shared
-        if not shared and not wanted.keys() - tried - store.finished(run, agent):
+        if not shared and not wanted.keys() - tried - store.load_finished_keys(run, agent):
             return False
         await asyncio.sleep(SHARED)
         shared = await plan()
         return True
 
     await work_off(todo, players, play, more)
-    return finished()
+    return load_finished()

@@ -14,7 +14,7 @@ from bestofq.core.transitions import Floats, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
+class EpisodeTable:
     """T rows over U distinct items, ready for their vectors."""
 
     items: tuple[EmbedItem, ...]  # [U], in order of first appearance
@@ -27,7 +27,7 @@ class Table:
         return replace(self.rows, vectors=vectors)
 
 
-def tabulate(episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool = False) -> Table:
+def tabulate(episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool = False) -> EpisodeTable:
     """A row per step, each distinct item numbered once, so that it is embedded once. The reward is sparse: 1 at the
     last step of a success, else 0 (Best-of-Q, 3.1). `others`: with the candidates that were not taken.
 
@@ -78,4 +78,4 @@ def tabulate(episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool
         terminal=np.array(terminal),
         others=np.array([*zip_longest(*rest, fillvalue=-1)], dtype=np.int64).T if any(rest) else None,
     )
-    return Table(items=tuple(items), rows=transitions)
+    return EpisodeTable(items=tuple(items), rows=transitions)

@@ -15,7 +15,7 @@ from unicodedata import normalize
 
 from bestofq.core.actions import Action, Click, Goto, Submit, Write, element_of
 from bestofq.core.observation import Element, Observation
-from bestofq.safety.readings import address, folded, plain, readings, visible
+from bestofq.safety.readings import address, fold_text, plain, readings, visible
 
 _WRITABLE = {"textbox", "searchbox", "combobox", "spinbutton", "listbox"}
 _VALUED = {*_WRITABLE, "slider", "scrollbar"}  # roles whose click says nothing: they are named after what they hold
@@ -38,7 +38,7 @@ _BLANK = " ?"  # `BuyNow`, or letters apart
 def _any(*patterns: str, start: str = r"\b(?:", end: str = r")\b", blank: str = " ") -> Words:
     """One of them as whole words; without patterns, nothing. `blank`: the pattern of a blank."""
     alternatives = "|".join(patterns).replace("{mine}", _DATA["mine"]).replace(" ", blank)
-    return re.compile(start + folded(alternatives) + end) if patterns else re.compile(r"(?!)")
+    return re.compile(start + fold_text(alternatives) + end) if patterns else re.compile(r"(?!)")
 
 
 class Command:
@@ -57,12 +57,12 @@ class Command:
         self.ask = _any(*sure, *verbs, *last, *script)
         self.in_carts_harmless: bool = entry.get("in_carts_harmless", False)
 
-    def paired(self, name: str) -> bool:
+    def has_pair(self, name: str) -> bool:
         """Whether it has a word that begins with a stem and one that begins with an object, in whichever order."""
         return bool(self.stem.search(name) and self.object.search(name))
 
     def asked_by(self, question: str) -> bool:
-        return bool(self.ask.search(question) or self.paired(question)) and not self.harmless.search(question)
+        return bool(self.ask.search(question) or self.has_pair(question)) and not self.harmless.search(question)
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def irreversible(action: Action, observation: Observation, *, forms: bool = Fals
     a form is named, too, whatever it says."""
     match action:
         case Goto():
-            return _called(action.url)
+            return _url_verb(action.url)
         case Click(target=str(words)) | Submit(target=str(words)):
             found = _by_words(words, observation)
         case Write(enter=True):
@@ -121,7 +121,7 @@ def _sends_form(action: Click | Submit | Write, observation: Observation) -> boo
     )
 
 
-def _called(url: str | None) -> str | None:
+def _url_verb(url: str | None) -> str | None:
     found = URL_WORDS.search(address(url)) if url else None
     return f"call {found.group().strip('/=')!r} on the site by its address" if found else None
 
@@ -131,7 +131,7 @@ def _click(element: Element, observation: Observation) -> str | None:
         return "choose a file to upload"
     if element.role in _VALUED:
         return None
-    if said := _said_by(element, observation) or _called(element.href):
+    if said := _said_by(element, observation) or _url_verb(element.href):
         return said
     name = plain(element.name)
     sends = (_submits(element) or SUBMITTING.match(name)) and not HARMLESS_BUTTON.match(name)
@@ -200,7 +200,7 @@ def _named_personal(name: str) -> str | None:
 def _by_words(words: str, observation: Observation) -> str | None:
     """An element that is only described is judged by the description, as if it were a button's name."""
     names = [" ".join(ROLE_WORDS.sub(" ", name).split()) for name in _readings(words)]
-    said = next((found for name in names if (found := _commanded(name, "button", observation))), None)
+    said = next((found for name in names if (found := _irreversible_name(name, "button", observation))), None)
     if said is None and any(SUBMITTING.match(name) for name in names):
         return _sends(observation.elements, None)
     return None if said is None else f'{said} ("{_short(words)}")'
@@ -220,7 +220,8 @@ def _said_by(element: Element, observation: Observation) -> str | None:
     for text in filter(None, (element.name, element.shown)):
         names = _readings(text)
         found = (
-            _commanded(name, element.role, observation) or _confirmed(name, element, observation) for name in names
+            _irreversible_name(name, element.role, observation) or _confirmed_question(name, element, observation)
+            for name in names
         )
         if said := next(filter(None, found), None) or _with_text(names, element, observation):
             return f'{said} ("{_short(visible(text))}")'
@@ -234,7 +235,7 @@ def _with_text(names: Sequence[str], element: Element, observation: Observation)
     return "send or publish something" if any((e.value or "").strip() for e in texts) else None
 
 
-def _commanded(name: str, role: str, observation: Observation) -> str | None:
+def _irreversible_name(name: str, role: str, observation: Observation) -> str | None:
     if no := NO.match(name):  # it is the word after it that is denied: "no deposit pay now", not "do not pay now"
         after = "" if role == "link" or role in _CHOICES else name[no.end() :]
         sure = (c.reason for c in COMMANDS if c.sure.search(after, 1) and not c.harmless.search(after))
@@ -254,13 +255,13 @@ def _commanded(name: str, role: str, observation: Observation) -> str | None:
             continue
         if link and command.noun_too.match(name):
             continue
-        said = command.verb.match(name) or command.infinitive.search(name) or (not asks and command.paired(name))
+        said = command.verb.match(name) or command.infinitive.search(name) or (not asks and command.has_pair(name))
         if (short and said) or (letters <= _LETTERS_OF_A_SCRIPT and command.script.search(name)):
             return command.reason
     return None
 
 
-def _confirmed(name: str, element: Element, observation: Observation) -> str | None:
+def _confirmed_question(name: str, element: Element, observation: Observation) -> str | None:
     """What a bare "Yes" says yes to: the question in the words before it."""
     if not BARE_YES.fullmatch(name):
         return None

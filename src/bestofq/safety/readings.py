@@ -17,10 +17,10 @@ _ESCAPES = 5  # layers of percent signs taken off an address
 
 def plain(text: str) -> str:
     """Folded case, no accents, no punctuation, nothing invisible, single blanks."""
-    return " ".join(re.sub(r"[^\w\u0900-\u0e7f]|_", " ", folded(text)).split())
+    return " ".join(re.sub(r"[^\w\u0900-\u0e7f]|_", " ", fold_text(text)).split())
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Folded case and compatibility forms (NFKD), no accents, nothing invisible."""
     decomposed = unicodedata.normalize("NFKD", visible(text).casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("ı", "i")
@@ -93,4 +93,4 @@ def address(url: str) -> str:
     for _ in range(_ESCAPES):
         if url == (url := unquote(url).translate(_SLASHES)):
             break
-    return folded(re.sub(r"^[a-z][a-z0-9+.-]*://[^/?#]*", "", url.strip(), flags=re.IGNORECASE))
+    return fold_text(re.sub(r"^[a-z][a-z0-9+.-]*://[^/?#]*", "", url.strip(), flags=re.IGNORECASE))

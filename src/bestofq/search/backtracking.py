@@ -23,7 +23,7 @@ WAYS: tuple[Way, ...] = get_args(Way)
 
 
 @dataclass
-class Costs:
+class StepCosts:
     """Ways back so far: how many, and the seconds they took."""
 
     count: dict[Way, int] = field(default_factory=lambda: dict.fromkeys(WAYS, 0))
@@ -39,7 +39,7 @@ class Costs:
 
 
 @dataclass
-class Slot:
+class BranchSlot:
     """An environment, the node it stands at (None: unknown), and what it shows there."""
 
     env: Env
@@ -60,16 +60,16 @@ class EnvPool:
     task: Task
     config: SearchConfig
     irreversible: Unsafe
-    costs: Costs = field(default_factory=Costs)
+    costs: StepCosts = field(default_factory=StepCosts)
     usage: list[Usage] = field(default_factory=list)  # of models that answered as users, replayed questions included
-    _free: list[Slot] = field(default_factory=list)
+    _free: list[BranchSlot] = field(default_factory=list)
     _saved: dict[int, object] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def borrow(self) -> AsyncIterator[Slot]:
+    async def borrow(self) -> AsyncIterator[BranchSlot]:
         """An environment for one rollout, wherever it stands. It is closed and not lent again where its machinery
         failed, since it may be broken."""
-        slot = self._free.pop() if self._free else Slot(await self.make_env())
+        slot = self._free.pop() if self._free else BranchSlot(await self.make_env())
         try:
             yield slot
         except BaseException as error:
@@ -91,13 +91,13 @@ class EnvPool:
             self.costs.add("replayed", 1, time.perf_counter() - started)
             return page
 
-    async def save(self, slot: Slot, node: int) -> None:
+    async def save(self, slot: BranchSlot, node: int) -> None:
         """Note that the environment stands at `node` now, and how to come back where it can."""
         slot.at = node
         if isinstance(slot.env, Checkpointable):
             self._saved[node] = await slot.env.save()
 
-    async def reach(self, slot: Slot, tree: MutableTree, node: int) -> None:
+    async def reach(self, slot: BranchSlot, tree: MutableTree, node: int) -> None:
         """Put the environment at a node that was seen. DivergedError, the node pruned, where a page is another now."""
         started = time.perf_counter()
         way: Way = "stayed"
@@ -119,14 +119,14 @@ class EnvPool:
             await self.save(slot, node)
         slot.at = node
 
-    async def _replay(self, slot: Slot, moves: list[Move]) -> None:
+    async def _replay(self, slot: BranchSlot, moves: list[Move]) -> None:
         slot.page = await slot.env.reset(self.task, seed=self.task.seed)
         for number, move in enumerate(moves, 1):
             result = await self._step(slot, move)
             if (result.terminated or result.truncated) and number < len(moves):
                 raise DivergedError(f"the episode ended after {number} of {len(moves)} actions that did not end it")
 
-    async def carry_out(self, slot: Slot, tree: MutableTree, node: int) -> StepResult:
+    async def carry_out(self, slot: BranchSlot, tree: MutableTree, node: int) -> StepResult:
         """Carry out the action that leads to `node`. DivergedError as `_step`, and the node is pruned."""
         try:
             return await self._step(slot, tree.move(node))
@@ -134,7 +134,7 @@ class EnvPool:
             tree.ending[node] = "pruned"
             raise
 
-    async def _step(self, slot: Slot, move: Move) -> StepResult:
+    async def _step(self, slot: BranchSlot, move: Move) -> StepResult:
         """Carry out an action on the page as it is now. DivergedError, and nothing is done, where it is another page
         than the one that the action was chosen on, has no such element, or the action seems irreversible there or at
         the press."""
@@ -177,8 +177,8 @@ class InFlight:
         try:
             yield
         finally:
-            self.reached(node)
+            self.signal_reached(node)
 
-    def reached(self, node: int) -> None:
+    def signal_reached(self, node: int) -> None:
         if event := self._reached.pop(node, None):
             event.set()

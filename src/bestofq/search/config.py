@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
-from bestofq.core.noun import Noun
 
 
-class SearchConfig(Noun):
+class SearchConfig(FrozenModel):
     """One tree. The paper gives no numbers for K, c_exp or the iterations; T, the depth, is the suite's step limit."""
 
     iterations: Annotated[int, FREE] = Field(default=16, ge=1, description="rollouts a tree")

@@ -14,12 +14,12 @@ from bestofq.core.concurrency import run_all
 from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Proposal, Provenance, State, Step, Verdict
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.observation import Observation
-from bestofq.core.placing import placed
+from bestofq.core.placing import locate_candidate
 from bestofq.core.protocols import Judge, Localizer, Proposer, Samples, Scorer
 from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import step_seed
 from bestofq.core.usage import Usage
-from bestofq.search.backtracking import EnvPool, InFlight, Slot
+from bestofq.search.backtracking import BranchSlot, EnvPool, InFlight
 from bestofq.search.tree import MutableTree, Path, taken_to
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class Search:
         tree = self.tree
         path.append(self.start)
         while tree.ending[node := path[-1]] == "open" and tree.seen[node] is not None:
-            child = tree.best_untried(node) if await self.expand(node) else None
+            child = tree.find_best_untried(node) if await self.expand(node) else None
             if child is None:
                 child = tree.argmax_ucb1(node, self.config.exploration)
             if child is None:
@@ -110,7 +110,7 @@ class Search:
             if self.tree.expanded[node]:
                 return False
             state = self._state_at(node)
-            await self.offer(node, state, await self._proposed(self.proposer.propose(state, self.config.candidates)))
+            await self.offer(node, state, await self._propose(self.proposer.propose(state, self.config.candidates)))
             return True
 
     async def offer(self, node: int, state: State, candidates: Sequence[Candidate]) -> None:
@@ -156,7 +156,7 @@ class Search:
 
     def enough(self, node: int) -> bool:
         """Whether one success is enough, and there is one at the node or below it."""
-        return self.config.stop_at_success and self.tree.solved(node)
+        return self.config.stop_at_success and self.tree.is_solved(node)
 
     # ---- below the main steps
 
@@ -184,7 +184,7 @@ class Search:
             self.tree.ending[node] = "unsafe"
         return node
 
-    async def _proposed(self, asked: Awaitable[Proposal]) -> Sequence[Candidate]:
+    async def _propose(self, asked: Awaitable[Proposal]) -> Sequence[Candidate]:
         """What the policy proposes; nothing where its replies hold no valid action. Both are paid for."""
         try:
             proposal = await asked
@@ -198,7 +198,7 @@ class Search:
         """Where the policy goes; None where it has no valid action. Unless it is drawn from, the episode ends there."""
         sampled = self.config.rollout == "sample"
         asked = self._sample(node) if sampled else self.proposer.propose(self._state_at(node), 1)
-        candidates = await self._proposed(asked)
+        candidates = await self._propose(asked)
         if not candidates:
             if not sampled:
                 self.tree.ending[node], self.tree.reward[node] = "ended", 0.0
@@ -211,12 +211,12 @@ class Search:
     async def _sample(self, node: int) -> Proposal:
         """An action drawn from the policy, another draw each time that a rollout passes."""
         state = self._state_at(node)
-        state = state.model_copy(update={"seed": step_seed(state.step_seed, self.tree.passed(node))})
+        state = state.model_copy(update={"seed": step_seed(state.step_seed, self.tree.count_visits(node))})
         if isinstance(self.proposer, Samples):
             return await self.proposer.sample(state)
         return await self.proposer.propose(state, 1)
 
-    async def _step_down(self, slot: Slot, node: int) -> None:
+    async def _step_down(self, slot: BranchSlot, node: int) -> None:
         """Go to a child: by carrying its action out, unless another rollout has done so, or is about to."""
         await self._in_flight.wait(node)
         if self.tree.ending[node] == "open" and self.tree.seen[node] is not None:
@@ -225,7 +225,7 @@ class Search:
             with self._in_flight.on_the_way(node):
                 await self._carry_out(slot, node)
 
-    async def _carry_out(self, slot: Slot, node: int) -> None:
+    async def _carry_out(self, slot: BranchSlot, node: int) -> None:
         """Carry out the action that leads to the node, and keep what is seen there and what it brought."""
         tree = self.tree
         await self._place(slot, node)
@@ -234,23 +234,23 @@ class Search:
             raise InfraError("the environment was cut off")
         at_depth = tree.depth[node] >= self.config.depth
         if result.terminated and result.reward is None:
-            tree.reward[node] = await self._judged(node, result.observation)
+            tree.reward[node] = await self._judge_leaf(node, result.observation)
         elif result.terminated or not at_depth:
             tree.reward[node] = result.reward or 0.0
         if result.terminated or at_depth:
             tree.ending[node] = "ended"
         tree.seen[node] = result.observation
         await self.envs.save(slot, node)
-        self._in_flight.reached(node)
+        self._in_flight.signal_reached(node)
 
-    async def _place(self, slot: Slot, node: int) -> None:
+    async def _place(self, slot: BranchSlot, node: int) -> None:
         """Find what the action that leads to the node names in words. The tree keeps the point, for replays."""
         candidate = self.tree.candidate[node]
         if self.localizer is not None and candidate is not None and slot.page is not None:
-            self.tree.candidate[node], used = await placed(candidate, slot.page, self.localizer)
+            self.tree.candidate[node], used = await locate_candidate(candidate, slot.page, self.localizer)
             self.usage += used
 
-    async def _judged(self, node: int, final: Observation) -> float:
+    async def _judge_leaf(self, node: int, final: Observation) -> float:
         """What the judge gives the episode that ends at the node. Where it cannot tell the node is pruned, so that it
         is not asked again: DivergedError, or InfraError while it could tell of no episode yet."""
         if self.judge is None:

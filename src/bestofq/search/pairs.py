@@ -17,7 +17,7 @@ class NodePair:
     margin: float
 
 
-def blended(tree: SearchTree, node: int, alpha: float) -> float:
+def blend_values(tree: SearchTree, node: int, alpha: float) -> float:
     """Eq. 10: α · Q̃ + (1 - α) · Q̂. Where the siblings were not ranked there is no Q̂, and Q̃ stands alone."""
     prior = tree.prior[node]
     return tree.value[node] if prior is None else alpha * tree.value[node] + (1 - alpha) * prior
@@ -33,8 +33,8 @@ def node_pairs(tree: SearchTree, *, alpha: float, threshold: float) -> Iterator[
     for node, children in families.items():
         for pair in combinations(children, 2):
             weight = alpha if all(tree.prior[child] is not None for child in pair) else 1.0  # like with like
-            worse, better = sorted(pair, key=lambda child: blended(tree, child, weight))
-            margin = blended(tree, better, weight) - blended(tree, worse, weight)
+            worse, better = sorted(pair, key=lambda child: blend_values(tree, child, weight))
+            margin = blend_values(tree, better, weight) - blend_values(tree, worse, weight)
             if margin > 0 and margin >= threshold:
                 yield NodePair(node, better, worse, margin)
 

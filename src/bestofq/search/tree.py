@@ -82,7 +82,7 @@ class MutableTree:
         """From the start of the episode to the node."""
         return [*self.before, *map(self.move, self.path(node)[1:])]
 
-    def solved(self, node: int) -> bool:
+    def is_solved(self, node: int) -> bool:
         """Whether an episode with full reward ends at the node or below it."""
         won = (n for n, ending in enumerate(self.ending) if ending == "ended" and self.reward[n] >= 1)
         return any(node in self.path(n) for n in won)
@@ -94,15 +94,18 @@ class MutableTree:
         over the children, and N(h_{t+1}) is N(h_t, a): the world is taken as deterministic. Rollouts under way count as
         visits that brought nothing (virtual loss). log 0 is taken as 0."""
         children = self.children[parent]
-        log = math.log(max(1, sum(map(self.passed, children))))
-        return [self._expected(node) + exploration * math.sqrt(log / (1 + self.passed(node))) for node in children]
+        log = math.log(max(1, sum(map(self.count_visits, children))))
+        return [
+            self._expected_value(node) + exploration * math.sqrt(log / (1 + self.count_visits(node)))
+            for node in children
+        ]
 
-    def passed(self, node: int) -> int:
+    def count_visits(self, node: int) -> int:
         """Rollouts through the node, those under way included."""
         return self.visits[node] + self.in_flight[node]
 
-    def _expected(self, node: int) -> float:
-        count = self.passed(node)
+    def _expected_value(self, node: int) -> float:
+        count = self.count_visits(node)
         return self.value[node] * self.visits[node] / count if count else 0.0
 
     def argmax_ucb1(self, parent: int, exploration: float) -> int | None:
@@ -111,13 +114,13 @@ class MutableTree:
         left = [node for node in self.children[parent] if self.ending[node] != "pruned"]
         return max(left, key=lambda node: (scores[node], *self._ties(node)), default=None)
 
-    def best_untried(self, parent: int) -> int | None:
+    def find_best_untried(self, parent: int) -> int | None:
         """The child of the highest Q̂ that nobody has carried out or is carrying out."""
-        untried = (n for n in self.children[parent] if self.ending[n] != "pruned" and not self.passed(n))
+        untried = (n for n in self.children[parent] if self.ending[n] != "pruned" and not self.count_visits(n))
         return max(untried, key=self._ties, default=None)
 
     def _ties(self, node: int) -> tuple[float, float, int]:
-        return -self.passed(node), self.prior[node] or 0.0, -node
+        return -self.count_visits(node), self.prior[node] or 0.0, -node
 
     # ---- backup
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 
-from bestofq.core.counted import counted
+from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Observation, Task
@@ -55,7 +55,7 @@ class TreeScorer:
         search.usage.clear()
         search.start = node
         if not search.enough(node):
-            with counted(search.usage):
+            with attach_usage(search.usage):
                 if not tree.expanded[node] or None in [tree.find(node, one.action) for one in candidates]:
                     await search.offer(node, state, candidates)
                 await search.run(self.config.iterations - tree.visits[node])

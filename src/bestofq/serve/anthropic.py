@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bestofq.interop.nouns import text_of
-from bestofq.serve.wire import Json, Wire, sse
+from bestofq.serve.wire import ApiAdapter, Json, sse
 
 
 def as_chat(body: Json) -> Json:
@@ -99,4 +99,4 @@ def as_error(_: int, message: str) -> bytes:
     return sse("error", error={"type": "api_error", "message": message})
 
 
-MESSAGES = Wire("messages", as_chat, as_completion, as_events, as_error, "messages")
+MESSAGES = ApiAdapter("messages", as_chat, as_completion, as_events, as_error, "messages")

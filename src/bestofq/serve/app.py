@@ -23,42 +23,42 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from bestofq.core.decision import Candidate, Decision, Scores, State, distinct
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.protocols import Scorer
 from bestofq.core.secrets import keep_secret
 from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import json_in, text_of
 from bestofq.serve.anthropic import MESSAGES
-from bestofq.serve.guard import Guard
+from bestofq.serve.guard import UpstreamGuard
 from bestofq.serve.outcome import outcome
 from bestofq.serve.responses import RESPONSES
-from bestofq.serve.sessions import Session, Sessions, kept
+from bestofq.serve.sessions import AgentSession, Sessions, kept
 from bestofq.serve.upstream import (
     ENCODED,
     HOP,
     LATE,
     TOO_LONG,
     Headers,
-    Reply,
+    UpstreamReply,
     body_of,
     failure,
-    passed,
+    filter_headers,
     post,
     request_to,
-    streamed,
-    unpacked,
+    stream_answer,
+    unpack_body,
 )
 from bestofq.serve.wire import (
     CHAT,
-    Asked,
+    ApiAdapter,
+    DecisionRequest,
     Json,
     Unreadable,
-    Wire,
-    asked,
     candidate,
-    corrected,
+    correct_request,
     is_final,
-    judged,
+    parse_request,
+    parse_verdict,
     total,
     with_ids,
 )
@@ -72,7 +72,7 @@ QUOTED = 1_000  # bytes of a reply that cannot be read
 LEAVING = 5.0  # seconds that a stop waits for replies under way
 
 
-class ServeConfig(Noun):
+class ServeConfig(FrozenModel):
     """What is asked of the upstream, and how long."""
 
     mode: Mode = "record"
@@ -86,8 +86,8 @@ class ServeConfig(Noun):
 class Asking(NamedTuple):
     """A request for a decision, and where to ask for its replies."""
 
-    wire: Wire
-    asked: Asked
+    wire: ApiAdapter
+    asked: DecisionRequest
     body: Json
     raw: bytes
     url: str
@@ -95,7 +95,7 @@ class Asking(NamedTuple):
     key: str  # of its session's name, its address and its content
 
 
-class Answer(NamedTuple):
+class StoredAnswer(NamedTuple):
     """What the agent gets. A decision: who asks for the same again gets it, too; anything else is asked for anew."""
 
     response: Response
@@ -114,11 +114,11 @@ def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Sc
         routes=[
             *decisions,
             Route("/sessions/{session}/outcome", partial(outcome, sessions), methods=["POST"]),
-            Route("/sessions/{session}/v1/{rest:path}", proxy.passed, methods=["GET", "POST", "DELETE"]),
-            Route("/v1/{rest:path}", proxy.passed, methods=["GET", "POST", "DELETE"]),
+            Route("/sessions/{session}/v1/{rest:path}", proxy.forward_request, methods=["GET", "POST", "DELETE"]),
+            Route("/v1/{rest:path}", proxy.forward_request, methods=["GET", "POST", "DELETE"]),
         ],
-        middleware=[Middleware(Guard)],
-        lifespan=lambda _: proxy.running(),
+        middleware=[Middleware(UpstreamGuard)],
+        lifespan=lambda _: proxy.lifespan(),
     )
 
 
@@ -129,10 +129,12 @@ class Proxy:
         self.config, self.upstream, self.sessions, self.scorer = config, upstream, sessions, scorer
         self._client = httpx.AsyncClient(timeout=config.patience)
         self._unread = {"identity"}  # encodings that need no warning (any more)
-        self._replies: dict[str, tuple[Session, asyncio.Future[Answer]]] = {}  # by session and request, the last ones
+        self._replies: dict[
+            str, tuple[AgentSession, asyncio.Future[StoredAnswer]]
+        ] = {}  # by session and request, the last ones
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncIterator[None]:
         try:
             yield
         finally:
@@ -144,22 +146,22 @@ class Proxy:
             await self.sessions.close()
             await self._client.aclose()
 
-    async def passed(self, request: Request) -> Response:
+    async def forward_request(self, request: Request) -> Response:
         """The upstream's answer, byte for byte as it comes."""
         url = self._url(request, request.path_params["rest"])
         body = await body_of(request)
         return await self._stream(request, url, body) if body is not None else TOO_LONG.response()
 
     async def _stream(self, request: Request, url: str, body: bytes) -> Response:
-        sent = request_to(self._client, request.method, url, body, passed(request.headers.raw, HOP))
-        return await streamed(self._client, sent)
+        sent = request_to(self._client, request.method, url, body, filter_headers(request.headers.raw, HOP))
+        return await stream_answer(self._client, sent)
 
     def _url(self, request: Request, path: str) -> str:
         """There, with the request's query."""
         query: bytes = request.scope["query_string"]
         return f"{self.upstream}/{path}" + (f"?{query.decode('latin-1')}" if query else "")
 
-    async def decide(self, wire: Wire, request: Request) -> Response:
+    async def decide(self, wire: ApiAdapter, request: Request) -> Response:
         """What may be an agent's decision; what is none passes."""
         keep_secret(request.headers.get("authorization", "").rpartition(" ")[2], "[key]")
         keep_secret(request.headers.get("x-api-key"), "[key]")
@@ -167,12 +169,12 @@ class Proxy:
         if raw is None:
             return TOO_LONG.response()
         encoding = request.headers.get("content-encoding", "identity").lower()
-        if (plain := unpacked(raw, encoding)) is None:
+        if (plain := unpack_body(raw, encoding)) is None:
             return TOO_LONG.response()
-        url, headers = self._url(request, wire.path), passed(request.headers.raw, ENCODED)
+        url, headers = self._url(request, wire.path), filter_headers(request.headers.raw, ENCODED)
         try:
             body = json_in(plain)
-            wanted = asked(wire.as_chat(body))
+            wanted = parse_request(wire.as_chat(body))
         except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
             wanted = None
             if plain is raw and encoding not in self._unread:
@@ -184,20 +186,20 @@ class Proxy:
         given = request.path_params.get("session") or request.headers.get(SESSION)
         if wanted.kind == "judge":
             reply = await post(self._client, url, plain, headers)
-            if verdict := judged(wire, reply.json):
-                await kept(self.sessions.judged(wanted, given, verdict), "the verdict of an agent's judge")
+            if verdict := parse_verdict(wire, reply.json):
+                await kept(self.sessions.apply_verdict(wanted, given, verdict), "the verdict of an agent's judge")
             return reply.response()
         key = f"{given} {url} {hashlib.sha256(plain).hexdigest()}"
         retried = request.headers.get(RETRIED, "0") != "0"
-        replying = self._remembered(Asking(wire, wanted, body, plain, url, headers, key), given, retried=retried)
+        replying = self._recall_reply(Asking(wire, wanted, body, plain, url, headers, key), given, retried=retried)
         if body.get("stream"):
             await asyncio.wait([replying], timeout=KEPT_ALIVE)  # an error is one to clients that stream, too
             if not replying.done():
-                return StreamingResponse(_streamed(wire, replying), media_type="text/event-stream")
+                return StreamingResponse(_stream_reply(wire, replying), media_type="text/event-stream")
         await asyncio.wait([replying])  # not cancelled with its client: who asks again gets it, too
         return LATE.response() if replying.cancelled() else replying.result().response
 
-    def _remembered(self, asking: Asking, given: str | None, *, retried: bool) -> asyncio.Future[Answer]:
+    def _recall_reply(self, asking: Asking, given: str | None, *, retried: bool) -> asyncio.Future[StoredAnswer]:
         """The decision that this request has had; where it had none, a new reply. A client that asks again has
         given up its first request: what comes first of the two is the reply to both."""
         before = self._before(asking.key, given, retried=retried)
@@ -216,7 +218,7 @@ class Proxy:
             self._replies.pop(next(iter(self._replies)))
         return replying
 
-    def _before(self, key: str, given: str | None, *, retried: bool) -> asyncio.Future[Answer] | None:
+    def _before(self, key: str, given: str | None, *, retried: bool) -> asyncio.Future[StoredAnswer] | None:
         """The reply to the same request, unless another episode may ask it: another agent's, or after an outcome."""
         if (known := self._replies.get(key)) is None:
             return None
@@ -224,7 +226,7 @@ class Proxy:
         same = self.sessions.is_last(session) if retried else given is not None and self.sessions.is_open(session)
         return before if same else None
 
-    async def _ask(self, asking: Asking, temperature: float | None = None, body: Json | None = None) -> Reply:
+    async def _ask(self, asking: Asking, temperature: float | None = None, body: Json | None = None) -> UpstreamReply:
         """Once: at a temperature, or as the request came, but that a stream is asked for whole."""
         if temperature is None and body is None and not asking.body.get("stream"):
             return await post(self._client, asking.url, asking.raw, asking.headers)
@@ -235,7 +237,7 @@ class Proxy:
             reply = await post(self._client, asking.url, json.dumps(asks).encode(), asking.headers)
         return reply
 
-    async def _reply(self, session: Session, asking: Asking) -> Answer:
+    async def _reply(self, session: AgentSession, asking: Asking) -> StoredAnswer:
         """What the agent is to do: one of the upstream's replies. Steps of one session follow one another."""
         ranks = self.config.mode == "rank" and session.agent == self.sessions.arms[-1]
         replies = await self._draw(asking, self.config.n if ranks or self.config.mode == "shadow" else 1)
@@ -247,33 +249,35 @@ class Proxy:
         found = [(one, reply) for one, reply in read if isinstance(one, Candidate)]
         async with session.busy:
             if session.answered and session.answered[0] == asking.key:  # asked again meanwhile
-                return Answer(session.answered[1], decision=True)
-            decided = await self._decided(session, asking, [one for _, one in read], own, found, ranks=ranks)
+                return StoredAnswer(session.answered[1], decision=True)
+            decided = await self._choose_reply(session, asking, [one for _, one in read], own, found, ranks=ranks)
             response = decided or replies[0].response()  # without a decision the agent deals with it as it always has
             if asking.body.get("stream"):
                 response = _as_stream(asking, response)
-            answer = Answer(response, decision=decided is not None and response.status_code == 200)
+            answer = StoredAnswer(response, decision=decided is not None and response.status_code == 200)
             if answer.decision:
                 session.answered = asking.key, response
             return answer
 
-    async def _repair(self, asking: Asking, problem: str, reply: Reply) -> Reply:
+    async def _repair(self, asking: Asking, problem: str, reply: UpstreamReply) -> UpstreamReply:
         """Asks again, with what is wrong with the reply."""
         assert reply.json is not None
         body, turns = asking.body, asking.wire.turns
         try:
-            again = corrected(body, turns, asking.wire.as_completion(reply.json)["choices"][0]["message"], problem)
+            again = correct_request(
+                body, turns, asking.wire.as_completion(reply.json)["choices"][0]["message"], problem
+            )
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
-            again = corrected(body, turns, {}, problem)
+            again = correct_request(body, turns, {}, problem)
         return await self._ask(asking, body=again)
 
-    async def _decided(
+    async def _choose_reply(
         self,
-        session: Session,
+        session: AgentSession,
         asking: Asking,
-        replies: Sequence[Reply],
-        own: Reply,
-        found: Sequence[tuple[Candidate, Reply]],
+        replies: Sequence[UpstreamReply],
+        own: UpstreamReply,
+        found: Sequence[tuple[Candidate, UpstreamReply]],
         *,
         ranks: bool,
     ) -> Response | None:
@@ -301,7 +305,7 @@ class Proxy:
         message = asking.wire.as_completion(taken.json)["choices"][0]["message"]
         new: Mapping[str, str] = {}
         if self.sessions.is_open(session):  # else it was said meanwhile how it ended
-            new = self.sessions.planted(session, message)
+            new = self.sessions.plant_ids(session, message)
             step = self.sessions.step(session, state, decision, text_of(message.get("content")))
             await kept(step, f"a step of the session {session.id!r}")
         if taken is first and not ranks and not new:
@@ -311,7 +315,7 @@ class Proxy:
             said = {**said, "usage": {**(said.get("usage") or {}), **total([one.json for one in replies if one.json])}}
         return JSONResponse(said)
 
-    async def _draw(self, asking: Asking, n: int) -> list[Reply]:
+    async def _draw(self, asking: Asking, n: int) -> list[UpstreamReply]:
         """The reply to the request as it came, then what has come of n - 1 others by the deadline."""
         warmer = max(self.config.temperature, asking.body.get("temperature") or 0.0)
         drawing = [asyncio.ensure_future(self._ask(asking, warmer if number else None)) for number in range(n)]
@@ -337,7 +341,7 @@ class Proxy:
         return scores, max(able, key=scores.values.__getitem__, default=None)
 
 
-def _read(asking: Asking, reply: Reply) -> Candidate | str | None:
+def _read(asking: Asking, reply: UpstreamReply) -> Candidate | str | None:
     """What a reply would do; where it cannot be read, why; None where it is no reply, or of a kind that we do not know:
     it passes as it is."""
     if reply.json is None:
@@ -350,7 +354,7 @@ def _read(asking: Asking, reply: Reply) -> Candidate | str | None:
         return f"it has another form ({type(error).__name__})"
 
 
-def _usage(replies: Sequence[Reply]) -> Usage:
+def _usage(replies: Sequence[UpstreamReply]) -> Usage:
     said = [one.json.get("usage") for one in replies if one.json]
     told = [usage for usage in said if isinstance(usage, Mapping)]
     tokens_in, tokens_out = (
@@ -360,7 +364,7 @@ def _usage(replies: Sequence[Reply]) -> Usage:
     return Usage(role="proposer", tokens_in=tokens_in, tokens_out=tokens_out, calls=len(replies))
 
 
-async def _either(before: asyncio.Future[Answer], after: asyncio.Future[Answer]) -> Answer:
+async def _either(before: asyncio.Future[StoredAnswer], after: asyncio.Future[StoredAnswer]) -> StoredAnswer:
     """The first good reply of two requests for the same; the other is not waited for."""
     try:
         for one in asyncio.as_completed([before, after]):
@@ -384,7 +388,7 @@ def _as_stream(asking: Asking, response: Response) -> Response:
     return Response(events, media_type="text/event-stream")
 
 
-async def _streamed(wire: Wire, replying: asyncio.Future[Answer]) -> AsyncIterator[bytes]:
+async def _stream_reply(wire: ApiAdapter, replying: asyncio.Future[StoredAnswer]) -> AsyncIterator[bytes]:
     """A comment at once and now and then until the reply is there, then its events or the error."""
     while not replying.done():
         yield b": waiting\n\n"

@@ -9,7 +9,7 @@ from bestofq.core.loopback import own_host
 _OWN = own_host("host.docker.internal", "host.containers.internal")  # as containers call the machine
 
 
-class Guard:
+class UpstreamGuard:
     """Refuses what bears the origin of a page elsewhere, and any `Host` but this machine's names."""
 
     def __init__(self, app: ASGIApp) -> None:

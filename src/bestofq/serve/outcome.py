@@ -23,14 +23,14 @@ async def outcome(sessions: Sessions, request: Request) -> Response:
         )
         await sessions.outcome(name, verdict)
     except DataError as error:
-        return _refused(404, str(error))
+        return _error_response(404, str(error))
     except SetupError as error:  # the store cannot be written
-        return _refused(503, str(error))
+        return _error_response(503, str(error))
     except (ValueError, KeyError, TypeError, AttributeError):
         what = 'an outcome is {"success": true or false}, with reward from 0 to 1, reason and judge where known'
-        return _refused(422, what)
+        return _error_response(422, what)
     return JSONResponse({"session": name, "outcome": verdict.outcome})
 
 
-def _refused(status: int, why: str) -> Response:
+def _error_response(status: int, why: str) -> Response:
     return JSONResponse({"error": {"message": why}}, status)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bestofq.interop.nouns import text_of
-from bestofq.serve.wire import Json, Wire, as_error, sse
+from bestofq.serve.wire import ApiAdapter, Json, as_error, sse
 
 _CALLS = ("function_call", "custom_tool_call", "computer_call")
 _OWN = {  # what the service does by itself
@@ -120,4 +120,4 @@ def _empty(item: Json) -> dict[str, Any]:
     return {_WRITTEN[item["type"]]: ""} if item["type"] in _WRITTEN else {}
 
 
-RESPONSES = Wire("responses", as_chat, as_completion, as_events, as_error, "input")
+RESPONSES = ApiAdapter("responses", as_chat, as_completion, as_events, as_error, "input")

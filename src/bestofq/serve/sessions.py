@@ -15,7 +15,7 @@ from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
 from bestofq.interop.nouns import text_of
-from bestofq.serve.wire import Asked, Json, ids_of
+from bestofq.serve.wire import DecisionRequest, Json, ids_of
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ SUITE = "serve"
 
 
 @dataclass(kw_only=True)
-class Session:
+class AgentSession:
     """One episode of an agent, as far as it has come."""
 
     id: str
@@ -37,7 +37,7 @@ class Session:
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)  # one step at a time
     answered: tuple[str, Response] | None = None  # the last request that had a decision, and that
 
-    def state(self, asked: Asked) -> State:
+    def state(self, asked: DecisionRequest) -> State:
         """What Q reads."""
         return State(task=self.task, decisions=tuple(self.decisions), observation=asked.seen)
 
@@ -50,8 +50,10 @@ class Sessions:
     run: str
     made: Provenance
     arms: tuple[str, ...]
-    _all: dict[str, Session] = field(default_factory=dict)
-    _of_id: dict[str, Session] = field(default_factory=dict)  # by ids in their replies: of tool calls, or of responses
+    _all: dict[str, AgentSession] = field(default_factory=dict)
+    _of_id: dict[str, AgentSession] = field(
+        default_factory=dict
+    )  # by ids in their replies: of tool calls, or of responses
     _repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -59,12 +61,12 @@ class Sessions:
             at = (one.agent, one.key.task)
             self._repeats[at] = max(self._repeats[at], one.key.repeat + 1)
 
-    def of(self, asked: Asked, given: str | None) -> Session:
+    def of(self, asked: DecisionRequest, given: str | None) -> AgentSession:
         """The session that the client named; else the one whose replies the request repeats; else a new one."""
-        found = self._all.get(given) if given else self._repeated(asked)
+        found = self._all.get(given) if given else self._find_repeated(asked)
         return found or self._new(asked, given or secrets.token_hex(8))
 
-    def _repeated(self, asked: Asked) -> Session | None:
+    def _find_repeated(self, asked: DecisionRequest) -> AgentSession | None:
         """By ids in its replies, else by words of the last one under the same goal, of several one that waits for no
         reply, and of these the longest history."""
         for one in (one for message in reversed(asked.replies) for one in ids_of(message)):
@@ -77,20 +79,20 @@ class Sessions:
         quoted = [one for one in counted if one.quoted and all(words in text for words in one.quoted)]
         return max(quoted, key=lambda one: (not one.asking, len(one.decisions)), default=None)
 
-    def _new(self, asked: Asked, name: str) -> Session:
+    def _new(self, asked: DecisionRequest, name: str) -> AgentSession:
         arm = self.arms[int(key_of({"session": name}), 16) % len(self.arms)]
         task = Task(id=key_of({"goal": asked.goal}), suite=SUITE, goal=asked.goal, start_url="", split="train")
-        return self._all.setdefault(name, Session(id=name, agent=arm, task=task))
+        return self._all.setdefault(name, AgentSession(id=name, agent=arm, task=task))
 
-    def is_open(self, session: Session) -> bool:
+    def is_open(self, session: AgentSession) -> bool:
         """Whether nobody has said how it ended."""
         return self._all.get(session.id) is session
 
-    def is_last(self, session: Session) -> bool:
+    def is_last(self, session: AgentSession) -> bool:
         """Whether no later one has its name."""
         return self._all.get(session.id, session) is session
 
-    def planted(self, session: Session, message: Json) -> dict[str, str]:
+    def plant_ids(self, session: AgentSession, message: Json) -> dict[str, str]:
         """Ids of this reply by which the session can be known; new ones for those that another session has."""
         new: dict[str, str] = {}
         for one in ids_of(message):
@@ -99,7 +101,7 @@ class Sessions:
             self._of_id[new.get(one, one)] = session
         return new
 
-    async def step(self, session: Session, state: State, decision: Decision, said: str) -> None:
+    async def step(self, session: AgentSession, state: State, decision: Decision, said: str) -> None:
         """Keeps a step; `said` are the words of the reply. Where that fails, the next step has its number."""
         if session.episode is None:
             at = (session.agent, session.task.id)
@@ -107,7 +109,7 @@ class Sessions:
             session.episode = await self.store.begin_episode(self.run, session.agent, session.task, repeat, self.made)
         step = Step(index=len(session.decisions), observation=state.observation, decision=decision)
         session.steps += 1
-        session.quoted = tuple(_quoted(decision.candidate)) or tuple(filter(None, (said.strip(),)))
+        session.quoted = tuple(_quoted_texts(decision.candidate)) or tuple(filter(None, (said.strip(),)))
         await self.store.append_step(session.episode, step)
         session.decisions.append(decision)
 
@@ -124,7 +126,7 @@ class Sessions:
             self._all.setdefault(name, session)
             raise
 
-    async def judged(self, asked: Asked, given: str | None, verdict: Verdict) -> None:
+    async def apply_verdict(self, asked: DecisionRequest, given: str | None, verdict: Verdict) -> None:
         """By the agent's own judge: it speaks of the session that the client named; without a name of the one with the
         longest goal that it names, where there is just one."""
         begun = [one for one in self._all.values() if one.decisions]
@@ -151,6 +153,6 @@ async def kept(saving: Awaitable[None], what: str) -> None:
         log.warning("%s is not recorded: %s", what, error, exc_info=not isinstance(error, BestOfQError))
 
 
-def _quoted(chosen: Candidate) -> Iterable[str]:
+def _quoted_texts(chosen: Candidate) -> Iterable[str]:
     """What agents write of a reply into their next request; a tool call is known by its id."""
     return filter(None, (chosen.note, chosen.explanation or chosen.thought))

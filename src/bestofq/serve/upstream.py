@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from bestofq.core.secrets import hide
 from bestofq.interop.nouns import json_in
-from bestofq.models.bounds import BODY_LIMIT, OversizedError, bounded
+from bestofq.models.bounds import BODY_LIMIT, OversizedError, limit_response
 from bestofq.serve.wire import Json
 
 Headers = Sequence[tuple[bytes, bytes]]  # as they are sent: in any encoding, and some more than once
@@ -21,7 +21,7 @@ ENCODED = HOP | {b"content-encoding"}  # of what was unpacked: a response by htt
 _ZIP = 32 + zlib.MAX_WBITS  # gzip or deflate, as its first bytes say
 
 
-class Reply(NamedTuple):
+class UpstreamReply(NamedTuple):
     """What the upstream said: JSON where it is a completion."""
 
     status: int
@@ -30,12 +30,12 @@ class Reply(NamedTuple):
     json: Json | None
 
     def response(self) -> Response:
-        return _with(Response(self.content, self.status), passed(self.headers, ENCODED))
+        return _with(Response(self.content, self.status), filter_headers(self.headers, ENCODED))
 
 
-def failure(status: int, what: str) -> Reply:
+def failure(status: int, what: str) -> UpstreamReply:
     said = json.dumps({"error": {"message": what}}).encode()
-    return Reply(status, [(b"content-type", b"application/json")], said, None)
+    return UpstreamReply(status, [(b"content-type", b"application/json")], said, None)
 
 
 TOO_LONG = failure(413, f"the request is longer than {BODY_LIMIT >> 20} MiB")
@@ -52,7 +52,7 @@ async def body_of(request: Request) -> bytes | None:
     return b"".join(pieces)
 
 
-def unpacked(body: bytes, encoding: str) -> bytes | None:
+def unpack_body(body: bytes, encoding: str) -> bytes | None:
     """A body that came in gzip or deflate; None where it is then longer than `BODY_LIMIT`. Any other comes back as it
     is."""
     if encoding not in ("gzip", "x-gzip", "deflate"):
@@ -72,13 +72,13 @@ def request_to(client: httpx.AsyncClient, method: str, url: str, content: bytes,
     return sent
 
 
-async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Headers) -> Reply:
+async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Headers) -> UpstreamReply:
     """The whole answer, at most `BODY_LIMIT` bytes of it; a 502 where there is none, or a redirect."""
     sent = request_to(client, "POST", url, content, headers)
     sent.headers["accept-encoding"] = "identity"
     try:
         async with aclosing(await client.send(sent, stream=True)) as answer:
-            await bounded(answer)
+            await limit_response(answer)
             await answer.aread()
     except (httpx.TransportError, OversizedError) as error:
         return unreachable(error)
@@ -88,10 +88,12 @@ async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Hea
         said = json_in(answer.content) if answer.status_code == 200 else None
     except ValueError:
         said = None
-    return Reply(answer.status_code, answer.headers.raw, answer.content, said if isinstance(said, dict) else None)
+    return UpstreamReply(
+        answer.status_code, answer.headers.raw, answer.content, said if isinstance(said, dict) else None
+    )
 
 
-async def streamed(client: httpx.AsyncClient, sent: httpx.Request) -> Response:
+async def stream_answer(client: httpx.AsyncClient, sent: httpx.Request) -> Response:
     """The answer byte for byte as it comes."""
     try:
         answer = await client.send(sent, stream=True)
@@ -100,20 +102,20 @@ async def streamed(client: httpx.AsyncClient, sent: httpx.Request) -> Response:
     if answer.has_redirect_location:
         await answer.aclose()
         return sent_on(answer).response()
-    return _with(StreamingResponse(_closing(answer), answer.status_code), passed(answer.headers.raw, HOP))
+    return _with(StreamingResponse(_close_after(answer), answer.status_code), filter_headers(answer.headers.raw, HOP))
 
 
-def unreachable(error: Exception) -> Reply:
+def unreachable(error: Exception) -> UpstreamReply:
     """Clients try a 502 again, as they would a lost connection."""
     return failure(502, f"the upstream gave no answer ({type(error).__name__})")
 
 
-def sent_on(answer: httpx.Response) -> Reply:
+def sent_on(answer: httpx.Response) -> UpstreamReply:
     there = hide(answer.headers["location"])[:200]
     return failure(502, f"the upstream sends on to {there}, which is not followed")
 
 
-def passed(headers: Iterable[tuple[bytes, bytes]], left_out: set[bytes]) -> Headers:
+def filter_headers(headers: Iterable[tuple[bytes, bytes]], left_out: set[bytes]) -> Headers:
     lower = ((name.lower(), value) for name, value in headers)
     return [(name, value) for name, value in lower if name not in left_out]
 
@@ -123,7 +125,7 @@ def _with(response: Response, headers: Headers) -> Response:
     return response
 
 
-async def _closing(answer: httpx.Response) -> AsyncIterator[bytes]:
+async def _close_after(answer: httpx.Response) -> AsyncIterator[bytes]:
     async with aclosing(answer):
         async for piece in answer.aiter_raw():
             yield piece

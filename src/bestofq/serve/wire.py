@@ -15,7 +15,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Verdict
 from bestofq.core.observation import Observation
 from bestofq.interop.browser_use import calls_of, candidate_of_output, elements_on, goal_in, page_in, verdict_of
-from bestofq.interop.chat import heard, replied
+from bestofq.interop.chat import heard, parse_reply
 from bestofq.interop.nouns import json_in, text_of
 from bestofq.safety.irreversible import irreversible
 
@@ -25,7 +25,7 @@ GOAL = 2_000  # characters of a goal that no tag parts from the rest
 _STEP = re.compile(r"<step_info>\s*Step\s*(\d+)")
 
 
-class Wire(NamedTuple):
+class ApiAdapter(NamedTuple):
     """A protocol, by what tells it from Chat Completions."""
 
     path: str  # behind the upstream's address
@@ -40,7 +40,7 @@ class Unreadable(Exception):
     """A reply that says no action; in words for the model."""
 
 
-class Asked(NamedTuple):
+class DecisionRequest(NamedTuple):
     """What a request asks for. `seen` is what the model is shown now."""
 
     kind: Literal["schema", "tools", "judge"]
@@ -60,12 +60,12 @@ class Asked(NamedTuple):
         return [one for one in self.messages if one["role"] == "assistant"]
 
 
-def asked(body: Json) -> Asked | None:
+def parse_request(body: Json) -> DecisionRequest | None:
     """None where it is no agent's decision and no judge's verdict."""
     messages: Sequence[Json] = body.get("messages") or []
     schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema") or {}
     properties = schema.get("properties") or {}
-    required = {"": _required(schema)}
+    required = {"": _required_fields(schema)}
     if "verdict" in properties:
         kind: Literal["schema", "tools", "judge"] = "judge"
     elif "action" in properties:
@@ -73,7 +73,7 @@ def asked(body: Json) -> Asked | None:
     elif body.get("tools") and body.get("tool_choice") != "none":
         kind = "tools"
         functions = [one.get("function") or one.get("custom") or {} for one in body["tools"]]
-        required = {one.get("name", ""): _required(one.get("parameters") or {}) for one in functions}
+        required = {one.get("name", ""): _required_fields(one.get("parameters") or {}) for one in functions}
     else:
         return None
     users = [text_of(one.get("content")) for one in messages if one["role"] == "user"]
@@ -87,17 +87,17 @@ def asked(body: Json) -> Asked | None:
     counted = _STEP.search(latest)
     step = int(counted.group(1)) - 1 if counted else None
     goal = goal_in(latest) or "".join(users[:1])[:GOAL]
-    return Asked(kind, goal, seen, messages, step, required)
+    return DecisionRequest(kind, goal, seen, messages, step, required)
 
 
-def _required(schema: Json) -> list[str]:
+def _required_fields(schema: Json) -> list[str]:
     """What an object cannot do without; strict schemas also require what may be null or has a default: not counted."""
     properties = schema.get("properties") or {}
     named = ((one, properties.get(one) or {}) for one in schema.get("required") or ())
     return [one for one, about in named if "default" not in about and "null" not in json.dumps(about)]
 
 
-def candidate(request: Asked, reply: Json) -> Candidate | None:
+def candidate(request: DecisionRequest, reply: Json) -> Candidate | None:
     """What a reply (a `chat.completion`) would do, all its actions together. None where it holds what we do not know,
     which may be valid; Unreadable where it is no valid one."""
     try:
@@ -111,7 +111,7 @@ def candidate(request: Asked, reply: Json) -> Candidate | None:
             for call in called:
                 _check_call(request, call)
             if called or text_of(message.get("content")).strip():
-                return replied(message, request.seen, last=True)
+                return parse_reply(message, request.seen, last=True)
             raise Unreadable("it is empty")
         output = json_in(message["content"])
         calls = calls_of(output)
@@ -124,7 +124,7 @@ def candidate(request: Asked, reply: Json) -> Candidate | None:
     return candidate_of_output(output, calls, request.seen.elements)
 
 
-def _check_call(request: Asked, call: Json) -> None:
+def _check_call(request: DecisionRequest, call: Json) -> None:
     """Unreadable where there is no such tool, or it lacks an argument; ValueError where its arguments are no JSON.
     A custom tool takes any text."""
     own = call.get("function") or call["custom"]
@@ -135,7 +135,7 @@ def _check_call(request: Asked, call: Json) -> None:
         raise Unreadable(f"the call of {name} lacks {', '.join(missing)}")
 
 
-def judged(wire: Wire, reply: Json | None) -> Verdict | None:
+def parse_verdict(wire: ApiAdapter, reply: Json | None) -> Verdict | None:
     """What browser-use's judge says; None where it cannot be read."""
     try:
         said = wire.as_completion(reply)["choices"][0]["message"]["content"] if reply else "null"
@@ -164,7 +164,7 @@ def with_ids(reply: Any, new: Mapping[str, str]) -> Any:
     }
 
 
-def corrected(body: Json, turns: str, message: Json, problem: str) -> Json:
+def correct_request(body: Json, turns: str, message: Json, problem: str) -> Json:
     """The request after a reply that was no use, with what is wrong with it. Calls are quoted: nobody answered them."""
     before, said = body[turns], text_of(message.get("content"))
     calls = [one.get("function") or one["custom"] for one in message.get("tool_calls") or ()]
@@ -226,4 +226,4 @@ def sse(event: str, **values: Any) -> bytes:
     return f"event: {event}\n".encode() + as_event({"type": event, **values})
 
 
-CHAT = Wire("chat/completions", lambda body: body, lambda reply: reply, as_events, as_error, "messages")
+CHAT = ApiAdapter("chat/completions", lambda body: body, lambda reply: reply, as_events, as_error, "messages")

@@ -16,9 +16,9 @@ from bestofq.core.decision import Decision
 from bestofq.core.errors import SupersededError
 from bestofq.store.claim import bury
 from bestofq.store.codec import unpack
-from bestofq.store.database import insert_new, is_sqlite, replace, verified
+from bestofq.store.database import insert_new, is_sqlite, replace, verify_rows
 from bestofq.store.filter import EpisodeFilter
-from bestofq.store.schema import EPISODES, PAGES, STEPS, sealed
+from bestofq.store.schema import EPISODES, PAGES, STEPS, add_checksum
 
 _RUNNING: ColumnElement[str] = literal_column("'running'")
 _OURS = (EPISODES.c.id == bindparam("episode"), EPISODES.c.status == _RUNNING, EPISODES.c.owner == bindparam("by"))
@@ -43,7 +43,7 @@ def begin(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
     slot = {name: row[name] for name in _SLOT}
     task = f"task {row['task']} (run {row['run']}, agent {row['agent']}, repeat {row['repeat']})"
     query = select(EPISODES).filter_by(**slot).where(EPISODES.c.status.in_(("running", "finished"))).with_for_update()
-    for before in verified(connection, EPISODES, connection.execute(query).all()):
+    for before in verify_rows(connection, EPISODES, connection.execute(query).all()):
         if before.id == row["id"]:
             return  # it was committed, and the answer was lost
         if before.status == "finished":
@@ -52,7 +52,7 @@ def begin(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
             raise SupersededError(f"{task} is being played by another process: let it end")
         interrupt(connection, before._asdict())
     try:
-        connection.execute(insert(EPISODES), sealed(EPISODES, {**row, "status": "running", "owner": owner}))
+        connection.execute(insert(EPISODES), add_checksum(EPISODES, {**row, "status": "running", "owner": owner}))
     except IntegrityError as error:
         raise SupersededError(f"{task} has just been begun by another process: let it end") from error
 
@@ -68,16 +68,16 @@ def append(connection: Connection, row: Mapping[str, Any], page: bytes, owner: s
     if done.rowcount != 1:
         same = {"episode": row["episode"], "by": owner, "own_number": row["number"], "own_checksum": row["checksum"]}
         if connection.scalar(_THERE, same) is None:  # else it was committed, and the answer was lost
-            raise superseded(row["episode"])
+            raise superseded_error(row["episode"])
 
 
-def superseded(episode: object) -> SupersededError:
+def superseded_error(episode: object) -> SupersededError:
     return SupersededError(
         f"episode {episode} is not being played by this process (any more): what was committed before is kept"
     )
 
 
-def abandoned(
+def select_abandoned(
     connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None = None
 ) -> list[dict[str, Any]]:
     """The rows of what runs without a living writer other than this owner, locked; or `only` these ids of them."""
@@ -86,24 +86,24 @@ def abandoned(
     some: list[ColumnElement[bool]] = [] if only is None else [EPISODES.c.id.in_(only)]
     query = select(EPISODES).where(*EpisodeFilter(run=run, agent=agent, status="running").clauses, mine, *some)
     found = connection.execute(query.order_by(EPISODES.c.id).with_for_update()).all()
-    return [row._asdict() for row in verified(connection, EPISODES, found)]
+    return [row._asdict() for row in verify_rows(connection, EPISODES, found)]
 
 
 def take_over(
     connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None = None
 ) -> list[str]:
     """Make what is abandoned this owner's; the ids."""
-    found = abandoned(connection, run, agent, owner, only)
+    found = select_abandoned(connection, run, agent, owner, only)
     for row in found:
         replace(connection, EPISODES, row | {"owner": owner})
     return [row["id"] for row in found]
 
 
-def interrupt_abandoned(
+def mark_abandoned(
     connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None = None
 ) -> int:
     """Mark what is abandoned as `interrupted`; how many episodes."""
-    found = abandoned(connection, run, agent, owner, only)
+    found = select_abandoned(connection, run, agent, owner, only)
     for row in found:
         interrupt(connection, row)
     return len(found)
@@ -112,16 +112,16 @@ def interrupt_abandoned(
 def release(connection: Connection, episode: str, owner: str) -> None:
     """Make an episode that this owner plays nobody's."""
     query = select(EPISODES).where(EPISODES.c.id == episode, EPISODES.c.owner == owner).with_for_update()
-    for row in verified(connection, EPISODES, connection.execute(query).all()):
+    for row in verify_rows(connection, EPISODES, connection.execute(query).all()):
         replace(connection, EPISODES, {**row._asdict(), "owner": None})
 
 
 def interrupt(connection: Connection, row: Mapping[str, Any]) -> None:
     """Mark an episode as `interrupted`. Its steps stay."""
-    replace(connection, EPISODES, {**row, "status": "interrupted", **played(connection, row["id"])})
+    replace(connection, EPISODES, {**row, "status": "interrupted", **summarize_steps(connection, row["id"])})
 
 
-def played(connection: Connection, episode: str) -> dict[str, Any]:
+def summarize_steps(connection: Connection, episode: str) -> dict[str, Any]:
     """What an episode's row says of its steps once it has ended."""
     own = STEPS.c.episode == episode
     first = select(STEPS.c.decision).where(own, STEPS.c.number == 0).scalar_subquery()

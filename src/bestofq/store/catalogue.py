@@ -43,7 +43,7 @@ class Choices(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class StepPlace:
     """An episode's place in a list: the ids beside it, its number from 1, how many the list has."""
 
     before: str | None
@@ -82,7 +82,7 @@ class Catalogue:
         found: str | None = scalar_of(self._engine, query)
         return found
 
-    def used(self, episodes: Sequence[str]) -> dict[str, tuple[int, float | None]]:
+    def load_usage(self, episodes: Sequence[str]) -> dict[str, tuple[int, float | None]]:
         """By episode the tokens of its decisions, and their USD; None where a price is not known."""
         query = select(STEPS.c.episode, STEPS.c.decision).where(STEPS.c.episode.in_(episodes))
         found: dict[str, tuple[int, float | None]] = dict.fromkeys(episodes, (0, 0.0))
@@ -144,12 +144,12 @@ class Catalogue:
         query = select(EPISODES.c.id).where(*wanted.clauses).order_by(*_NEWEST_FIRST).offset(offset).limit(limit)
         return read(self._engine, lambda connection: rows.summaries_of(connection, [*connection.scalars(query)]))
 
-    def beside(self, episode: EpisodeSummary, wanted: EpisodeFilter) -> Place:
+    def beside(self, episode: EpisodeSummary, wanted: EpisodeFilter) -> StepPlace:
         """Where an episode stands in the order of `episodes` among these, of which it need not be one."""
         ours = tuple_(EPISODES.c.started_at, EPISODES.c.id)
         here = tuple_(literal(episode.started_at), literal(episode.id))
         newer, older = (select(EPISODES.c.id).where(*wanted.clauses, side) for side in (ours > here, ours < here))
-        return Place(
+        return StepPlace(
             before=scalar_of(self._engine, newer.order_by(EPISODES.c.started_at, EPISODES.c.id).limit(1)),
             after=scalar_of(self._engine, older.order_by(*_NEWEST_FIRST).limit(1)),
             number=1 + self._count(newer),

@@ -27,7 +27,7 @@ from bestofq.store.schema import WRITERS
 BEAT, LEASE = 10.0, 60.0
 
 
-class _Process(NamedTuple):
+class _WriterProcess(NamedTuple):
     """As a row holds it, words with spaces between."""
 
     host: str  # boot and process namespace of the machine
@@ -63,14 +63,14 @@ class Claim:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Claim]:
+def claim_writer(engine: Engine) -> Iterator[Claim]:
     """Make this process one that writes until the context ends.
 
     DataError where another process of this machine writes to SQLite. There the claim of one that has died, or of
     another machine, is taken over: if that lives after all, its next transaction fails.
     """
     own = Claim(engine)
-    process = " ".join(_Process(_host(), _file(engine), str(os.getpid()), _begun(os.getpid())))
+    process = " ".join(_WriterProcess(_host(), _file(engine), str(os.getpid()), _begun(os.getpid())))
     with engine.begin() as connection:
         connection.execute(insert(WRITERS).values(token=own.token, process=process, beat=_now(connection)))  # locks
         if is_sqlite(engine) and (others := bury(connection) - {own.token}):
@@ -123,9 +123,9 @@ def _lives(engine: Engine, row: Any, deadline: float) -> bool:
     return not is_sqlite(engine) and bool(row.beat > deadline)
 
 
-def _process(words: str) -> _Process | None:
+def _process(words: str) -> _WriterProcess | None:
     found = words.split(" ")
-    return _Process(*found) if len(found) == len(_Process._fields) else None
+    return _WriterProcess(*found) if len(found) == len(_WriterProcess._fields) else None
 
 
 def _beat(own: Claim, stop: Event) -> None:

@@ -9,10 +9,10 @@ import zlib
 from collections.abc import Sequence
 from typing import TypeVar
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.secrets import hide_json
 
-N = TypeVar("N", bound=Noun)
+N = TypeVar("N", bound=FrozenModel)
 
 _WORDS = (
     b'"notices":[],"tabs":[],"error":null,"screenshot":{"sha256":"","media_type":"image/jpeg","width":1280,"height":720}'
@@ -29,7 +29,7 @@ _WORDS = (
 _LEVEL = 4
 
 
-def pack(noun: Noun) -> bytes:
+def pack(noun: FrozenModel) -> bytes:
     """The noun's JSON without its unset (None) fields and without known secrets, deflated."""
     deflate = zlib.compressobj(_LEVEL, zdict=_WORDS)
     return deflate.compress(hide_json(noun.model_dump_json(exclude_none=True)).encode()) + deflate.flush()

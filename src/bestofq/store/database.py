@@ -88,7 +88,7 @@ def connect(url: URL, *, read_only: bool = False) -> Engine:
     if url.get_backend_name() == "postgresql":
         extra("psycopg")
         engine = create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
-        event.listen(engine, "do_connect", _waiting())
+        event.listen(engine, "do_connect", _reconnecting_connect())
     else:
         engine = create_engine(url)
         event.listen(engine, "connect", partial(_on_connect, () if read_only else _WRITING))
@@ -97,7 +97,7 @@ def connect(url: URL, *, read_only: bool = False) -> Engine:
     return engine
 
 
-def _waiting() -> Callable[..., Any]:
+def _reconnecting_connect() -> Callable[..., Any]:
     """How to connect: a server that was there once is waited for."""
     reached = False
 
@@ -194,10 +194,10 @@ def check_lists(engine: Engine) -> None:
             for table in (schema.EPISODES, schema.RUNS, schema.VERDICTS):
                 said = connection.exec_driver_sql(f"PRAGMA integrity_check({table.name})").scalar()
                 if said != "ok":
-                    raise damaged(engine, f"a list ({said})")
+                    raise damage_error(engine, f"a list ({said})")
 
 
-def connected(engine: Engine) -> Connection:
+def open_connection(engine: Engine) -> Connection:
     """One for `transaction` alone, as long as it works."""
     options = {"begin": _LOCKING} if is_sqlite(engine) else {"isolation_level": "AUTOCOMMIT"}
     return engine.execution_options(**options).connect()
@@ -258,7 +258,7 @@ def scalar_of(engine: Engine, query: Select[Any]) -> Any:
     return read(engine, lambda connection: connection.scalar(query))
 
 
-def damaged(bind: Engine | Connection, what: str) -> DamageError:
+def damage_error(bind: Engine | Connection, what: str) -> DamageError:
     """The error where something in a store is not what was written."""
     name = name_of(bind.engine)
     return DamageError(
@@ -267,13 +267,13 @@ def damaged(bind: Engine | Connection, what: str) -> DamageError:
     )
 
 
-def verified(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) -> Iterator[Any]:
+def verify_rows(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) -> Iterator[Any]:
     """The rows, whose first columns are the table's. DamageError where these are not what was written."""
     count = len(table.c) - 1
     for row in rows:
         if checksum(row[:count]) != row[count]:
             named = ", ".join(f"{column.name} {row[i]}" for i, column in enumerate(table.c) if column.primary_key)
-            raise damaged(bind, f"a row of {table.name} ({named})")
+            raise damage_error(bind, f"a row of {table.name} ({named})")
         yield row
 
 
@@ -292,7 +292,7 @@ def _insert_new(dialect: str, table: Table) -> Executable:
 def replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     """Put a row in the place of the one with its primary key."""
     same = [column == row[column.name] for column in table.primary_key]
-    connection.execute(update(table).where(*same), schema.sealed(table, row))
+    connection.execute(update(table).where(*same), schema.add_checksum(table, row))
 
 
 def upsert(
@@ -357,7 +357,7 @@ def _on_error(context: ExceptionContext) -> None:
     said, engine = context.original_exception, context.engine
     name = str(getattr(said, "sqlite_errorname", "")).removeprefix("SQLITE_").partition("_")[0]
     if isinstance(said, sqlite3.DatabaseError) and engine is not None and name not in _NO_DAMAGE:
-        raise damaged(engine, f"something ({said})") from said
+        raise damage_error(engine, f"something ({said})") from said
 
 
 def _on_begin(connection: Connection) -> None:

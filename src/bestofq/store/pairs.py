@@ -16,8 +16,8 @@ from pydantic import Field, ValidationError
 
 from bestofq.core.errors import DataError
 from bestofq.core.files import whole_file
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.loading import extra
-from bestofq.core.noun import Noun
 from bestofq.core.preferences import PreferencePair, Turn
 
 Kind = Literal["step", "trajectory"]
@@ -25,7 +25,7 @@ Decode = Callable[[Sequence[int]], str]
 _KEY = b"bestofq"
 
 
-class PairSource(Noun):
+class PairSource(FrozenModel):
     """What drew the turns of a file, and so what its likelihoods are of."""
 
     model: str = Field(description="name of the model that drew them")
@@ -34,7 +34,7 @@ class PairSource(Noun):
     tokens: str = Field(description="hash of the vocabulary")
 
 
-class _Card(Noun):
+class _Card(FrozenModel):
     format: Literal[1] = 1
     kind: Kind
     source: PairSource

@@ -18,7 +18,7 @@ from bestofq.store import claim, database
 from bestofq.store.codec import checksum, content_key, unpack
 from bestofq.store.files import open_files
 from bestofq.store.location import Location
-from bestofq.store.schema import FACTS, METADATA, PAGES, TASKS, WRITERS, sealed
+from bestofq.store.schema import FACTS, METADATA, PAGES, TASKS, WRITERS, add_checksum
 from bestofq.store.screenshots import Screenshots
 from bestofq.store.vectors import is_intact, shard_path
 
@@ -206,7 +206,7 @@ def _lost_runs(kept: Tables) -> Iterator[dict[str, Any]]:
     names = {row["run"] for name in ("episodes", "trees") for row in kept[name]} - {row["name"] for row in kept["runs"]}
     for name in sorted(names):
         row = {"name": name, "config": "{}", "config_hash": "lost", "provenance": '{"version":"lost"}'}
-        yield sealed(METADATA.tables["runs"], row)
+        yield add_checksum(METADATA.tables["runs"], row)
 
 
 def _pictures(screenshots: Screenshots, kept: Tables) -> dict[PurePosixPath, str]:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, Row, Select, func, select
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.observation import Observation, Task
 from bestofq.store.codec import content_key, unpack
-from bestofq.store.database import damaged, verified
+from bestofq.store.database import damage_error, verify_rows
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.schema import EPISODES, PAGES, STEPS, TASKS
@@ -17,7 +17,7 @@ _PAGES_KEPT = 4096
 _ORDER = ("run", "agent", "suite", "task", "repeat", "started_at", "id")
 
 
-def narrowed(query: Select[Any], where: EpisodeFilter) -> Select[Any]:
+def filter_query(query: Select[Any], where: EpisodeFilter) -> Select[Any]:
     """The query narrowed to these episodes, in an order that does not depend on which one ended first."""
     return query.where(*where.clauses).order_by(*(EPISODES.c[name] for name in _ORDER))
 
@@ -56,7 +56,7 @@ def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[E
     def page(key: bytes, body: bytes | None, number: int | None, episode: str) -> Observation:
         if body is None or (found := pages.read(key, body)) is None:
             where = "last page" if number is None else f"page of step {number}"
-            raise damaged(connection, f"the {where} of episode {episode}")
+            raise damage_error(connection, f"the {where} of episode {episode}")
         return found
 
     step_rows = (
@@ -66,7 +66,7 @@ def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[E
         .order_by(STEPS.c.episode, STEPS.c.number)
     )
     steps: dict[str, list[Step]] = {episode: [] for episode in ids}
-    for row in verified(connection, STEPS, connection.execute(step_rows)):
+    for row in verify_rows(connection, STEPS, connection.execute(step_rows)):
         episode, number, key, reward, terminated, truncated, decision, _, body = row
         steps[episode].append(
             Step(
@@ -85,10 +85,10 @@ def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[E
         .where(EPISODES.c.id.in_(ids))
     )
     found: dict[str, Episode] = {}
-    for row in verified(connection, EPISODES, connection.execute(episode_rows)):
+    for row in verify_rows(connection, EPISODES, connection.execute(episode_rows)):
         own = steps[row.id]
         if [step.index for step in own] != list(range(len(own) if row.steps is None else row.steps)):
-            raise damaged(connection, f"the number of steps of episode {row.id}")
+            raise damage_error(connection, f"the number of steps of episode {row.id}")
         found[row.id] = Episode(
             id=row.id,
             run=row.run,
@@ -105,7 +105,7 @@ def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[E
 def read_task(bind: Engine | Connection, key: bytes, body: bytes | None) -> Task:
     """DamageError where the body is not what was written."""
     if body is None or content_key(body) != key:
-        raise damaged(bind, f"task {key.hex()}")
+        raise damage_error(bind, f"task {key.hex()}")
     return unpack(Task, body)
 
 

@@ -42,7 +42,7 @@ def _checksum() -> Column[int]:
     return Column("checksum", BigInteger, nullable=False)
 
 
-def sealed(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+def add_checksum(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with its checksum, and NULL for what it does not name."""
     *columns, last = table.c
     whole = {column.name: row.get(column.name) for column in columns}

@@ -30,7 +30,7 @@ class Screenshots:
         """Whether there is a file for it, whatever it holds."""
         return self._files.has(str(self.path(screenshot)))
 
-    def named(self, name: str) -> tuple[bytes, str] | None:
+    def find_picture(self, name: str) -> tuple[bytes, str] | None:
         """Bytes and media type of the file of a name as `path` gives it; None where there is none. DamageError."""
         path = _FOLDER / name[:2] / name
         if not _NAME.fullmatch(name):

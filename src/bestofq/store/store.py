@@ -25,12 +25,12 @@ from bestofq.store.catalogue import Catalogue
 from bestofq.store.claim import Claim
 from bestofq.store.codec import content_key, pack
 from bestofq.store.configuration import Owned, going_on
-from bestofq.store.database import rows_of, verified
+from bestofq.store.database import rows_of, verify_rows
 from bestofq.store.files import Files, open_files
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
-from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status, sealed
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status, add_checksum
 from bestofq.store.screenshots import Screenshots
 from bestofq.store.trees import Trees
 from bestofq.store.vectors import VectorCache
@@ -82,7 +82,7 @@ class Store:
             opened.callback(engine.dispose)
             (database.check if read_only else database.prepare)(engine)
             database.check_lists(engine)
-            held = None if read_only else opened.enter_context(claim.writing(engine))
+            held = None if read_only else opened.enter_context(claim.claim_writer(engine))
             return cls(engine, kept, place, opened.pop_all(), held)
 
     def close(self) -> None:
@@ -131,12 +131,12 @@ class Store:
         kept, own = hidden(config), (hidden(searches or {}), hidden(agents or {}))
 
         def begin(connection: Connection) -> None:
-            row = {"name": name, "provenance": hide_json(provenance.model_dump_json()), **_hashed(kept)}
-            database.insert_new(connection, RUNS, [sealed(RUNS, row)])
+            row = {"name": name, "provenance": hide_json(provenance.model_dump_json()), **_config_row(kept)}
+            database.insert_new(connection, RUNS, [add_checksum(RUNS, row)])
             before = _row(connection, RUNS, name=name) or row
             episode = select(EPISODES.c.id).where(EPISODES.c.run == name).limit(1)
             played = {who for who in own[1] if connection.scalar(episode.where(EPISODES.c.agent == who))}
-            after = _hashed(going_on(name, json.loads(before["config"]), kept, *own, played))
+            after = _config_row(going_on(name, json.loads(before["config"]), kept, *own, played))
             if after["config"] != before["config"]:
                 database.replace(connection, RUNS, before | after)
 
@@ -167,7 +167,7 @@ class Store:
         row = {
             "id": episode.id,
             "repeat": repeat,
-            **_ended(episode.verdict),
+            **_verdict_row(episode.verdict),
             "steps": len(episode.steps),
             "checkpoint": episode.steps[0].decision.checkpoint if episode.steps else None,
             **_episode_row(episode.run, episode.agent, episode.task, task, episode.provenance),
@@ -177,7 +177,7 @@ class Store:
             database.insert_new(connection, TASKS, [{"key": row["task_key"], "body": task}])
             final = {} if episode.final is None else {"final_key": self._keep_page(connection, episode.final)}
             try:
-                connection.execute(insert(EPISODES), sealed(EPISODES, row | final))
+                connection.execute(insert(EPISODES), add_checksum(EPISODES, row | final))
             except IntegrityError as error:
                 raise DataError(f"episode {episode.id} is in the store already, or its run was not begun") from error
             if steps := [
@@ -210,11 +210,11 @@ class Store:
             if before.get("verdict") == _json(verdict):
                 return  # it was committed, and the answer was lost
             if before.get("status") != "running":
-                raise attempts.superseded(episode)
+                raise attempts.superseded_error(episode)
             final_key = None if final is None else self._keep_page(connection, final)
-            end = {**_ended(verdict), "final_key": final_key, "ended_at": _now()}
+            end = {**_verdict_row(verdict), "final_key": final_key, "ended_at": _now()}
             try:
-                database.replace(connection, EPISODES, before | end | attempts.played(connection, episode))
+                database.replace(connection, EPISODES, before | end | attempts.summarize_steps(connection, episode))
             except IntegrityError as error:
                 raise SupersededError(f"episode {episode} repeats a task that is finished already") from error
 
@@ -234,9 +234,9 @@ class Store:
                 raise DataError(f"episode {episode} has the verdict of its environment: no judge's takes its place")
             key = {"episode": episode, "judge": verdict.judge}
             said = {"verdict": _json(verdict), "judged_at": _now()}
-            database.upsert(connection, VERDICTS, sealed(VERDICTS, key | said))
+            database.upsert(connection, VERDICTS, add_checksum(VERDICTS, key | said))
             if adopt:
-                database.replace(connection, EPISODES, before | _ended(verdict) | {"status": "finished"})
+                database.replace(connection, EPISODES, before | _verdict_row(verdict) | {"status": "finished"})
 
         await self._writer.commit(add)
 
@@ -264,7 +264,7 @@ class Store:
         """Mark as `interrupted` what no living process plays, and what this one has left running, or `only` these ids
         of it; how many they were. Their steps stay."""
         own = self._writer.token
-        return await self._writer.commit(lambda c: attempts.interrupt_abandoned(c, run, agent, own, only))
+        return await self._writer.commit(lambda c: attempts.mark_abandoned(c, run, agent, own, only))
 
     # ---- reading
 
@@ -272,16 +272,16 @@ class Store:
         """All runs, by name."""
         return [
             RunRecord(row.name, json.loads(row.config), row.config_hash, Provenance.model_validate_json(row.provenance))
-            for row in verified(self._engine, RUNS, rows_of(self._engine, select(RUNS).order_by(RUNS.c.name)))
+            for row in verify_rows(self._engine, RUNS, rows_of(self._engine, select(RUNS).order_by(RUNS.c.name)))
         ]
 
-    def finished(self, run: str, agent: str) -> set[EpisodeKey]:
+    def load_finished_keys(self, run: str, agent: str) -> set[EpisodeKey]:
         """What need not be done again."""
         return {summary.key for summary in self.summaries(run=run, agent=agent)}
 
     def summaries(self, **which: Unpack[Which]) -> list[EpisodeSummary]:
         """Finished episodes, or those of a `status`, without their steps, in the order of `episodes`."""
-        query = rows.narrowed(rows.summary_rows(), _filter(which))
+        query = rows.filter_query(rows.summary_rows(), _filter(which))
         return database.read(self._engine, lambda connection: rows.summaries(connection, query))
 
     def episodes(self, **which: Unpack[Which]) -> Iterator[Episode]:
@@ -291,7 +291,7 @@ class Store:
         Episodes without a verdict (interrupted, running) come with outcome infra_error. Pages that several steps share
         are one object. Pictures come without their bytes: `screenshots.load` reads them.
         """
-        ids = [row.id for row in rows_of(self._engine, rows.narrowed(select(EPISODES.c.id), _filter(which)))]
+        ids = [row.id for row in rows_of(self._engine, rows.filter_query(select(EPISODES.c.id), _filter(which)))]
         for start in range(0, len(ids), _EPISODES_A_QUERY):
             yield from self._episodes(ids[start : start + _EPISODES_A_QUERY])
 
@@ -300,10 +300,10 @@ class Store:
     ) -> dict[str, dict[str, Verdict]]:
         """What judges said of finished episodes beside the verdict in force: by judge, then by episode id."""
         where = EpisodeFilter(run=run, agent=agent, status="finished")
-        query = rows.narrowed(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
+        query = rows.filter_query(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
         found: dict[str, dict[str, Verdict]] = {}
         given = rows_of(self._engine, query if judge is None else query.where(VERDICTS.c.judge == judge))
-        for row in verified(self._engine, VERDICTS, given):
+        for row in verify_rows(self._engine, VERDICTS, given):
             found.setdefault(row.judge, {})[row.episode] = Verdict.model_validate_json(row.verdict)
         return found
 
@@ -345,13 +345,13 @@ def _step_row(episode: str, step: Step, page_key: bytes) -> dict[str, object]:
         "terminated": step.terminated,
         "truncated": step.truncated,
     }
-    return sealed(STEPS, row)
+    return add_checksum(STEPS, row)
 
 
 def _row(connection: Connection, table: Table, **which: str) -> dict[str, Any] | None:
     """The row by its columns, locked until the transaction ends; None without any. DamageError."""
     query = select(table).filter_by(**which).with_for_update()
-    for row in verified(connection, table, connection.execute(query).all()):
+    for row in verify_rows(connection, table, connection.execute(query).all()):
         return dict(row._mapping)
     return None
 
@@ -361,7 +361,7 @@ def _filter(which: Which) -> EpisodeFilter:
     return EpisodeFilter(**(finished | which))
 
 
-def _hashed(config: Mapping[str, JsonValue]) -> dict[str, str]:
+def _config_row(config: Mapping[str, JsonValue]) -> dict[str, str]:
     """A run's configuration as its row has it."""
     body = json.dumps(config, sort_keys=True)
     return {"config": body, "config_hash": hashlib.sha256(body.encode()).hexdigest()[:16]}
@@ -380,7 +380,7 @@ def _episode_row(run: str, agent: str, task: Task, body: bytes, provenance: Prov
     }
 
 
-def _ended(verdict: Verdict) -> dict[str, str]:
+def _verdict_row(verdict: Verdict) -> dict[str, str]:
     """What an episode's row says of it from its verdict on."""
     status: Status = "cut" if verdict.outcome == "infra_error" else "finished"
     return {"status": status, "verdict": _json(verdict), "outcome": verdict.outcome}

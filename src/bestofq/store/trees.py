@@ -17,9 +17,9 @@ from bestofq.core.observation import Task
 from bestofq.core.tree import SearchTree
 from bestofq.store.claim import bury
 from bestofq.store.codec import pack, text_of, unpack
-from bestofq.store.database import replace, rows_of, upsert, verified
+from bestofq.store.database import replace, rows_of, upsert, verify_rows
 from bestofq.store.records import TreeSummary
-from bestofq.store.schema import TREES, sealed
+from bestofq.store.schema import TREES, add_checksum
 from bestofq.store.writer import Writer
 
 _KEY = (TREES.c.run, TREES.c.suite, TREES.c.task)
@@ -34,16 +34,16 @@ class Trees:
         self._writer = writer
 
     @asynccontextmanager
-    async def growing(self, run: str, task: Task) -> AsyncIterator[SearchTree | None]:
+    async def grow_tree(self, run: str, task: Task) -> AsyncIterator[SearchTree | None]:
         """The tree as it was last saved, None without one; until the context ends only this process saves it. What it
         holds is nobody's then. SupersededError where another living process grows it."""
         own = self._writer.token
         query = select(TREES).filter_by(run=run, suite=task.suite, task=task.id).with_for_update()
 
         def give(connection: Connection, owner: str | None) -> bytes | None:
-            for row in verified(connection, TREES, connection.execute(query).all()):
+            for row in verify_rows(connection, TREES, connection.execute(query).all()):
                 if row.owner not in (None, own) and row.owner in bury(connection):
-                    raise _superseded(task)
+                    raise _superseded_error(task)
                 replace(connection, TREES, {**row._asdict(), "owner": owner})
                 return bytes(row.body)
             return None
@@ -60,11 +60,11 @@ class Trees:
         whose `growing` it is, or who saved it first."""
         key = {"run": run, "suite": tree.task.suite, "task": tree.task.id, "repeat": 0}
         saved = {"rollouts": tree.visits[0], "body": pack(tree), "saved_at": datetime.now(UTC).isoformat()}
-        row = sealed(TREES, key | saved | {"owner": self._writer.token})
+        row = add_checksum(TREES, key | saved | {"owner": self._writer.token})
 
         def put(connection: Connection) -> None:
             if not upsert(connection, TREES, row, only=TREES.c.owner == row["owner"]):
-                raise _superseded(tree.task)
+                raise _superseded_error(tree.task)
 
         await self._writer.commit(put)
 
@@ -78,7 +78,7 @@ class Trees:
 
     def _read(self, **which: str) -> Iterator[SearchTree]:
         query = select(TREES).filter_by(**which).order_by(*_KEY)
-        return (unpack(SearchTree, row.body) for row in verified(self._engine, TREES, rows_of(self._engine, query)))
+        return (unpack(SearchTree, row.body) for row in verify_rows(self._engine, TREES, rows_of(self._engine, query)))
 
     def summaries(
         self, *, run: str | None = None, suite: str | None = None, task: str | None = None
@@ -100,7 +100,7 @@ class Trees:
         return {keys[*key]: _goal(body) for *key, body in rows_of(self._engine, query)}
 
 
-def _superseded(task: Task) -> SupersededError:
+def _superseded_error(task: Task) -> SupersededError:
     return SupersededError(f"the tree of task {task.id} is grown by another process: what that saves counts")
 
 

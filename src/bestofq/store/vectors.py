@@ -16,9 +16,9 @@ from sqlalchemy import Connection, Engine, delete, func, select
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Floats
-from bestofq.store.database import damaged, insert_new, rows_of, verified
+from bestofq.store.database import damage_error, insert_new, rows_of, verify_rows
 from bestofq.store.files import Files
-from bestofq.store.schema import SHARDS, VECTORS, sealed
+from bestofq.store.schema import SHARDS, VECTORS, add_checksum
 from bestofq.store.writer import Writer
 
 ROWS, A_SHARD = 1_000_000, 65_536
@@ -50,7 +50,7 @@ class VectorCache:
     def put_many(self, vectors: Mapping[str, Floats]) -> None:
         """Store vectors [D] by key; returns once committed. DataError on another D, or on a NaN or infinity."""
         spec = self.spec.hash
-        rows = [sealed(VECTORS, {"spec": spec, "key": k, "body": self._bytes(k, v)}) for k, v in vectors.items()]
+        rows = [add_checksum(VECTORS, {"spec": spec, "key": k, "body": self._bytes(k, v)}) for k, v in vectors.items()]
         self._do(lambda connection: insert_new(connection, VECTORS, rows))
         if self._rows is None:
             query = select(func.count()).select_from(VECTORS).where(VECTORS.c.spec == spec)
@@ -70,7 +70,7 @@ class VectorCache:
         """How many were moved: one shard of them."""
         ours = select(VECTORS).where(VECTORS.c.spec == self.spec.hash)
         query = ours.order_by(VECTORS.c.key).limit(A_SHARD).with_for_update()
-        if not (rows := list(verified(connection, VECTORS, connection.execute(query)))):
+        if not (rows := list(verify_rows(connection, VECTORS, connection.execute(query)))):
             return 0
         bodies, keys = ([row.body for row in rows], [row.key for row in rows])
         data = save({"vectors": np.frombuffer(b"".join(bodies), _BYTES).reshape(len(rows), -1)}, {"spec": rows[0].spec})
@@ -83,7 +83,7 @@ class VectorCache:
         ]
         each = zip(keys, places, strict=True)
         insert_new(
-            connection, SHARDS, [sealed(SHARDS, {"spec": self.spec.hash, "key": k, **place}) for k, place in each]
+            connection, SHARDS, [add_checksum(SHARDS, {"spec": self.spec.hash, "key": k, **place}) for k, place in each]
         )
         here = (VECTORS.c.key >= keys[0], VECTORS.c.key <= keys[-1])
         moved = VECTORS.c.key.in_(select(SHARDS.c.key).where(SHARDS.c.spec == self.spec.hash))
@@ -95,16 +95,16 @@ class VectorCache:
         try:
             parts = self._files.ranges(shard_path(file), [row.place for row in rows], self.spec.dim * _BYTES.itemsize)
         except FileNotFoundError:
-            raise damaged(self._engine, what) from None
+            raise damage_error(self._engine, what) from None
         if any(zlib.crc32(part) != row.body_checksum for row, part in zip(rows, parts, strict=True)):
-            raise damaged(self._engine, what)
+            raise damage_error(self._engine, what)
         return {row.key: np.frombuffer(part, dtype=_BYTES) for row, part in zip(rows, parts, strict=True)}
 
     def _of(self, table: Any, keys: Sequence[str]) -> Iterator[Any]:
         for start in range(0, len(keys), _KEYS_A_QUERY):
             part = table.c.key.in_(keys[start : start + _KEYS_A_QUERY])
             found = rows_of(self._engine, select(table).where(table.c.spec == self.spec.hash, part))
-            yield from verified(self._engine, table, found)
+            yield from verify_rows(self._engine, table, found)
 
     def _do(self, job: Callable[[Connection], Any]) -> Any:
         return self._writer.submit(job).result()

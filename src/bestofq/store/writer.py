@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from bestofq.core.errors import BestOfQError, DataError, SetupError
 from bestofq.store.claim import Claim
-from bestofq.store.database import connected, is_lost, name_of, transaction
+from bestofq.store.database import is_lost, name_of, open_connection, transaction
 
 T = TypeVar("T")
 _BATCH = 256
@@ -98,7 +98,7 @@ class Writer:
         assert self._claim is not None
         for left in reversed(range(_TRIES)):
             try:
-                self._kept = self._kept or connected(self._engine)
+                self._kept = self._kept or open_connection(self._engine)
                 alone = len(batch) == 1 and batch[0].one_statement
                 with transaction(self._kept, one_statement=alone) as connection:
                     self._claim.check(connection)

@@ -207,10 +207,10 @@ class FaultServer:
                 return await _send(writer, 200, _SHAPES[self.seen[fault] % len(_SHAPES)])
             case "deep":
                 return await _send(writer, 200, b"[" * 10_000)
-        completion = self._completed(fault, request, echo)
+        completion = self._complete(fault, request, echo)
         return await _send(writer, 200, json.dumps(completion).encode(), echo=echo)
 
-    def _completed(self, fault: str, request: Mapping[str, Any], echo: str) -> dict[str, Any]:
+    def _complete(self, fault: str, request: Mapping[str, Any], echo: str) -> dict[str, Any]:
         fixed = {
             "empty": "",
             "nonsense": '{"candidates": 7}' + echo,

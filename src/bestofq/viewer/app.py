@@ -19,13 +19,22 @@ from bestofq.reports.naming import place
 from bestofq.reports.report import Report, gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.spending import spent_by_role
-from bestofq.reports.stats import grouped
+from bestofq.reports.stats import group_by
 from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.episodes import episode_view, side_by_side
-from bestofq.viewer.filters import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted
-from bestofq.viewer.guard import Guard
+from bestofq.viewer.filters import (
+    OUTCOMES,
+    PagePart,
+    parse_filter,
+    query_of,
+    report_filter,
+    require_parameter,
+    share,
+    text,
+)
+from bestofq.viewer.guard import ViewerGuard
 from bestofq.viewer.home import Comparisons, Pairs
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
 from bestofq.viewer.trees import branches
@@ -39,9 +48,9 @@ Context = Mapping[str, Any]
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
-def viewer_app(store: Store, *, name: str, token: str | None = None, host: str | None = None) -> Guard:
+def viewer_app(store: Store, *, name: str, token: str | None = None, host: str | None = None) -> ViewerGuard:
     """Pages over a read-only store: for who knows the token, else for this machine, by loopback or `host`."""
-    return Guard(application(store, name=name), token=token, host=host)
+    return ViewerGuard(application(store, name=name), token=token, host=host)
 
 
 def application(store: Store, *, name: str, report: Report | None = None, replayed: int = 0) -> Starlette:
@@ -60,7 +69,7 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     }
     routes = [Route(path, _page(template, context)) for path, (template, context) in shown.items()]
     routes += [Route("/screenshots/{name}", _screenshot), Route("/assets/{hash}/{name}", _asset)]
-    answers = {HTTPException: _refused, BestOfQError: _failed, Exception: _failed}
+    answers = {HTTPException: _http_error_page, BestOfQError: _server_error_page, Exception: _server_error_page}
     app = Starlette(routes=routes, exception_handlers=answers)  # type: ignore[arg-type]
     app.state.store = store
     app.state.comparisons = Comparisons(store)
@@ -106,15 +115,15 @@ def _home(request: Request, store: Store) -> Context:
     return {
         **found,
         "runs": found["runs"][:LATEST],
-        "comparison": request.app.state.comparisons.named(None, found["lines"]),
+        "comparison": request.app.state.comparisons.find_comparison(None, found["lines"]),
         "latest": latest,
         "goals": store.catalogue.goals(e.id for e in latest),
     }
 
 
 def _runs(request: Request, store: Store) -> Context:
-    only, every = narrowed(request).runs, store.catalogue.agents()
-    lines, trees = grouped(every, lambda line: line.run), store.trees.counts()
+    only, every = report_filter(request).runs, store.catalogue.agents()
+    lines, trees = group_by(every, lambda line: line.run), store.trees.counts()
     runs = [
         (name, sorted(lines.get(name, ()), key=lambda line: place(line.agent)), trees.get(name))
         for name in store.catalogue.runs()
@@ -130,12 +139,12 @@ def _runs(request: Request, store: Store) -> Context:
 
 
 def _run(request: Request, store: Store) -> Context:
-    name = needed(request, "run")
+    name = require_parameter(request, "run")
     record = next((run for run in store.runs() if run.name == name), None)
     if record is None:
         raise HTTPException(404, f"There is no run {name!r} in this store.")
-    filters, differing = store.catalogue.found(wanted(request)), text(request, "differing") is not None
-    part = Part.of(request, store.catalogue.count_tasks(filters, differing=differing), _size(request, TASKS))
+    filters, differing = store.catalogue.found(parse_filter(request)), text(request, "differing") is not None
+    part = PagePart.of(request, store.catalogue.count_tasks(filters, differing=differing), _size(request, TASKS))
     tasks = store.catalogue.tasks(filters, differing=differing, offset=part.offset, limit=part.size)
     only, every = filters.agents, store.catalogue.agents(run=name)
     lines = sorted((line for line in every if only is None or line.agent in only), key=lambda line: place(line.agent))
@@ -157,10 +166,10 @@ def _run(request: Request, store: Store) -> Context:
 
 
 def _episodes(request: Request, store: Store) -> Context:
-    filters = store.catalogue.found(wanted(request))
+    filters = store.catalogue.found(parse_filter(request))
     if filters.run is not None and filters.run not in store.catalogue.runs():
         raise HTTPException(404, f"There is no run {filters.run!r} in this store.")
-    part = Part.of(request, store.catalogue.count(filters), _size(request, EPISODES))
+    part = PagePart.of(request, store.catalogue.count(filters), _size(request, EPISODES))
     episodes = store.catalogue.episodes(filters, offset=part.offset, limit=part.size)
     goals = store.catalogue.goals(e.id for e in episodes)
     return {"episodes": episodes, "goals": goals, "part": part, **_filters(store, filters)}
@@ -180,7 +189,7 @@ def _filters(store: Store, filters: EpisodeFilter) -> Context:
 
 
 def _task(request: Request, store: Store) -> Context:
-    suite, task, run = needed(request, "suite"), needed(request, "task"), text(request, "run")
+    suite, task, run = require_parameter(request, "suite"), require_parameter(request, "task"), text(request, "run")
     found = store.catalogue.tasks(EpisodeFilter(suite=suite, task=task, run=run))
     if not found:
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
@@ -193,7 +202,7 @@ def _task(request: Request, store: Store) -> Context:
 def _episode(request: Request, store: Store) -> Context:
     return {
         "view": episode_view(
-            store, request.path_params["id"], text(request, "step"), store.catalogue.found(wanted(request))
+            store, request.path_params["id"], text(request, "step"), store.catalogue.found(parse_filter(request))
         )
     }
 
@@ -207,7 +216,7 @@ def _compare(request: Request, store: Store) -> Context:
         one, other, run = (
             (shown[0].agent, shown[1].agent, shown[0].run) if shown[0].run == shown[1].run else (None,) * 3
         )
-    found = None if view and run is None else request.app.state.comparisons.named(run)
+    found = None if view and run is None else request.app.state.comparisons.find_comparison(run)
     pairs = Pairs.of(found, one, other) if found else None
     if view is None and pairs is not None and pairs.differing:
         view = side_by_side(store, pairs.differing[0].left, pairs.differing[0].right)
@@ -216,9 +225,9 @@ def _compare(request: Request, store: Store) -> Context:
 
 
 def _trees(request: Request, store: Store) -> Context:
-    run, only = text(request, "run"), narrowed(request).runs
+    run, only = text(request, "run"), report_filter(request).runs
     every = [tree for tree in store.trees.summaries(run=run) if only is None or tree.run in only]
-    part = Part.of(request, len(every), _size(request, TREES))
+    part = PagePart.of(request, len(every), _size(request, TREES))
     some = every[part.offset : part.offset + part.size]
     return {"trees": some, "goals": store.trees.goals(some), "part": part, "run": run}
 
@@ -227,7 +236,7 @@ def _tree(request: Request, store: Store) -> Context:
     report = request.app.state.report
     options = DEFAULTS if report is None else report.options
     alpha, threshold = share(request, "alpha", options.alpha), share(request, "threshold", options.threshold)
-    run, suite, task = (needed(request, name) for name in ("run", "suite", "task"))
+    run, suite, task = (require_parameter(request, name) for name in ("run", "suite", "task"))
     tree = store.trees.load(run, suite, task)
     if tree is None:
         raise HTTPException(404, f"There is no search tree of task {task!r} of {suite} in run {run!r}.")
@@ -236,7 +245,7 @@ def _tree(request: Request, store: Store) -> Context:
 
 
 def _screenshot(request: Request) -> Response:
-    found = request.app.state.store.screenshots.named(request.path_params["name"])
+    found = request.app.state.store.screenshots.find_picture(request.path_params["name"])
     if found is None:
         raise HTTPException(404, "The store does not hold this screenshot.")
     return Response(found[0], headers=_FOREVER, media_type=found[1])
@@ -249,13 +258,13 @@ def _asset(request: Request) -> Response:
     return Response(found[0], headers=_FOREVER, media_type=found[1])
 
 
-def _refused(request: Request, error: HTTPException) -> Response:
+def _http_error_page(request: Request, error: HTTPException) -> Response:
     known = {404: "There is no such page.", 405: "This viewer only shows: it takes no other requests."}
     sentence = error.detail if error.detail not in ("Not Found", "Method Not Allowed") else known[error.status_code]
     return page(request, "error.jinja", {"sentence": sentence, "code": error.status_code}, status=error.status_code)
 
 
-def _failed(request: Request, error: Exception) -> Response:
+def _server_error_page(request: Request, error: Exception) -> Response:
     ours = isinstance(error, BestOfQError)
     sentence = str(error) if ours else f"The viewer failed ({type(error).__name__}); its terminal says more."
     return page(request, "error.jinja", {"sentence": sentence, "code": 500}, status=500)

@@ -17,20 +17,20 @@ from bestofq.reports.charts import values_svg
 from bestofq.reports.spending import Spent, spent_by_role
 from bestofq.reports.svg import inline
 from bestofq.reports.values import value_path
-from bestofq.store.catalogue import Place
+from bestofq.store.catalogue import StepPlace
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary, TreeSummary
 from bestofq.store.store import Store
 from bestofq.viewer.filters import query_of
 from bestofq.viewer.pages import address
-from bestofq.viewer.steps import Bar, CandidateView, Range, Scores, TreePlace, candidate_views, verdict
+from bestofq.viewer.steps import Bar, CandidateView, Range, ScoreTable, TreePlace, candidate_views, verdict
 
 CHART = (1100.0, 140.0)  # width and height
 SIBLINGS = 60  # other episodes of the same task that are offered to compare with
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepView:
+class StepPage:
     """A page and what was weighed on it; at the end of an episode there is a page only, or nothing."""
 
     step: Step | None
@@ -46,7 +46,7 @@ class Shown:
 
     summary: EpisodeSummary
     episode: Episode
-    scores: Scores
+    scores: ScoreTable
     spent: Mapping[str, Spent]
 
     @classmethod
@@ -55,24 +55,24 @@ class Shown:
         if (found := store.catalogue.episode(episode)) is None:
             raise HTTPException(404, f"There is no episode {episode!r} in this store.")
         summary, read = found
-        scores = Scores.of([step.decision for step in read.steps])
+        scores = ScoreTable.of([step.decision for step in read.steps])
         return cls(summary=summary, episode=read, scores=scores, spent=spent_by_role(read.usage))
 
     @property
     def steps(self) -> Sequence[Step]:
         return self.episode.steps
 
-    def view(self, at: int, place: TreePlace | None = None, *, alone: bool = False) -> StepView:
+    def view(self, at: int, place: TreePlace | None = None, *, alone: bool = False) -> StepPage:
         """The step `at`, or past the last one the page at the end. `alone`: its bars tell its own scores apart, else
         they span the episode's."""
         if at == len(self.steps):
-            return StepView(step=None, seen=self.episode.final)
+            return StepPage(step=None, seen=self.episode.final)
         step, value = self.steps[at], self.steps[at].decision.state_value
         ours = [*step.decision.scores, *([value] if value is not None and self.scores.meaning.values else [])]
         span = Range.of_step(ours) if alone else None
         candidates = candidate_views(step.decision, step.observation, self.scores, place, span=span)
         of_values = span if span and self.scores.meaning.values else self.scores.value_range
-        return StepView(
+        return StepPage(
             step=step,
             seen=step.observation,
             candidates=candidates,
@@ -88,11 +88,11 @@ class EpisodeView(Shown):
     at: int
     running: bool  # by a process that is still there
     followed: bool
-    now: StepView
+    now: StepPage
     siblings: Sequence[EpisodeSummary]
     trees: Sequence[TreeSummary]
     listed: Mapping[str, str]  # what the list is narrowed by that it stands in: as opened, else its agent's in its run
-    place: Place  # in that list
+    place: StepPlace  # in that list
 
     @property
     def ended(self) -> bool:

@@ -112,7 +112,7 @@ class _Export:
     def _picture(self, attribute: str, name: str, up: str) -> str:
         to = self._folder / "screenshots" / name
         if not to.exists():
-            found = self._store.screenshots.named(name)
+            found = self._store.screenshots.find_picture(name)
             if found is None:
                 return ""
             to.parent.mkdir(exist_ok=True)

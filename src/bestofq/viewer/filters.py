@@ -19,7 +19,7 @@ def text(request: Request, name: str) -> str | None:
     return request.query_params.get(name) or None
 
 
-def needed(request: Request, name: str) -> str:
+def require_parameter(request: Request, name: str) -> str:
     """A parameter without which there is no such page (404)."""
     if (value := text(request, name)) is None:
         raise HTTPException(404, f"The address lacks its {name!r}.")
@@ -53,15 +53,15 @@ def query_of(filters: EpisodeFilter) -> dict[str, str]:
     return {name: value for name in _FILTERS if (value := getattr(filters, name)) is not None}
 
 
-def wanted(request: Request) -> EpisodeFilter:
+def parse_filter(request: Request) -> EpisodeFilter:
     """The episodes that an address narrows a list to (404 on an outcome that is none)."""
     given: dict[str, Any] = {name: text(request, name) for name in _FILTERS}
     if given["outcome"] not in (None, *OUTCOMES):
         raise HTTPException(404, f"There is no outcome {given['outcome']!r}: there are {', '.join(OUTCOMES)}.")
-    return replace(narrowed(request), **given)
+    return replace(report_filter(request), **given)
 
 
-def narrowed(request: Request) -> EpisodeFilter:
+def report_filter(request: Request) -> EpisodeFilter:
     """The episodes that these pages are about: all, or those that a report was made of."""
     if (report := request.app.state.report) is None:
         return EpisodeFilter()
@@ -69,7 +69,7 @@ def narrowed(request: Request) -> EpisodeFilter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class PagePart:
     """One page of a long list, counted from 1."""
 
     path: str
@@ -79,7 +79,7 @@ class Part:
     count: int
 
     @classmethod
-    def of(cls, request: Request, count: int, size: int) -> "Part":
+    def of(cls, request: Request, count: int, size: int) -> "PagePart":
         """The part that is asked for; 404 past the end."""
         number = whole(request, "page", 1, least=1)
         query = {key: value for key, value in request.query_params.items() if key != "page"}

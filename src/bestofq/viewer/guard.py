@@ -32,7 +32,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-class Guard:
+class ViewerGuard:
     """Lets an application be read by who knows `token`; without one, by who calls this machine by a loopback name, or
     by `host`, the name it was asked to listen on.
 
@@ -51,13 +51,13 @@ class Guard:
         if scope["type"] != "http":
             return
 
-        async def guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
         answer = self._answer(Request(scope))
-        await (self._app if answer is None else answer)(scope, receive, guarded)
+        await (self._app if answer is None else answer)(scope, receive, send_with_headers)
 
     def _answer(self, request: Request) -> Response | None:
         """None: let it pass."""

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from bestofq.reports import stats
-from bestofq.reports.costs import Point, points_svg
+from bestofq.reports.costs import CostPoint, points_svg
 from bestofq.reports.figures import success_bars_svg
 from bestofq.reports.naming import OURS, kind, place
 from bestofq.reports.rows import BASELINE, HELD_OUT
-from bestofq.reports.stats import Difference, Estimate, Measure, attempts_of, grouped
+from bestofq.reports.stats import Estimate, Measure, PairedDifference, attempts_of, group_by
 from bestofq.reports.svg import inline
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -27,7 +27,7 @@ class AgentLine:
 
     agent: str
     rate: Measure | None  # with its interval over tasks; None: no outcome tells
-    difference: Difference | None  # to the baseline, paired by task
+    difference: PairedDifference | None  # to the baseline, paired by task
     episodes: int  # finished
     tasks: int
     steps: Estimate | None  # of successes
@@ -64,7 +64,7 @@ class Comparison:
     def pareto(self) -> Markup | None:
         """Success against tokens (Best-of-Q, Fig. 2); None with fewer than two agents of which both are known."""
         known = [
-            Point(line.agent, line.tokens, line.rate.value, line.rate.interval)
+            CostPoint(line.agent, line.tokens, line.rate.value, line.rate.interval)
             for line in self.lines
             if line.rate is not None and line.rate.value is not None and line.tokens
         ]
@@ -78,11 +78,11 @@ class Comparisons:
         self._store = store
         self._known: dict[tuple[str, Any], Comparison | None] = {}
 
-    def named(self, run: str | None, lines: Sequence[Any] | None = None) -> Comparison | None:
+    def find_comparison(self, run: str | None, lines: Sequence[Any] | None = None) -> Comparison | None:
         """The run's; without a name that of the run that began last among those of two agents or more. None where
         there is none. `lines`: the store's `Catalogue.agents`, where they are known."""
         known = self._store.catalogue.agents(run=run) if lines is None else lines
-        by_run = grouped((line for line in known if line.decided), lambda one: one.run)
+        by_run = group_by((line for line in known if line.decided), lambda one: one.run)
         if run is not None:
             return self.of(run, by_run.get(run, ()))
         several = (name for name in self._store.catalogue.runs() if len({e.agent for e in by_run.get(name, ())}) > 1)
@@ -104,16 +104,16 @@ def compare(store: Store, run: str) -> Comparison | None:
     every = sorted(store.summaries(run=run), key=lambda e: e.started_at)
     if not every:
         return None
-    suites = grouped(every, lambda e: e.suite)
+    suites = group_by(every, lambda e: e.suite)
     suite = max(suites, key=lambda name: len(suites[name]))
     split = min({e.split for e in suites[suite]}, key=lambda one: ((*HELD_OUT, one).index(one), one))
     episodes = [e for e in suites[suite] if e.split == split]
-    by_agent = grouped(episodes, lambda e: e.agent)
+    by_agent = group_by(episodes, lambda e: e.agent)
     names = sorted(by_agent, key=place)
     baseline = names[0] if names[0] == BASELINE or len(names) > 1 else None
     attempts = {name: attempts_of(by_agent[name]) for name in names}
     sampled = {name: _sample(by_agent[name]) for name in names}
-    used = store.catalogue.used([e.id for some in sampled.values() for e in some])
+    used = store.catalogue.load_usage([e.id for some in sampled.values() for e in some])
 
     def line(name: str) -> AgentLine:
         tried, spent = attempts[name], [used[e.id] for e in sampled[name]]

@@ -72,7 +72,7 @@ def plural(noun: str, count: int) -> str:
 
 
 @pass_context
-def standing(page: Context, episode: EpisodeSummary) -> str:
+def describe_status(page: Context, episode: EpisodeSummary) -> str:
     """What an episode came to; without a verdict its status, `left running` where nobody writes the store any more."""
     if episode.status == "running" and not page["written"]:
         return "left running"
@@ -111,7 +111,7 @@ ASSETS = {
 ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexdigest()[:12]
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}", endings=ENDINGS)
-_WORDS = (number, moment, duration, mood, tree_address, standing, plural, figure_file)
+_WORDS = (number, moment, duration, mood, tree_address, describe_status, plural, figure_file)
 _FILTERS = (*_WORDS, shown, flag, marks, pieces, viewport, spent_by_role, action_text)
 _TEMPLATES.filters.update({function.__name__: function for function in _FILTERS})
 

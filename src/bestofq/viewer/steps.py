@@ -9,7 +9,7 @@ from bestofq.core.actions import Action, Targeted, identity
 from bestofq.core.decision import Candidate, Decision
 from bestofq.core.observation import Box, Observation, Point
 from bestofq.core.tree import SearchTree
-from bestofq.reports.scorers import FEEDBACK, SCORE, Meaning, Q, meaning
+from bestofq.reports.scorers import FEEDBACK, SCORE, Meaning, Q, find_meaning
 
 _MARK = re.compile(r"(\[\d+\])")
 _SLACK = 0.25  # by which a learned Q may miss the range of what it estimates
@@ -91,7 +91,7 @@ class Mark:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scores:
+class ScoreTable:
     """What the scores of an episode are, as far as they tell, and the ranges of their bars and of V's.
 
     Where the scorer's name does not tell (older decisions have none): with a V the scores are Q-values, unless one lies
@@ -105,10 +105,10 @@ class Scores:
     informative: bool
 
     @classmethod
-    def of(cls, decisions: Sequence[Decision]) -> "Scores":
+    def of(cls, decisions: Sequence[Decision]) -> "ScoreTable":
         every = [score for decision in decisions for score in decision.scores]
         values = [d.state_value for d in decisions if d.state_value is not None]
-        known = meaning(decisions)
+        known = find_meaning(decisions)
         if known is None and values and all(-_SLACK <= score <= 1 + _SLACK for score in every):
             known = Q
         elif known is None and not values and any(used.role == "critic" for d in decisions for used in d.usage):
@@ -122,7 +122,7 @@ class Scores:
             informative=bool(values) or len(set(every)) > 1,
         )
 
-    def beside(self, other: "Scores") -> "Scores":
+    def beside(self, other: "ScoreTable") -> "ScoreTable":
         """With bars as long as the other's of the same number, where the scores of both are the same kind."""
         if self.meaning != other.meaning:
             return self
@@ -162,7 +162,7 @@ class TreePlace:
             yield Bar.of("Q̂ feedback", prior, UNIT, FED)
 
 
-def verdict(decision: Decision, scores: Scores) -> str:
+def verdict(decision: Decision, scores: ScoreTable) -> str:
     """How the scores decided, in a sentence or two."""
     if len(decision.candidates) == 1:
         return "One candidate: there was nothing to choose."
@@ -185,7 +185,7 @@ def verdict(decision: Decision, scores: Scores) -> str:
 def candidate_views(
     decision: Decision,
     seen: Observation,
-    scores: Scores,
+    scores: ScoreTable,
     place: TreePlace | None = None,
     *,
     span: Range | None = None,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bestofq.core.tree import SearchTree
-from bestofq.reports.stats import grouped
-from bestofq.search.pairs import NodePair, blended, node_pairs
+from bestofq.reports.stats import group_by
+from bestofq.search.pairs import NodePair, blend_values, node_pairs
 from bestofq.viewer.steps import FED, UNIT, Bar
 
 STRETCH = 3  # as many actions on end with nothing tried beside them are folded
@@ -38,7 +38,7 @@ Way = Sequence[Sequence[Node]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Branches:
+class TreeBranches:
     """What there is to draw of a tree."""
 
     way: Way  # most taken; empty where nothing was proposed
@@ -57,15 +57,15 @@ def most_taken(tree: SearchTree) -> list[int]:
     return way
 
 
-def branches(tree: SearchTree, *, alpha: float, threshold: float) -> Branches:
+def branches(tree: SearchTree, *, alpha: float, threshold: float) -> TreeBranches:
     """The way most taken with all that stands beside it, and the pairs."""
     pairs = list(node_pairs(tree, alpha=alpha, threshold=threshold))
     sides: dict[int, list[NodePair]] = defaultdict(list)
     for pair in pairs:
         sides[pair.chosen].append(pair)
         sides[pair.rejected].append(pair)
-    by_worth = sorted(range(len(tree)), key=lambda node: (-tree.visits[node], -blended(tree, node, alpha), node))
-    children = grouped((node for node in by_worth if node), lambda node: tree.parent[node])
+    by_worth = sorted(range(len(tree)), key=lambda node: (-tree.visits[node], -blend_values(tree, node, alpha), node))
+    children = group_by((node for node in by_worth if node), lambda node: tree.parent[node])
 
     def way_from(first: int, follow: Sequence[int] = ()) -> Way:
         """From an action on: along `follow`, then by worth. `first`'s own others stand elsewhere."""
@@ -80,7 +80,7 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float) -> Branches:
         return Node(
             number=number,
             bars=_bars(tree, number, alpha, most),
-            q=blended(tree, number, alpha) if tree.visits[number] else None,
+            q=blend_values(tree, number, alpha) if tree.visits[number] else None,
             pairs=sides[number],
             others=[way_from(other) for other in others],
         )
@@ -90,7 +90,7 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float) -> Branches:
     way = way_from(first := next((c for c in top if c in main), top[0]), main) if top else []
     if top:
         way = [[node(first, [child for child in top if child != first])], *_stretches([n for s in way for n in s][1:])]
-    return Branches(
+    return TreeBranches(
         way=way,
         tried=sum(1 for visits in tree.visits[1:] if visits),
         deepest=max(tree.depth) - tree.depth[0],
@@ -116,5 +116,7 @@ def _bars(tree: SearchTree, node: int, alpha: float, siblings: int) -> tuple[Bar
         Bar.visits(tree.visits[node], siblings, "N"),
         Bar.of("Q̃", tree.value[node] if tried else None, UNIT, "mean outcome of the rollouts through it (Eq. 8)"),
         Bar.of("Q̂", tree.prior[node], UNIT, FED),
-        Bar.of("Q", blended(tree, node, alpha) if tried else None, UNIT, f"{alpha:g} · Q̃ + {1 - alpha:g} · Q̂ (Eq. 10)"),
+        Bar.of(
+            "Q", blend_values(tree, node, alpha) if tried else None, UNIT, f"{alpha:g} · Q̃ + {1 - alpha:g} · Q̂ (Eq. 10)"
+        ),
     )

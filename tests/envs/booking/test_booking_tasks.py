@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from bestofq.core.actions import AskUser, Clear, Click, GoBack, Scroll, Submit, Write
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.booking.goals import Goal, reply
+from bestofq.envs.booking.goals import BookingGoal, reply
 from bestofq.envs.booking.pages import COMPLETE
-from bestofq.envs.booking.restaurants import BookingConfig, Plan, Restaurant, Table, Tables, minutes
+from bestofq.envs.booking.restaurants import BookingConfig, Plan, Restaurant, RestaurantTable, Tables, minutes
 from bestofq.envs.booking.suite import Booking
-from bestofq.envs.booking.views import Chosen, Details, Reservation, Visit, from_url, to_url
+from bestofq.envs.booking.views import BookingVisit, Chosen, Details, Reservation, from_url, to_url
 from bestofq.envs.local_site.text import TextEnv
 from experiments.oracles.booking import BookingOracle
 
@@ -25,15 +25,17 @@ def suite() -> Booking:
 
 
 @pytest.fixture(scope="module")
-def goals(suite: Booking) -> list[Goal]:
+def goals(suite: Booking) -> list[BookingGoal]:
     return [suite.goal(task.id) for task in suite.tasks("train")]
 
 
-def right(suite: Booking, task: Task) -> Visit:
+def right(suite: Booking, task: Task) -> BookingVisit:
     """The visit that has made the reservation the task asks for."""
     goal = suite.goal(task.id)
     at = suite.tables.nearest(suite.restaurants[goal.restaurant_id], goal.plan)[0]
-    table = Table(restaurant_id=goal.restaurant_id, day=goal.day, party=goal.party, time=at, seating=goal.seating)
+    table = RestaurantTable(
+        restaurant_id=goal.restaurant_id, day=goal.day, party=goal.party, time=at, seating=goal.seating
+    )
     details = Details(name=goal.name, phone=goal.phone, email=goal.email)
     return replace(suite.visit(task), held=table, reservation=Reservation(table=table, details=details))
 
@@ -51,7 +53,7 @@ def test_the_same_seed_makes_the_same_tasks(suite: Booking) -> None:
     assert Booking(BookingConfig(seed=1)).tasks("dev") != suite.tasks("dev")
 
 
-def test_all_difficulties_occur(suite: Booking, goals: list[Goal]) -> None:
+def test_all_difficulties_occur(suite: Booking, goals: list[BookingGoal]) -> None:
     count = Counter[str]()
     for goal in goals:
         restaurant = suite.restaurants[goal.restaurant_id]
@@ -143,7 +145,7 @@ def test_phone_numbers_and_cases_may_be_written_otherwise(suite: Booking) -> Non
     assert suite.reward(task, replace(visit, reservation=replace(made, details=details))) == 1
 
 
-def test_the_user_answers_what_only_the_user_knows(goals: list[Goal]) -> None:
+def test_the_user_answers_what_only_the_user_knows(goals: list[BookingGoal]) -> None:
     goal = next(g for g in goals if g.seating and not g.stated)
     assert reply(goal, "Would you like to sit indoors or at the bar?") == f"{goal.seating}, please."
     assert goal.phone in reply(goal, "What is your phone number?")
@@ -197,7 +199,7 @@ def test_every_view_has_one_address(suite: Booking) -> None:
         seating = restaurant.seatings[-1] if several else None
         plan = Plan(day=date(2024, 6, 3), party=3, time=time(19, 30))
         for at in server.tables.free(restaurant, plan):
-            table = Table(restaurant_id=restaurant.id, day=plan.day, party=3, time=at, seating=seating)
+            table = RestaurantTable(restaurant_id=restaurant.id, day=plan.day, party=3, time=at, seating=seating)
             view = Chosen(page="details", table=table, plan=plan)
             assert from_url(to_url(view), server.directory, server.tables) == view
     for url in ("/details/nobody", "/restaurant/x/y", "/search?city=Atlantis&q=x", "/calendar/zorbas?month=2031-01"):

@@ -11,7 +11,7 @@ from bestofq.core.observation import Observation, Task
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.quirks.settings import QuirksSettings
 from bestofq.envs.quirks.sites import KINDS, Quirk, site
-from bestofq.envs.quirks.suite import AGAIN, Quirks, Visit
+from bestofq.envs.quirks.suite import AGAIN, Quirks, QuirksVisit
 from experiments.oracles.quirks import QuirksOracle
 
 pytestmark = pytest.mark.asyncio
@@ -27,9 +27,9 @@ class OneQuirk(Quirks):
         super().__init__(QuirksSettings(quirky=0))
         self.only = {STAGES.index(stage): quirk}
 
-    def visit(self, task: Task) -> Visit:
+    def visit(self, task: Task) -> QuirksVisit:
         plain = super().visit(task)
-        return Visit(site=plain.site.model_copy(update={"quirks": self.only}))
+        return QuirksVisit(site=plain.site.model_copy(update={"quirks": self.only}))
 
 
 def at(seen: Observation) -> str:
@@ -37,13 +37,13 @@ def at(seen: Observation) -> str:
     return seen.title.partition(": ")[2]
 
 
-async def press(env: TextEnv[Visit, Visit], seen: Observation, name: str) -> Observation:
+async def press(env: TextEnv[QuirksVisit, QuirksVisit], seen: Observation, name: str) -> Observation:
     return (await env.step(Click(mark=next(e.mark for e in seen.elements if e.name == name)))).observation
 
 
-async def walked(suite: Quirks, to: str, *, way: int = 0) -> tuple[TextEnv[Visit, Visit], Observation]:
+async def walked(suite: Quirks, to: str, *, way: int = 0) -> tuple[TextEnv[QuirksVisit, QuirksVisit], Observation]:
     """At a stage of the shop, all before it passed by the ways of this number."""
-    env: TextEnv[Visit, Visit] = TextEnv(suite)
+    env: TextEnv[QuirksVisit, QuirksVisit] = TextEnv(suite)
     goal, seen = suite.goal(SHOP_TASK.id), await env.reset(SHOP_TASK, seed=0)
     while at(seen) != to:
         match at(seen):
@@ -85,8 +85,8 @@ async def test_what_a_quirk_does_at_once(stage: str, effect: str, passed: list[s
         assert at(seen) == title
 
 
-async def _begun(quirk: Quirk) -> tuple[TextEnv[Visit, Visit], Observation]:
-    env: TextEnv[Visit, Visit] = TextEnv(OneQuirk("cookies", quirk))
+async def _begun(quirk: Quirk) -> tuple[TextEnv[QuirksVisit, QuirksVisit], Observation]:
+    env: TextEnv[QuirksVisit, QuirksVisit] = TextEnv(OneQuirk("cookies", quirk))
     return env, await env.reset(SHOP_TASK, seed=0)
 
 
@@ -123,7 +123,7 @@ async def test_who_knows_the_quirks_earns_every_task_in_the_fewest_steps_and_who
     earned = Counter[bool]()
     for task in suite.tasks("test")[:60]:
         for knows in (True, False):
-            env: TextEnv[Visit, Visit] = TextEnv(suite)
+            env: TextEnv[QuirksVisit, QuirksVisit] = TextEnv(suite)
             oracle, seen = QuirksOracle(suite, task, knows=knows), await env.reset(task, seed=0)
             for count in range(1, suite.step_limit + 1):
                 action = oracle.advise(env.visit, seen, rng).action

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from bestofq.core.observation import Split
-from bestofq.envs.webshop.products import Catalogue, Goal, Product
+from bestofq.envs.webshop.products import Catalogue, Product, ShopGoal
 from bestofq.envs.webshop.settings import Splits, WebShopSettings
 from bestofq.envs.webshop.suite import WebShop
 
 
-def goals_of(split: Split, goals: Sequence[Goal], *, splits: Splits = "product", seed: int = 0) -> Sequence[Goal]:
+def goals_of(
+    split: Split, goals: Sequence[ShopGoal], *, splits: Splits = "product", seed: int = 0
+) -> Sequence[ShopGoal]:
     return WebShop("shop", {}, goals, WebShopSettings(seed=seed, splits=splits)).goals_of(split)
 
 

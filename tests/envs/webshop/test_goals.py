@@ -8,7 +8,7 @@ from bestofq.core.errors import InputError
 from bestofq.core.observation import Split
 from bestofq.envs.splits import SHARES, split_of
 from bestofq.envs.webshop.goals import NO_LIMIT, human_goals, synthetic_goals
-from bestofq.envs.webshop.products import Goal, Instruction, Option, Product
+from bestofq.envs.webshop.products import Instruction, Option, Product, ShopGoal
 from tests.envs.webshop.parts import goals_of, products_of
 
 
@@ -101,7 +101,8 @@ def test_a_products_split_depends_on_the_seed_and_on_no_other_product() -> None:
 
 def test_the_published_split_goes_by_index() -> None:
     goals = [
-        Goal(id=str(i), product_id="p", instruction="", attributes=(), options=(), price_limit=1.0) for i in range(1600)
+        ShopGoal(id=str(i), product_id="p", instruction="", attributes=(), options=(), price_limit=1.0)
+        for i in range(1600)
     ]
     ends = {split: [int(goal.id) for goal in goals_of(split, goals, splits="webshop")] for split in SPLITS}
     assert {split: (ids[0], ids[-1], len(ids)) for split, ids in ends.items()} == {
@@ -134,7 +135,7 @@ def test_what_people_wrote_becomes_goals_without_option_names() -> None:
 
 def test_agent_qs_split_has_its_sizes() -> None:
     goals = [
-        Goal(id=str(i), product_id="p", instruction="", attributes=(), options=(), price_limit=1.0)
+        ShopGoal(id=str(i), product_id="p", instruction="", attributes=(), options=(), price_limit=1.0)
         for i in range(12_087)
     ]
     test, train = (goals_of(split, goals, splits="agent-q") for split in TEST_AND_TRAIN)

@@ -10,7 +10,7 @@ import pytest
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.observation import Split
 from bestofq.envs.webshop.goals import NO_LIMIT, synthetic_goals
-from bestofq.envs.webshop.products import Catalogue, Goal
+from bestofq.envs.webshop.products import Catalogue, ShopGoal
 from bestofq.envs.webshop.reward import RewardFunction
 from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.settings import SearchFields, WebShopSettings
@@ -35,7 +35,7 @@ def catalogue() -> Catalogue:
 
 
 @pytest.fixture(scope="module")
-def goals(catalogue: Catalogue) -> tuple[Goal, ...]:
+def goals(catalogue: Catalogue) -> tuple[ShopGoal, ...]:
     return synthetic_goals(catalogue.values(), seed=0)
 
 
@@ -47,12 +47,12 @@ def test_the_products(catalogue: Catalogue) -> None:
     assert all(product.name and product.instruction_attributes for product in asked_for)
 
 
-def test_there_are_6910_goals(goals: tuple[Goal, ...]) -> None:
+def test_there_are_6910_goals(goals: tuple[ShopGoal, ...]) -> None:
     assert len(goals) == len({goal.id for goal in goals}) == 6910
     assert all(goal.attributes for goal in goals)
 
 
-def test_limits_are_above_the_price(catalogue: Catalogue, goals: tuple[Goal, ...]) -> None:
+def test_limits_are_above_the_price(catalogue: Catalogue, goals: tuple[ShopGoal, ...]) -> None:
     for goal in goals:
         price = catalogue[goal.product_id].price
         assert goal.price_limit == NO_LIMIT or price < goal.price_limit <= price + 40
@@ -61,7 +61,7 @@ def test_limits_are_above_the_price(catalogue: Catalogue, goals: tuple[Goal, ...
         )
 
 
-def test_the_published_split(goals: tuple[Goal, ...]) -> None:
+def test_the_published_split(goals: tuple[ShopGoal, ...]) -> None:
     parts = {split: goals_of(split, goals, splits="webshop") for split in SPLITS}
     assert {split: len(part) for split, part in parts.items()} == {"test": 500, "dev": 1000, "train": 5410}
     assert len({goal.id for part in parts.values() for goal in part}) == 6910
@@ -98,13 +98,13 @@ async def test_goals_that_a_model_is_taught_may_be_train_goals_in_both_splits(tm
         assert taught <= {task.goal for task in suite.tasks("train")}
 
 
-def test_our_split_shares_no_product(goals: tuple[Goal, ...]) -> None:
+def test_our_split_shares_no_product(goals: tuple[ShopGoal, ...]) -> None:
     products = [{goal.product_id for goal in goals_of(split, goals, seed=0)} for split in SPLITS]
     assert sum(map(len, products)) == len(set.union(*products)) == 415
 
 
 def test_what_the_buyer_asked_for_earns_one_but_for_the_published_quirk(
-    catalogue: Catalogue, goals: tuple[Goal, ...]
+    catalogue: Catalogue, goals: tuple[ShopGoal, ...]
 ) -> None:
     """Type, attributes and price always match; 458 goals name an option value that holds a colour
     word inside another word, or white space that the comparison drops."""
@@ -114,7 +114,7 @@ def test_what_the_buyer_asked_for_earns_one_but_for_the_published_quirk(
     assert sum(part.total == 1.0 for part in parts) == 6910 - 458
 
 
-def test_the_whole_instruction_finds_the_product(catalogue: Catalogue, goals: tuple[Goal, ...]) -> None:
+def test_the_whole_instruction_finds_the_product(catalogue: Catalogue, goals: tuple[ShopGoal, ...]) -> None:
     index = SearchIndex(catalogue.values())
     found = [[product.id for product in index.search(goal.instruction)] for goal in goals[:300]]
     assert all(len(ids) == 50 for ids in found)
@@ -123,7 +123,7 @@ def test_the_whole_instruction_finds_the_product(catalogue: Catalogue, goals: tu
 
 @pytest.mark.parametrize(("fields", "bare", "whole"), [("all", 0.846, 0.954), ("upstream", 0.525, 0.884)])
 def test_the_first_ten_results_hold_the_product_more_often_than_by_upstreams_fields(
-    catalogue: Catalogue, goals: tuple[Goal, ...], fields: SearchFields, bare: float, whole: float
+    catalogue: Catalogue, goals: tuple[ShopGoal, ...], fields: SearchFields, bare: float, whole: float
 ) -> None:
     """`bare`: the instruction without options and price, over all goals; `whole`: with them, over the test goals."""
     index = SearchIndex(catalogue.values(), fields)
@@ -143,7 +143,7 @@ def test_the_experiments_test_goals_ask_for_products_seen_in_training() -> None:
     config = tomllib.loads((ROOT / "experiments/webshop-real/config.toml").read_text("utf-8"))
     suite = real_suite(WebShopSettings(data=FOLDER, seed=BestOfQSettings().suite.seed))
     for limit, seen, alike in ((None, 190, 190), (config["suite"]["train_tasks"], 183, 172)):
-        train: dict[str, list[Goal]] = {}
+        train: dict[str, list[ShopGoal]] = {}
         for goal in (suite.goal(task.id) for task in suite.tasks("train", limit)):
             train.setdefault(goal.product_id, []).append(goal)
         test = [suite.goal(task.id) for task in suite.tasks("test", 200)]
@@ -152,12 +152,12 @@ def test_the_experiments_test_goals_ask_for_products_seen_in_training() -> None:
         assert sum(near) == alike
 
 
-def differing(goal: Goal, other: Goal) -> int:
+def differing(goal: ShopGoal, other: ShopGoal) -> int:
     """In how many options two goals for one product differ."""
     return len({*goal.options} - {*other.options})
 
 
-def test_ranking_every_product_for_a_goal_is_quick(catalogue: Catalogue, goals: tuple[Goal, ...]) -> None:
+def test_ranking_every_product_for_a_goal_is_quick(catalogue: Catalogue, goals: tuple[ShopGoal, ...]) -> None:
     """An oracle looks at all 1,000 products: measured 44,000 to 59,000 purchases a second of one
     core; 6,000 must hold on any."""
     reward = RewardFunction(catalogue.values())

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from bestofq.core.errors import ConfigError, SetupError
-from bestofq.envs.webshop.products import Goal, Option, Product
+from bestofq.envs.webshop.products import Option, Product, ShopGoal
 from bestofq.envs.webshop.reward import RewardFunction, RewardParts, spacy_nouns, title_nouns
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.envs.webshop.suite import synthetic_suite
@@ -22,7 +22,7 @@ WANTED = Product(
     attributes=("machine wash", "button closure"),
     options=(Option(name="color", values=("red", "blue")), Option(name="size", values=("small", "large"))),
 )
-GOAL = Goal(
+GOAL = ShopGoal(
     id="goal",
     product_id="wanted",
     instruction="",
@@ -38,11 +38,11 @@ def other(**fields: object) -> Product:
     return WANTED.model_copy(update={"id": "other"} | fields)
 
 
-def goal(**fields: object) -> Goal:
+def goal(**fields: object) -> ShopGoal:
     return GOAL.model_copy(update=fields)
 
 
-def reward(wish: Goal, wanted: Product, bought: Product, chosen: dict[str, str]) -> RewardParts:
+def reward(wish: ShopGoal, wanted: Product, bought: Product, chosen: dict[str, str]) -> RewardParts:
     return RewardFunction((wanted, bought))(wish, bought.id, chosen)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bestofq.browser.guard import Guard, allows
+from bestofq.browser.guard import NetworkGuard, allows
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.core.errors import ConfigError, DataError
@@ -34,7 +34,7 @@ def entries(folder: Path, count: int) -> Path:
 
 def test_a_line_is_a_task(tmp_path: Path) -> None:
     data = lines(tmp_path, "", {**LINE, "more": 1})
-    (task,) = WebVoyager(WebVoyagerSettings(data=data, allow=("cdn.example",))).listed()
+    (task,) = WebVoyager(WebVoyagerSettings(data=data, allow=("cdn.example",))).list_tasks()
     assert task == Task(
         id="Soup Site--3",
         suite="webvoyager",
@@ -101,7 +101,7 @@ def test_a_task_reaches_its_own_site_and_no_other() -> None:
     assert allowed_hosts("Local", "http://[::1]:8000/") == ("[::1]",)
     assert allowed_hosts("Google Search", "https://www.google.com/") == ()  # its results lead anywhere
     assert allowed_hosts("Google Map", "https://www.google.com/maps/")[:2] == ("google.com", "*.google.com")
-    guard = Guard()
+    guard = NetworkGuard()
     for host in COMPANIONS:  # each is a host as the guard understands it
         guard.proxy(allowed_hosts("any", f"https://www.{host}/"))
     guard.close()
@@ -110,18 +110,18 @@ def test_a_task_reaches_its_own_site_and_no_other() -> None:
 def test_without_holdout_every_split_is_all_tasks(tmp_path: Path) -> None:
     suite = WebVoyager(WebVoyagerSettings(data=entries(tmp_path, 30)))
     for split in SPLITS:
-        tasks = suite.listed(split)
+        tasks = suite.list_tasks(split)
         assert len({task.id for task in tasks}) == 30
         assert {task.split for task in tasks} == {split}
-    assert [task.id for task in suite.listed("train")] == [task.id for task in suite.listed("test")]
-    assert [task.id for task in suite.listed()] != sorted(task.id for task in suite.listed())
+    assert [task.id for task in suite.list_tasks("train")] == [task.id for task in suite.list_tasks("test")]
+    assert [task.id for task in suite.list_tasks()] != sorted(task.id for task in suite.list_tasks())
 
 
 def test_held_out_tasks_stay_apart_whatever_else_is_in_the_file(tmp_path: Path) -> None:
     def ids(count: int, split: Split) -> set[str]:
         return {
             task.id
-            for task in WebVoyager(WebVoyagerSettings(data=entries(tmp_path, count), holdout=True)).listed(split)
+            for task in WebVoyager(WebVoyagerSettings(data=entries(tmp_path, count), holdout=True)).list_tasks(split)
         }
 
     parts = [ids(300, split) for split in SPLITS]

@@ -28,7 +28,7 @@ from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.tasks.files import TaskFile
 from bestofq.recipes.tasks.generation import GenerationSettings, Tally, generate_tasks
-from bestofq.recipes.tasks.screening import Site
+from bestofq.recipes.tasks.screening import ScreenedSite
 from bestofq.testing.fault_server import FaultServer
 
 SIBLING = Path(__file__).parents[3].parent / "shared" / "data" / "webvoyager"
@@ -60,19 +60,19 @@ pytestmark = pytest.mark.skipif(
 
 def test_the_590_have_the_domains_of_table_5() -> None:
     assert Counter(entry.web_name for entry in load_entries(PATCHED)) == TABLE_5
-    assert len(WebVoyager(WebVoyagerSettings(data=PATCHED)).listed("train")) == 590
+    assert len(WebVoyager(WebVoyagerSettings(data=PATCHED)).list_tasks("train")) == 590
     assert len(load_entries(PUBLISHED)) == 643
 
 
 def test_every_task_but_a_search_engines_is_held_to_hosts() -> None:
-    tasks = WebVoyager(WebVoyagerSettings(data=PUBLISHED)).listed()
+    tasks = WebVoyager(WebVoyagerSettings(data=PUBLISHED)).list_tasks()
     assert {task.id.partition("--")[0] for task in tasks if not task.allowed_hosts} == {"Google Search"}
 
 
 def test_both_lists_are_split_alike_and_every_domain_has_its_share() -> None:
     def split_of(path: Path) -> dict[str, Split]:
         suite = WebVoyager(WebVoyagerSettings(data=path, holdout=True))
-        return {task.id: split for split in SPLITS for task in suite.listed(split)}
+        return {task.id: split for split in SPLITS for task in suite.list_tasks(split)}
 
     patched, published = split_of(PATCHED), split_of(PUBLISHED)
     assert len(patched) == 590
@@ -85,14 +85,14 @@ def test_both_lists_are_split_alike_and_every_domain_has_its_share() -> None:
 def test_no_reference_answer_reaches_a_task() -> None:
     domains = json.loads((FOLDER / "reference_answer.json").read_text("utf-8"))
     answers = {f"{name}--{one['id']}": one["ans"] for name, domain in domains.items() for one in domain["answers"]}
-    tasks = WebVoyager(WebVoyagerSettings(data=PUBLISHED)).listed()
+    tasks = WebVoyager(WebVoyagerSettings(data=PUBLISHED)).list_tasks()
     assert len(answers.keys() & {task.id for task in tasks}) > 600
     shown = "\n".join(task.model_dump_json() for task in tasks)
     assert not any(answer in shown for answer in answers.values() if len(answer) > 20)
 
 
 def test_tasks_that_name_a_year_and_those_that_went_stale() -> None:
-    tasks = WebVoyager(WebVoyagerSettings(data=PATCHED)).listed()
+    tasks = WebVoyager(WebVoyagerSettings(data=PATCHED)).list_tasks()
     assert sum(any(True for _ in dates(task.goal)) for task in tasks) == 90
     early, late = (stale(tasks, day) for day in (date(2026, 1, 15), date(2026, 11, 21)))
     assert (len(early), len(late)) == (38, 90)
@@ -131,7 +131,7 @@ async def test_google_flights_extended_holds_no_copy_of_a_published_task(tmp_pat
         asked = request["messages"][1]["content"]
         return json.dumps({"tasks": [copied, *(task for site, task in new.items() if f"tasks for {site}" in asked)]})
 
-    sites = [Site(name=name, url=f"https://www.{name.lower()}.com/") for name in new]
+    sites = [ScreenedSite(name=name, url=f"https://www.{name.lower()}.com/") for name in new]
     out, tallies = tmp_path / "extended.jsonl", dict[str, Tally]()
     async with FaultServer(stand_in) as server:
         settings = GenerationSettings(chat=ChatConfig(model="stand-in", base_url=server.base_url), count=1)
@@ -147,7 +147,7 @@ async def test_google_flights_extended_holds_no_copy_of_a_published_task(tmp_pat
                     today=date(2026, 11, 21),
                     on_reply=lambda tally: tallies.update({tally.site: tally}),
                 )
-    assert {task.id: task.goal for task in WebVoyager(WebVoyagerSettings(data=out)).listed()} == {
+    assert {task.id: task.goal for task in WebVoyager(WebVoyagerSettings(data=out)).list_tasks()} == {
         f"{s}--0": text for s, text in new.items()
     }
     assert [tally.overlaps for tally in tallies.values()] == [{seeds[13].key: 1}] * 3
@@ -186,7 +186,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 async def test_every_domain_is_entered_under_its_own_name_and_left_only_where_allowed(port: int) -> None:
     """The first task of each of the 15 domains, at its real start URL, against a stand-in for the whole web."""
-    first = {task.id.rpartition("--")[0]: task for task in WebVoyager(WebVoyagerSettings(data=PATCHED)).listed()}
+    first = {task.id.rpartition("--")[0]: task for task in WebVoyager(WebVoyagerSettings(data=PATCHED)).list_tasks()}
     assert len(first) == 15
     config = BrowserConfig(
         host_resolver_rules=f"MAP * 127.0.0.1:{port}, EXCLUDE 127.0.0.1", arguments=("--ignore-certificate-errors",)

@@ -28,7 +28,7 @@ from bestofq.envs.webvoyager.suite import RUNS, STEP_LIMIT, WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.judging import episodes_to_judge, judge_run
 from bestofq.reports.domains import ALL, domain_results
-from bestofq.reports.outcomes import counted
+from bestofq.reports.outcomes import count_judged
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -132,7 +132,9 @@ async def test_proposer_and_judge_behind_http(tmp_path: Path) -> None:
         with Store.open(tmp_path / "runs") as store:
             await store.begin_run("eval", {}, Provenance(version="test"))
             judge = ChatJudge(model=model)
-            await run_many(suite.listed(), make_env, agent, store=store, run="eval", options=RunOptions(judge=judge))
+            await run_many(
+                suite.list_tasks(), make_env, agent, store=store, run="eval", options=RunOptions(judge=judge)
+            )
             table = domain_results(store)
             (soup,) = (e for e in store.episodes() if e.task.id == "Allrecipes--0")
     success = {row.domain: row.cells[0].success for row in table.rows}
@@ -181,7 +183,7 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
             await store.begin_run("eval", {}, Provenance(version="test"))
             judge = ChatJudge(model=model)
             done = await run_many(
-                suite.listed(),
+                suite.list_tasks(),
                 make_env,
                 agent,
                 store=store,
@@ -193,7 +195,7 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
             assert len(done) == len(TASKS) * RUNS
             assert sum(episode.outcome == "unjudged" for episode in done) == 1
             (cell,) = domain_results(store).rows[-1].cells
-            assert (counted(cell.outcomes), cell.outcomes["unjudged"]) == (len(done) - 1, 1)
+            assert (count_judged(cell.outcomes), cell.outcomes["unjudged"]) == (len(done) - 1, 1)
             todo = episodes_to_judge(store, "eval", judge)
             assert (await judge_run(store, todo, judge)).total() == 1  # from the stored pictures
             table = domain_results(store)

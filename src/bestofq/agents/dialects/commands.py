@@ -64,7 +64,7 @@ def read_command(command: str, commands: Commands, expected: str) -> Action:
     raise ReplyError(f"{command!r} is no command: expected {expected}")
 
 
-def grounded(command: str, observation: Observation) -> str:
+def ground_click(command: str, observation: Observation) -> str:
     """A click with words, on the one mark that has them before it, else on its own number; others as they are."""
     found = _NAMED.fullmatch(command)
     if found is None:
@@ -89,7 +89,7 @@ def check_mark(action: Action, command: str, observation: Observation) -> None:
 def parse_reply(reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
     """The candidate of a whole reply. ReplyError when its last line is no command, or names a mark not on the page."""
     thought, _, command = reply.strip().rpartition("\n")
-    action = parse_action(grounded(command.strip(), observation))
+    action = parse_action(ground_click(command.strip(), observation))
     check_mark(action, command, observation)
     return Candidate(
         action=action,

@@ -16,12 +16,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bestofq.agents.dialects.commands import MARK, TEXT, Commands, check_mark, grounded, read_command
+from bestofq.agents.dialects.commands import MARK, TEXT, Commands, check_mark, ground_click, read_command
 from bestofq.agents.prompting import page_values, render
 from bestofq.core.actions import Action, Answer, AskUser, Clear, Click, Goto, Scroll, Submit, Write, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Reply, without_thinking
+from bestofq.core.language import Reply, strip_thinking
 from bestofq.core.observation import Observation
 from bestofq.core.picture import Picture
 
@@ -79,7 +79,7 @@ def composite_reply(candidate: Candidate, *, first: bool, words: str = "") -> st
 
 def parse_composite(reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
     """The candidate of a reply, less its thinking. ReplyError when a part is missing, or command or mark is none."""
-    found = _REPLY.fullmatch(without_thinking(reply).strip())
+    found = _REPLY.fullmatch(strip_thinking(reply).strip())
     if found is None:
         raise ReplyError(f"{reply[:80]!r} is not thought, COMMANDS, EXPLANATION and STATUS, each on its line")
     plan, thought, explanation = (" ".join((found[part] or "").split()) for part in ("plan", "thought", "explanation"))
@@ -87,7 +87,7 @@ def parse_composite(reply: str, observation: Observation, log_prob: float | None
     action = (
         Answer(text=explanation)
         if command == "NONE" and status == "DONE"
-        else parse_command(grounded(command, observation))
+        else parse_command(ground_click(command, observation))
     )
     check_mark(action, command, observation)
     return Candidate(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 
 from bestofq.core.actions import identity
-from bestofq.core.counted import counted
+from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.protocols import Proposer, Scorer
@@ -16,7 +16,7 @@ from bestofq.core.usage import Usage, merge_usage
 
 
 @dataclass(frozen=True)
-class Round:
+class ProposalRound:
     """A question to the proposer."""
 
     n: int
@@ -47,7 +47,7 @@ class AdaptiveProposer:
         found: tuple[Candidate, ...] = ()
         used: list[Usage] = []
         rounds = list(self._rounds(state, n))
-        with counted(used):
+        with attach_usage(used):
             for number, asked in enumerate(rounds, 1):
                 try:
                     proposal = await self.proposer.propose(asked.state, asked.n)
@@ -59,7 +59,7 @@ class AdaptiveProposer:
                 used += proposal.usage
                 if proposal.failed and (found or number < len(rounds)):
                     continue
-                found = _joined(found, proposal.candidates)
+                found = _join_candidates(found, proposal.candidates)
                 if number < len(rounds):  # the agent scores what is offered in the end
                     scores = await self.scorer.score(state, found)
                     used += scores.usage
@@ -67,11 +67,11 @@ class AdaptiveProposer:
                         break
         return Proposal(candidates=found, usage=merge_usage(used))
 
-    def _rounds(self, state: State, n: int) -> Iterator[Round]:
+    def _rounds(self, state: State, n: int) -> Iterator[ProposalRound]:
         if self.enough is not None and n > 1:
-            yield Round(1, state, self.enough)
+            yield ProposalRound(1, state, self.enough)
         for draw in range(1 + self.again):
-            yield Round(n, state.model_copy(update={"seed": state.seed + draw}), self.low)
+            yield ProposalRound(n, state.model_copy(update={"seed": state.seed + draw}), self.low)
 
 
 def advantage(scores: Scores) -> float:
@@ -79,7 +79,7 @@ def advantage(scores: Scores) -> float:
     return max(scores.values) - (scores.state_value or 0.0)
 
 
-def _joined(found: tuple[Candidate, ...], more: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+def _join_candidates(found: tuple[Candidate, ...], more: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     """All distinct actions, each as it was first offered."""
     known = {identity(candidate.action) for candidate in found}
     return (*found, *(candidate for candidate in more if identity(candidate.action) not in known))

@@ -46,13 +46,13 @@ class ChatProposer:
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ModelError when the endpoint gives no reply, ContextError when nothing is left to drop,
         ConfigError when elements are points and there is no picture."""
-        return await self._generated(state, n, replies=n if self._single else None)
+        return await self._generate(state, n, replies=n if self._single else None)
 
     async def sample(self, state: State) -> Proposal:
         """One candidate, drawn at the model's temperature. Errors as `propose`."""
-        return await self._generated(state, 1, replies=None)
+        return await self._generate(state, 1, replies=None)
 
-    async def _generated(self, state: State, n: int, *, replies: int | None) -> Proposal:
+    async def _generate(self, state: State, n: int, *, replies: int | None) -> Proposal:
         def read(replies: Sequence[Reply], picture: Picture | None) -> Sequence[Candidate]:
             if self._single:
                 return self._each(replies, state, picture)[:n]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import render
-from bestofq.agents.scorers.verifier import Review, Reviewing, reviewed, unusable
+from bestofq.agents.scorers.verifier import Review, Reviewing, review_reply, unusable
 from bestofq.agents.structured_output import ask, only, state_prompts
-from bestofq.core.counted import counted
+from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
@@ -43,7 +43,7 @@ class ChecklistScorer(Reviewing):
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] in [0, 1], by N questions at once. Errors keep the usage."""
         used = await self._write(state.task.goal) if len(candidates) > 1 else ()
-        with counted(used):
+        with attach_usage(used):
             scores = await super().score(state, candidates)
         return scores.model_copy(update={"usage": merge_usage((*used, *scores.usage))})
 
@@ -83,7 +83,7 @@ class ChecklistScorer(Reviewing):
             text=text,
             screenshots=self.screenshots,
         )
-        return await reviewed(self.model, prompts, read)
+        return await review_reply(self.model, prompts, read)
 
 
 def _read_items(replies: Sequence[Reply], _: Picture | None) -> Items:

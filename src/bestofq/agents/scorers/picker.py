@@ -10,7 +10,7 @@ from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import pick_prompt, render
 from bestofq.agents.structured_output import ask, state_prompts
-from bestofq.core.counted import counted
+from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
@@ -41,7 +41,7 @@ class PickerScorer(_Picking):
         """`Picker`."""
         generation = await self.model.generate(Request(messages=user(pick_prompt(state, candidates)), max_tokens=4))
         found = re.search(r"\d+", generation.replies[0].text)
-        return _named(int(found.group()) if found else None, len(candidates), generation.usage("critic"))
+        return _to_index(int(found.group()) if found else None, len(candidates), generation.usage("critic"))
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class ChatPickerScorer(_Picking):
             named, (usage,) = await ask(self.model, prompts, read, "critic", attempts=1)
         except ReplyError as error:
             named, (usage,) = None, error.usage
-        return _named(named, len(candidates), usage)
+        return _to_index(named, len(candidates), usage)
 
 
-def _named(number: object, count: int, usage: Usage) -> tuple[int | None, Usage]:
+def _to_index(number: object, count: int, usage: Usage) -> tuple[int | None, Usage]:
     """The index of candidate `number`, which counts from 1; where it is none of them, counted as unusable."""
     index = next((i for i in range(count) if number in (i + 1, str(i + 1))), None)
     return index, usage if index is not None else usage.model_copy(update={"unusable": 1})
@@ -94,7 +94,7 @@ class FeedbackScorer:
         usage: list[Usage] = []
         remaining = list(range(count))
         while len(remaining) > 1:
-            with counted(usage):
+            with attach_usage(usage):
                 best, used = await self.picker.pick(state, [candidates[i] for i in remaining])
             usage.append(used)
             if best is None:

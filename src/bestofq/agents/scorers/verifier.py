@@ -17,7 +17,7 @@ from bestofq.agents.embedding_texts import REVIEW_TOKENS
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import render, review_prompt
 from bestofq.agents.structured_output import Prompts, Reader, ask, state_prompts
-from bestofq.core.counted import counted
+from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
@@ -48,7 +48,7 @@ class Reviewing(ABC):
         used = [usage for _, usages in done for usage in usages]
         failed = next((one for one in written if isinstance(one, BaseException)), None)
         if failed is not None:
-            with counted(used):
+            with attach_usage(used):
                 raise failed
         (total,) = merge_usage(used)
         usage = total.model_copy(update={"seconds": time.perf_counter() - started})  # they were written at once
@@ -91,10 +91,10 @@ class ChatVerifierScorer(Reviewing):
             text=text,
             screenshots=self.screenshots,
         )
-        return await reviewed(self.model, prompts, _read)
+        return await review_reply(self.model, prompts, _read)
 
 
-async def reviewed(model: LanguageModel, prompts: Prompts, read: Reader[float]) -> Review:
+async def review_reply(model: LanguageModel, prompts: Prompts, read: Reader[float]) -> Review:
     """What the reader reads of the model's reply; 0.5 where none can be read."""
     try:
         return await ask(model, prompts, read, "critic")

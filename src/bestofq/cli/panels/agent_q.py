@@ -5,14 +5,14 @@ from typing import Annotated
 
 from typer import Option
 
-from bestofq.cli.options import Given, LogTo, Place, Places, Q, Split, Tasks, console, takes
+from bestofq.cli.options import CommonOptions, LogTo, Place, Places, Q, Split, Tasks, console, takes
 
 Run = Annotated[str, Option(help="Name of the searches.")]
 
 
 @takes("suite", "model", "data", "config", "set_", "store", "dry_run")
 def agent_q(
-    given: Given,
+    given: CommonOptions,
     rounds: Annotated[int | None, Option(min=1, help="Of search, pairs and DPO. Default: agent_q.rounds.")] = None,
     tasks: Tasks = None,
     out: Annotated[Place, Option(help="Folder for the policies. Default: the store's.")] = None,
@@ -40,7 +40,7 @@ def agent_q(
 
 
 @takes()
-def search(given: Given, run: Run = "search", split: Split = "train", tasks: Tasks = None, q: Q = None) -> None:
+def search(given: CommonOptions, run: Run = "search", split: Split = "train", tasks: Tasks = None, q: Q = None) -> None:
     """Grow a search tree for each task, 100 tasks by default: MCTS with feedback. Resumable."""
     from bestofq.cli.planning import plan_searches
     from bestofq.cli.searching import SEARCHED, search_and_show
@@ -57,7 +57,7 @@ def search(given: Given, run: Run = "search", split: Split = "train", tasks: Tas
 
 @takes("suite", "model", "config", "set_", "store")
 def pairs(
-    given: Given,
+    given: CommonOptions,
     out: Annotated[Path, Option(help="The Parquet file.")],
     run: Run = "search",
     trajectories: Annotated[
@@ -84,7 +84,7 @@ def pairs(
 
 @takes("suite", "model", "config", "set_", "store", "dry_run")
 def tune(
-    given: Given,
+    given: CommonOptions,
     out: Annotated[Path, Option(help="Folder for the tuned model.")],
     pairs: Annotated[Place, Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
     replay: Annotated[
@@ -101,7 +101,7 @@ def tune(
     from bestofq.cli.writing import check_folder
     from bestofq.core.errors import InputError
     from bestofq.learning.distributed import is_first_process
-    from bestofq.learning.tracking import tracking
+    from bestofq.learning.tracking import open_tracker
     from bestofq.recipes import policy_training as recipe
     from bestofq.store.pairs import read_pairs
     from bestofq.store.store import Store
@@ -118,7 +118,7 @@ def tune(
         if given.dry_run:
             console.print(f"DPO would learn from {len(found):,} pairs, {len(earlier):,} of earlier rounds: {out}")
             return
-        with tracking(log_to, out) as log:
+        with open_tracker(log_to, out) as log:
             folder = recipe.tune(models, found, out, console, replayed=bool(earlier), log=log)
     else:
         with Store.open(store_of(given, models), read_only=True) as opened:
@@ -127,6 +127,6 @@ def tune(
             won = sum(1 for _ in recipe.successful_turns(models, trees))
             console.print(f"RFT would learn from {won:,} successful rollouts of {len(trees):,} trees: {out}")
             return
-        with tracking(log_to, out) as log:
+        with open_tracker(log_to, out) as log:
             folder = recipe.reinforce(models, trees, out, console, log=log)
     console.print(f"the tuned model: {folder}")

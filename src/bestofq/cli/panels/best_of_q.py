@@ -5,13 +5,25 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from bestofq.cli.options import ABLATIONS, DryRun, Evaluation, Given, LogTo, Place, Q, Tasks, Texts, console, takes
-from bestofq.core.concurrency import run_until_stopped
+from bestofq.cli.options import (
+    ABLATIONS,
+    CommonOptions,
+    DryRun,
+    Evaluation,
+    LogTo,
+    Place,
+    Q,
+    Tasks,
+    Texts,
+    console,
+    takes,
+)
+from bestofq.core.concurrency import run_interruptible
 
 
 @takes()
 def collect(
-    given: Given,
+    given: CommonOptions,
     run: Annotated[str, Option(help="Name of the run.")] = "seed",
     agent: Annotated[str, Option(help="explore, prompting, random, picker, best-of-q, prior, …")] = "explore",
     tasks: Tasks = None,
@@ -38,7 +50,7 @@ def collect(
 
 @takes("suite", "model", "config", "set_", "store", "cluster", "dry_run")
 def train(
-    given: Given,
+    given: CommonOptions,
     out: Annotated[Path, Option(help="Folder for the Q-function.")],
     run: Annotated[Texts, Option(help="Run to learn from. Repeatable. Default: seed.")] = None,
     episodes: Annotated[
@@ -63,13 +75,13 @@ def train(
     torchrun --nproc-per-node N -m bestofq.cli.main train …
     """
     from bestofq.cli.choosing import alternatives, chosen
-    from bestofq.cli.estimating import estimate_after_training
-    from bestofq.cli.planning import plan_training
-    from bestofq.cli.settings import existing, hosts_of, models_of, store_of
+    from bestofq.cli.estimating import estimate_trained_q
+    from bestofq.cli.planning import print_training_plan
+    from bestofq.cli.settings import hosts_of, models_of, open_existing_store, store_of
     from bestofq.cli.writing import check_folder
-    from bestofq.learning.tracking import tracking
+    from bestofq.learning.tracking import open_tracker
     from bestofq.recipes import best_of_q as recipe
-    from bestofq.recipes.collect import collected
+    from bestofq.recipes.collect import select_episodes
     from bestofq.recipes.embedding import embed_there
     from bestofq.recipes.q_training import Lesson, learn
 
@@ -78,26 +90,26 @@ def train(
     folder = store_of(given, models)
     if given.dry_run:
         for one in alternatives(given, tries or ()).values():
-            plan_training(one, folder, runs, episodes, out)
+            print_training_plan(one, folder, runs, episodes, out)
         return
     if tries:
         models = chosen(given, tries, folder, runs, episodes, out)
 
     def read() -> Lesson | None:
-        with existing(folder) as opened, hosts_of(given.cluster, models, folder) as hosts:
+        with open_existing_store(folder) as opened, hosts_of(given.cluster, models, folder) as hosts:
             if hosts is not None:
-                run_until_stopped(embed_there(models, hosts, opened, collected(opened, runs, episodes), console))
+                run_interruptible(embed_there(models, hosts, opened, select_episodes(opened, runs, episodes), console))
             return recipe.training_set(models, opened, runs, out, console, again=again, episodes=episodes)
 
-    with tracking(log_to, out) as log:
+    with open_tracker(log_to, out) as log:
         learn(read, models.settings.iql, out, console, log)
     if estimate:
-        estimate_after_training(models, folder, runs, episodes, out)
+        estimate_trained_q(models, folder, runs, episodes, out)
 
 
 @takes("suite", "model", "config", "set_", "store")
 def estimate(
-    given: Given,
+    given: CommonOptions,
     q: Annotated[Place, Option(help="Folder of the Q-function. Default: one as the settings say.")] = None,
     run: Annotated[Texts, Option(help="Run whose episodes tell. Repeatable. Default: seed.")] = None,
     folds: Annotated[int, Option(min=1, max=5, help="Fifths of the tasks to hold out, each with a training.")] = 5,
@@ -117,7 +129,7 @@ def estimate(
 
 @takes()
 def improve(
-    given: Given,
+    given: CommonOptions,
     out: Annotated[Place, Option(help="Folder for the Q-functions. Default: q in the store.")] = None,
     tasks: Tasks = None,
 ) -> None:
@@ -144,7 +156,7 @@ def improve(
             played = Selection(runs=[run for run, _ in plays])
             play_and_show(models, given, lambda context: recipe.best_of_q(context, out or folder / "q"), played)
         else:
-            recipe.join_training(models.settings, console)
+            recipe.join_workers(models.settings, console)
 
 
 @takes()

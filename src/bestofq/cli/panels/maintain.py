@@ -8,9 +8,9 @@ from typer import Argument, Exit, Option
 from bestofq.cli.new import NewKind
 from bestofq.cli.options import (
     Checkup,
+    CommonOptions,
     Config,
     Export,
-    Given,
     Log,
     Model,
     Place,
@@ -73,14 +73,14 @@ def serve_model(
 
     from bestofq.cli.settings import models_of
     from bestofq.models.serving import model_app
-    from bestofq.serve.guard import Guard
+    from bestofq.serve.guard import UpstreamGuard
     from bestofq.viewer.server import listen
 
     with listen("127.0.0.1", port) as listener, suppress(KeyboardInterrupt):
-        app = model_app(models_of(Given(config=config, set_=set_, model=model)).local)
+        app = model_app(models_of(CommonOptions(config=config, set_=set_, model=model)).local)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         console.print(f"{address} serves it (stop it with Ctrl-C)", soft_wrap=True)
-        uvicorn.Server(uvicorn.Config(Guard(app))).run(sockets=[listener])
+        uvicorn.Server(uvicorn.Config(UpstreamGuard(app))).run(sockets=[listener])
 
 
 def new(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Exit, Option
 
-from bestofq.cli.options import Given, PageRun, Place, console, takes
+from bestofq.cli.options import CommonOptions, PageRun, Place, console, takes
 
 
 @takes("config", "set_", "budget")
@@ -18,7 +18,7 @@ def run(wanted: PageRun) -> None:
 
 @takes("config", "set_", "model")
 def demo(
-    given: Given,
+    given: CommonOptions,
     tasks: Annotated[
         int | None, Option(help="Held-out tasks per agent. Default: 160, with --agentq 24.", min=2)
     ] = None,
@@ -31,7 +31,7 @@ def demo(
     ] = False,
 ) -> None:
     """Watch a Q-function learn what no page tells, from a frozen model's episodes: before, after, and in Chromium."""
-    from bestofq.core.concurrency import run_until_stopped
+    from bestofq.core.concurrency import run_interruptible
 
     console.print("bestofq demo: a frozen model of 5 million parameters, four minutes on two cores; loading …")
     from bestofq.cli.demo import LEARNING, SEARCHING_SETTINGS, run_demo, run_demo_agent_q
@@ -39,7 +39,7 @@ def demo(
 
     if agentq:
         models, out = models_of(given, *SEARCHING_SETTINGS), out or Path("runs/demo-agentq")
-        run_until_stopped(run_demo_agent_q(models, console, tasks=tasks or 24, out=out, fresh=fresh))
+        run_interruptible(run_demo_agent_q(models, console, tasks=tasks or 24, out=out, fresh=fresh))
     else:
         models, out = models_of(given, *LEARNING), out or Path("runs/demo")
-        run_until_stopped(run_demo(models, console, tasks=tasks or 160, out=out, fresh=fresh))
+        run_interruptible(run_demo(models, console, tasks=tasks or 160, out=out, fresh=fresh))

@@ -20,7 +20,7 @@ UNAVAILABLE = 0.25  # share of tasks whose wanted time is taken
 STATED = 0.5  # share of seating preferences that the instruction states
 
 
-class Goal(rules.Goal):
+class BookingGoal(rules.Goal):
     restaurant_id: str
     start_city: str = Field(description="where the visit begins; often not the restaurant's")
     day: date
@@ -37,7 +37,7 @@ class Goal(rules.Goal):
         return Plan(day=self.day, party=self.party, time=self.time)
 
 
-def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) -> Iterator[Goal]:
+def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) -> Iterator[BookingGoal]:
     """`TASKS` goals; each can be reached: some time near the wanted one is free."""
     for number in range(TASKS):
         goal_id = f"{restaurant.id}-{number}"
@@ -59,7 +59,7 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
         )
         if seating is not None and stated:
             instruction += rng.choice(WORDS["preferences"]).format(seating=seating)
-        yield Goal(
+        yield BookingGoal(
             id=goal_id,
             restaurant_id=restaurant.id,
             instruction=instruction,
@@ -91,7 +91,7 @@ def _plan(restaurant: Restaurant, tables: Tables, config: BookingConfig, rng: ra
     return fallback
 
 
-def reply(goal: Goal, question: str) -> str:
+def reply(goal: BookingGoal, question: str) -> str:
     """What the scripted user answers to an agent's question; the first kind of question that fits is answered."""
     answers = {
         r"seat|sit\b|indoor|outdoor|inside|outside|terrace|booth|\bbar\b|prefer": (
@@ -107,6 +107,6 @@ def reply(goal: Goal, question: str) -> str:
     return next(fitting, "I have told you all I know.")
 
 
-def details(goal: Goal) -> str:
+def details(goal: BookingGoal) -> str:
     """What the user knows besides the instruction, as a simulated user reads it."""
     return f"Preferred seating: {goal.seating or 'any'}. If the time is taken: the nearest free one."

@@ -6,17 +6,17 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
-from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Plan, Restaurant, Table, Tables
+from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Plan, Restaurant, RestaurantTable, Tables
 from bestofq.envs.booking.views import (
+    BookingResults,
+    BookingVisit,
     Chosen,
     Cities,
     Details,
     Done,
     Home,
     Reservation,
-    Results,
     View,
-    Visit,
     Visited,
     from_url,
     plan_query,
@@ -25,7 +25,7 @@ from bestofq.envs.booking.views import (
 )
 from bestofq.envs.booking.writing import MONTHS, clock, long_day, people, short_day
 from bestofq.envs.local_site import rules
-from bestofq.envs.local_site.page import Button, Choice, Field, Form, Line, Link, Page
+from bestofq.envs.local_site.page import Button, Field, Form, Line, Link, Page, SelectField
 
 TITLE = "TableTime"
 COMPLETE = "Complete reservation"
@@ -35,18 +35,18 @@ POPULAR = 3  # restaurants named on the start page
 NOT_FOUND = Page(TITLE, ((TITLE,), ("There is no such page on this site.",), (Link("Home", "/"),)), missing=True)
 
 
-class Server(rules.Server[Visit, View | None]):
+class BookingServer(rules.SiteServer[BookingVisit, View | None]):
     """Answers requests of visits to one part of the restaurants; keeps nothing itself."""
 
     def __init__(self, directory: Directory, tables: Tables) -> None:
         self.directory = directory
         self.tables = tables
 
-    def view(self, visit: Visit, url: str) -> View | None:
+    def view(self, visit: BookingVisit, url: str) -> View | None:
         """What stands at an address; after the reservation nothing but its confirmation."""
         return from_url(url, self.directory, self.tables) if visit.reservation is None else Done()
 
-    def get(self, visit: Visit, url: str) -> tuple[Visit, Page]:
+    def get(self, visit: BookingVisit, url: str) -> tuple[BookingVisit, Page]:
         view = self.view(visit, url)
         if view is None:
             return visit, NOT_FOUND
@@ -54,7 +54,7 @@ class Server(rules.Server[Visit, View | None]):
             visit = replace(visit, held=view.table)
         return visit, self._page(view, visit)
 
-    def post(self, visit: Visit, url: str, sent: Mapping[str, str]) -> tuple[Visit, str]:
+    def post(self, visit: BookingVisit, url: str, sent: Mapping[str, str]) -> tuple[BookingVisit, str]:
         """Take a details form, sent from its page: reserve the table, or ask again. The visit, and where to go on."""
         view = self.view(visit, url)
         if not isinstance(view, Chosen) or view.page != "details":
@@ -65,13 +65,13 @@ class Server(rules.Server[Visit, View | None]):
             return replace(visit, draft=details), url
         return replace(visit, reservation=Reservation(table=view.table, details=details)), to_url(Done())
 
-    def _page(self, view: View, visit: Visit) -> Page:
+    def _page(self, view: View, visit: BookingVisit) -> Page:
         match view:
             case Home():
                 return self._home(view.city or visit.city)
             case Cities():
                 return _page("cities", ("Choose your city",), *((_link(city, Home(city)),) for city in WORDS["cities"]))
-            case Results():
+            case BookingResults():
                 return self._results(view)
             case Visited(page="restaurant"):
                 return self._restaurant(view)
@@ -80,7 +80,7 @@ class Server(rules.Server[Visit, View | None]):
             case Visited():
                 return self._times(view)
             case Chosen(page="seating"):
-                return self._seating(view)
+                return self._seating_page(view)
             case Chosen():
                 return self._details(view, visit.draft)
             case Done():
@@ -99,7 +99,7 @@ class Server(rules.Server[Visit, View | None]):
             ),
         )
 
-    def _results(self, view: Results) -> Page:
+    def _results(self, view: BookingResults) -> Page:
         found = self.directory.search(view.city, view.query)
         what = f' for "{view.query}"' if view.query else ""
         return _page(
@@ -131,8 +131,8 @@ class Server(rules.Server[Visit, View | None]):
                 again=f"/restaurant/{restaurant.id}",
                 hidden=(plan_query(plan)[0],),
                 lines=(
-                    (Choice("party", "Party size", f"{plan.party}", parties),),
-                    (Choice("time", "Time", f"{plan.time:%H%M}", times),),
+                    (SelectField("party", "Party size", f"{plan.party}", parties),),
+                    (SelectField("time", "Time", f"{plan.time:%H%M}", times),),
                     (Button("Find a table"),),
                 ),
             ),
@@ -173,7 +173,7 @@ class Server(rules.Server[Visit, View | None]):
         else:
             said = f"Free times near {wanted}:" if plan.time in free else f"{wanted} is taken. Free times near it:"
         page: Literal["seating", "details"] = "seating" if len(restaurant.seatings) > 1 else "details"
-        tables = (Table(restaurant_id=restaurant.id, day=plan.day, party=plan.party, time=at) for at in free)
+        tables = (RestaurantTable(restaurant_id=restaurant.id, day=plan.day, party=plan.party, time=at) for at in free)
         return _page(
             "times",
             (f"Tables at {restaurant.name}",),
@@ -183,7 +183,7 @@ class Server(rules.Server[Visit, View | None]):
             *((_link(clock(table.time), Chosen(page, table, plan)),) for table in tables),
         )
 
-    def _seating(self, view: Chosen) -> Page:
+    def _seating_page(self, view: Chosen) -> Page:
         restaurant = self.directory[view.table.restaurant_id]
         return _page(
             "seating",
@@ -253,6 +253,6 @@ def _ways_back(restaurant: Restaurant, plan: Plan) -> Line:
     return _home_link(restaurant.city), _link("Change search", Visited("restaurant", restaurant.id, plan))
 
 
-def _summary(table: Table) -> Line:
+def _summary(table: RestaurantTable) -> Line:
     seating = "" if table.seating is None else f", {table.seating} seating"
     return (f"{long_day(table.day)} at {clock(table.time)}, {people(table.party)}{seating}",)

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 from pydantic import Field
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.envs.splits import uniform
 
 WORDS = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
@@ -22,7 +22,7 @@ LARGEST_PARTY = 8
 PER_GUEST = 0.02  # a larger party finds fewer free times: this share more is taken for each guest beyond two
 
 
-class BookingConfig(Noun):
+class BookingConfig(FrozenModel):
     seed: int = 2026
     restaurants: int = Field(default=192, ge=60, le=800)
     today: date = Field(default=date(2024, 5, 13), description="the site's fixed clock")
@@ -31,7 +31,7 @@ class BookingConfig(Noun):
     near: int = Field(default=90, ge=30, description="minutes around the wanted time that are shown")
 
 
-class Restaurant(Noun):
+class Restaurant(FrozenModel):
     id: str
     name: str
     city: str
@@ -100,7 +100,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Table(Plan):
+class RestaurantTable(Plan):
     """What is reserved, or about to be. `seating` is None where the restaurant has only one kind."""
 
     restaurant_id: str

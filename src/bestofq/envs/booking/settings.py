@@ -10,4 +10,4 @@ from bestofq.envs.settings import NAME, LocalSiteSettings
 class BookingSettings(LocalSiteSettings):
     name: Literal["booking"] = Field(default="booking", description=NAME)
 
-    rules: ClassVar[str] = "bestofq.envs.booking.suite:booking"
+    rules: ClassVar[str] = "bestofq.envs.booking.suite:build_booking"

@@ -7,20 +7,20 @@ from importlib.resources import files
 from itertools import chain
 
 from bestofq.core.actions import Action, Click, Submit, Write
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Element, Split, Task
-from bestofq.envs.booking.goals import Goal, details, make_goals, reply
-from bestofq.envs.booking.pages import COMPLETE, DETAILS, Server
+from bestofq.envs.booking.goals import BookingGoal, details, make_goals, reply
+from bestofq.envs.booking.pages import COMPLETE, DETAILS, BookingServer
 from bestofq.envs.booking.restaurants import BookingConfig, Directory, Tables, make_restaurants
 from bestofq.envs.booking.settings import BookingSettings
-from bestofq.envs.booking.views import Details, View, Visit
+from bestofq.envs.booking.views import BookingVisit, Details, View
 from bestofq.envs.local_site.rules import Rules
 from bestofq.envs.splits import split_of
 
 STEP_LIMIT = 30
 
 
-class Criteria(Noun):
+class Criteria(FrozenModel):
     """The paper's four (6.1). All must hold; a seating that the guest prefers counts as information of the guest's, the
     restaurant with date and time: at another one, no table is set for then."""
 
@@ -34,7 +34,7 @@ class Criteria(Noun):
         return float(all(dict(self).values()))
 
 
-class Booking(Rules[Goal, Visit, View | None]):
+class Booking(Rules[BookingGoal, BookingVisit, View | None]):
     """Goals and sites. Agents get `tasks`; goals stay here."""
 
     name = "booking"
@@ -45,23 +45,23 @@ class Booking(Rules[Goal, Visit, View | None]):
         self.config = config or BookingConfig()
         self.tables = Tables(self.config)
         self.restaurants = Directory((r.id, r) for r in make_restaurants(self.config))  # of all splits
-        self._servers: dict[Split, Server] = {}
+        self._servers: dict[Split, BookingServer] = {}
         each = (make_goals(restaurant, self.tables, self.config) for restaurant in self.restaurants.values())
         super().__init__(chain.from_iterable(each), self.config.seed)
 
-    def goals_of(self, split: Split) -> list[Goal]:
+    def goals_of(self, split: Split) -> list[BookingGoal]:
         return [goal for goal in self.goals.values() if split_of(goal.restaurant_id, self.seed) == split]
 
-    def server(self, split: Split) -> Server:
+    def server(self, split: Split) -> BookingServer:
         if split not in self._servers:
             mine = ((r.id, r) for r in self.restaurants.values() if split_of(r.id, self.seed) == split)
-            self._servers[split] = Server(Directory(mine), self.tables)
+            self._servers[split] = BookingServer(Directory(mine), self.tables)
         return self._servers[split]
 
-    def visit(self, task: Task) -> Visit:
-        return Visit(city=self.goal(task.id).start_city)
+    def visit(self, task: Task) -> BookingVisit:
+        return BookingVisit(city=self.goal(task.id).start_city)
 
-    def ended(self, visit: Visit) -> bool:
+    def is_over(self, visit: BookingVisit) -> bool:
         return visit.reservation is not None
 
     def reply(self, task: Task, question: str) -> str:
@@ -70,7 +70,7 @@ class Booking(Rules[Goal, Visit, View | None]):
     def details(self, task: Task) -> str:
         return details(self.goal(task.id))
 
-    def criteria(self, task: Task, visit: Visit) -> Criteria:
+    def criteria(self, task: Task, visit: BookingVisit) -> Criteria:
         """Which criteria hold, by the site's record: of the reservation, or before it of the table held last."""
         goal, made = self.goal(task.id), visit.reservation
         table, details = (visit.held, visit.draft) if made is None else (made.table, made.details)
@@ -82,11 +82,11 @@ class Booking(Rules[Goal, Visit, View | None]):
             party_size=table.party == goal.party,
             user_information=details is not None
             and goal.seating in (None, table.seating)
-            and _as_compared(details) == _as_compared(goal),
+            and _comparison_key(details) == _comparison_key(goal),
             completed=made is not None,
         )
 
-    def reward(self, task: Task, visit: Visit) -> float:
+    def reward(self, task: Task, visit: BookingVisit) -> float:
         """1 where the right reservation was made, else 0 (sparse, as the paper's)."""
         return self.criteria(task, visit).reward
 
@@ -100,9 +100,9 @@ class Booking(Rules[Goal, Visit, View | None]):
         return False
 
 
-def booking(settings: BookingSettings) -> Booking:
+def build_booking(settings: BookingSettings) -> Booking:
     return Booking(BookingConfig(seed=settings.seed))
 
 
-def _as_compared(guest: Details | Goal) -> tuple[str, str, str]:
+def _comparison_key(guest: Details | BookingGoal) -> tuple[str, str, str]:
     return guest.name.casefold(), "".join(filter(str.isdecimal, guest.phone)), guest.email.casefold()

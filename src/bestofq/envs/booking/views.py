@@ -5,7 +5,7 @@ from datetime import date, time
 from typing import Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Plan, Restaurant, Table, Tables
+from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Plan, Restaurant, RestaurantTable, Tables
 
 USUAL_PARTY = 2
 USUAL_TIME = time(19)
@@ -24,7 +24,7 @@ class Cities:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class BookingResults:
     city: str
     query: str
 
@@ -44,7 +44,7 @@ class Chosen:
     """After a time is chosen: which seating (where there are several), then the guest's details."""
 
     page: Literal["seating", "details"]
-    table: Table
+    table: RestaurantTable
     plan: Plan
 
 
@@ -53,7 +53,7 @@ class Done:
     """The confirmation."""
 
 
-View = Home | Cities | Results | Visited | Chosen | Done
+View = Home | Cities | BookingResults | Visited | Chosen | Done
 
 
 def to_url(view: View) -> str:
@@ -65,7 +65,7 @@ def to_url(view: View) -> str:
             return "/?" + urlencode({"city": city})
         case Cities():
             return "/cities"
-        case Results():
+        case BookingResults():
             return "/search?" + urlencode({"city": view.city, "q": view.query})
         case Visited(month=month):
             shown = [] if month is None else [("month", f"{month:%Y-%m}")]
@@ -96,7 +96,7 @@ def from_url(url: str, directory: Directory, tables: Tables) -> View | None:
             case ["cities"]:
                 return Cities()
             case ["search"] if city is not None:
-                return Results(city, " ".join(query.get("q", "").split()))
+                return BookingResults(city, " ".join(query.get("q", "").split()))
             case ["done"]:
                 return Done()
             case [page, restaurant_id] if restaurant_id in directory:
@@ -127,7 +127,7 @@ def _of_restaurant(page: str, restaurant: Restaurant, query: dict[str, str], tab
     at, seating, several = _time(query.get("at", "")), query.get("seating"), len(restaurant.seatings) > 1
     if not tables.is_free(restaurant, plan.day, plan.party, at):
         return None
-    table = Table(restaurant_id=restaurant.id, day=plan.day, party=plan.party, time=at, seating=seating)
+    table = RestaurantTable(restaurant_id=restaurant.id, day=plan.day, party=plan.party, time=at, seating=seating)
     if page == "seating" and several and seating is None:
         return Chosen("seating", table, plan)
     if page == "details" and (seating in restaurant.seatings if several else seating is None):
@@ -159,15 +159,15 @@ class Details:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reservation:
-    table: Table
+    table: RestaurantTable
     details: Details
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Visit:
+class BookingVisit:
     """The site's record of one episode: replaced after each request, so that an earlier one can be put back."""
 
     city: str  # where it began
-    held: Table | None = None  # whose details form was shown last
+    held: RestaurantTable | None = None  # whose details form was shown last
     draft: Details | None = None  # sent and not accepted
     reservation: Reservation | None = None

@@ -32,7 +32,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SelectField:
     """A list to choose from. Choosing loads the page again with the choice made: the form goes to its `again`."""
 
     key: str
@@ -53,8 +53,8 @@ class Button:
     to: str = ""
 
 
-Node = str | Link | Field | Choice | Button
-Control = Link | Field | Choice | Button
+Node = str | Link | Field | SelectField | Button
+Control = Link | Field | SelectField | Button
 Line = tuple[Node, ...]
 
 
@@ -130,7 +130,7 @@ def _element(node: Control, mark: int, typed: str | None, form: int | None) -> E
             return Element(mark=mark, role=node.role, name=name, states=("checked",) if node.checked else ())
         case Button():
             return Element(mark=mark, role="button", name=name, form=form)
-        case Choice():
+        case SelectField():
             return Element(mark=mark, role="combobox", name=name, value=node.shown, form=form)
         case Field():
             return Element(

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from pydantic import Field
 
 from bestofq.core.actions import Action, Click, Submit, Write, element_of
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Element, Observation, Split, Task
 from bestofq.envs.local_site.page import Page
 
@@ -30,7 +30,7 @@ class Wording(NamedTuple):
     no_address: str = "{url} is not on this site: its addresses begin with /."
 
 
-class Server(Protocol[VisitT, ViewT_co]):
+class SiteServer(Protocol[VisitT, ViewT_co]):
     """Answers requests; keeps nothing itself. Addresses begin behind the visit's root, with `/`."""
 
     def address(self, url: str) -> str | None:
@@ -47,7 +47,7 @@ class Server(Protocol[VisitT, ViewT_co]):
         """The visit after a form was sent to an address, and the address of the answer."""
 
 
-class Goal(Noun):
+class Goal(FrozenModel):
     """What a task really asks for. Rewards, users and oracles read it; agents read the instruction alone."""
 
     id: str
@@ -98,14 +98,14 @@ class Rules(ABC, Generic[GoalT, VisitT, ViewT_co]):
         """In a fixed order. InputError where the split has none."""
 
     @abstractmethod
-    def server(self, split: Split) -> Server[VisitT, ViewT_co]: ...
+    def server(self, split: Split) -> SiteServer[VisitT, ViewT_co]: ...
 
     @abstractmethod
     def visit(self, task: Task) -> VisitT:
         """The record at the beginning of an episode."""
 
     @abstractmethod
-    def ended(self, visit: VisitT) -> bool:
+    def is_over(self, visit: VisitT) -> bool:
         """Whether the visitor has done what ends an episode."""
 
     @abstractmethod

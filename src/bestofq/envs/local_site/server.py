@@ -29,7 +29,7 @@ _HTML = _JINJA.from_string(files(__package__).joinpath("page.jinja").read_text("
 """A page as HTML that a browser reads as the very text `page.render` writes; `root` stands before its addresses."""
 
 
-class Site(Generic[VisitT, ViewT]):
+class SiteProcess(Generic[VisitT, ViewT]):
     """Serves a site to many visits."""
 
     def __init__(self, rules: Rules[Any, VisitT, ViewT]) -> None:
@@ -64,8 +64,8 @@ class Site(Generic[VisitT, ViewT]):
 
 
 @asynccontextmanager
-async def serve(rules: Rules[Any, VisitT, ViewT]) -> AsyncIterator[Site[VisitT, ViewT]]:
+async def serve(rules: Rules[Any, VisitT, ViewT]) -> AsyncIterator[SiteProcess[VisitT, ViewT]]:
     """The site on a free loopback port of this event loop, until the context ends."""
-    site = Site(rules)
+    site = SiteProcess(rules)
     async with serve_app(site.app) as site.url:
         yield site

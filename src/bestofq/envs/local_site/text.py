@@ -11,12 +11,12 @@ from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import SimulatedUser
 from bestofq.core.usage import Usage
-from bestofq.envs.local_site.page import Button, Choice, Field, Form, Link, Page, render
-from bestofq.envs.local_site.rules import Rules, Server, ViewT, VisitT
+from bestofq.envs.local_site.page import Button, Field, Form, Link, Page, SelectField, render
+from bestofq.envs.local_site.rules import Rules, SiteServer, ViewT, VisitT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place(Generic[VisitT]):
+class TextPlace(Generic[VisitT]):
     """All that the rest of an episode depends on. `pages`: the addresses visited, the current one last."""
 
     task: Task
@@ -31,15 +31,15 @@ class Place(Generic[VisitT]):
 class TextEnv(Generic[VisitT, ViewT]):
     """`Env` and `Checkpointable` over the pages themselves. One episode at a time."""
 
-    def __init__(self, rules: Rules[Any, VisitT, ViewT], *, server: Server[VisitT, ViewT] | None = None) -> None:
+    def __init__(self, rules: Rules[Any, VisitT, ViewT], *, server: SiteServer[VisitT, ViewT] | None = None) -> None:
         """`server`: instead of the one of the task's split."""
         self._rules = rules
         self._fixed = server
-        self._place: Place[VisitT] | None = None
+        self._place: TextPlace[VisitT] | None = None
         self.simulated_user: SimulatedUser | None = None
 
     @property
-    def place(self) -> Place[VisitT]:
+    def place(self) -> TextPlace[VisitT]:
         """RuntimeError before the first reset."""
         if self._place is None:
             raise RuntimeError("the environment has no episode; reset it first")
@@ -54,14 +54,14 @@ class TextEnv(Generic[VisitT, ViewT]):
         return self._server.view(self.place.visit, self.place.pages[-1])
 
     @property
-    def _server(self) -> Server[VisitT, ViewT]:
+    def _server(self) -> SiteServer[VisitT, ViewT]:
         return self._fixed or self._rules.server(self.place.task.split)
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
         """A new visit at the start page. The site does not depend on the seed."""
         server = self._fixed or self._rules.server(task.split)
         visit, page = server.get(self._rules.visit(task), task.start_url)
-        return await self.restore(Place(task=task, visit=visit, pages=(task.start_url,), page=page))
+        return await self.restore(TextPlace(task=task, visit=visit, pages=(task.start_url,), page=page))
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action. What ends the visit ends the episode, and so does an answer, which earns nothing."""
@@ -72,7 +72,7 @@ class TextEnv(Generic[VisitT, ViewT]):
             case act.Answer():
                 return StepResult(observation=self._observe(), terminated=True)
             case act.AskUser():
-                answer, usage = await self._replied(place.task, action.question)
+                answer, usage = await self._ask_user(place.task, action.question)
                 self._set(notices=() if answer is None else (f"The user replied: {answer}",))
             case _:
                 self._set(error=self._act(action))
@@ -80,20 +80,20 @@ class TextEnv(Generic[VisitT, ViewT]):
         return StepResult(
             observation=self._observe(),
             reward=self._rules.reward(place.task, visit),
-            terminated=self._rules.ended(visit),
+            terminated=self._rules.is_over(visit),
             usage=usage,
         )
 
-    async def _replied(self, task: Task, question: str) -> tuple[str | None, tuple[Usage, ...]]:
+    async def _ask_user(self, task: Task, question: str) -> tuple[str | None, tuple[Usage, ...]]:
         if self.simulated_user is not None:
             return await self.simulated_user.reply(task, self._rules.details(task), question)
         return self._rules.reply(task, question), ()
 
-    async def save(self) -> Place[VisitT]:
+    async def save(self) -> TextPlace[VisitT]:
         return self.place
 
     async def restore(self, saved: object) -> Observation:
-        assert isinstance(saved, Place)
+        assert isinstance(saved, TextPlace)
         self._place = saved
         return self._observe()
 
@@ -152,16 +152,16 @@ class TextEnv(Generic[VisitT, ViewT]):
                 self._load(to)
             case act.Click(), Button(to=to) if to:
                 self._post(to, {})
-            case (act.Click(), Button()) | (act.Submit(), Field() | Choice()):
+            case (act.Click(), Button()) | (act.Submit(), Field() | SelectField()):
                 assert form is not None
                 self._send(form)
             case act.Submit(), Button() if form is not None and form.numbered:
                 self._send(form)
             case act.Submit(), _:
                 return say.no_form.format(mark=mark, name=node.name)
-            case act.Click(), Choice(options=options):
-                return f"Element [{mark}] is a list: write one of its options: {_listed(options)}."
-            case ((act.Write() | act.Clear()), Choice()):
+            case act.Click(), SelectField(options=options):
+                return f"Element [{mark}] is a list: write one of its options: {_join_options(options)}."
+            case ((act.Write() | act.Clear()), SelectField()):
                 assert form is not None
                 return self._choose(mark, node, form, action.text if isinstance(action, act.Write) else "")
             case ((act.Write() | act.Clear()), Field()):
@@ -175,13 +175,13 @@ class TextEnv(Generic[VisitT, ViewT]):
                 return say.no_field.format(mark=mark, name=node.name, role=role)
         return None
 
-    def _choose(self, mark: int, node: Choice, form: Form, text: str) -> str | None:
+    def _choose(self, mark: int, node: SelectField, form: Form, text: str) -> str | None:
         wanted = " ".join(text.split())
         value = next((v for v, shown in node.options if shown == wanted), None)
         value = value or next((v for v, _ in node.options if v == text), None)
         value = value or next((v for v, shown in node.options if shown.lower() == wanted.lower()), None)
         if value is None:
-            return f'Element [{mark}] has no option "{wanted}"; its options are {_listed(node.options)}.'
+            return f'Element [{mark}] has no option "{wanted}"; its options are {_join_options(node.options)}.'
         self._load(_with_query(form.again, self._fields(form) | {node.key: value}))
         return None
 
@@ -199,7 +199,7 @@ class TextEnv(Generic[VisitT, ViewT]):
     def _fields(self, form: Form) -> dict[str, str]:
         typed, fields = dict(self.place.typed), dict(form.hidden)
         for mark, (node, its) in enumerate(self.place.page.controls, start=1):
-            if its == form and isinstance(node, Field | Choice):
+            if its == form and isinstance(node, Field | SelectField):
                 fields[node.key] = typed.get(mark, node.value)
         return fields
 
@@ -208,5 +208,5 @@ def _with_query(path: str, fields: dict[str, str]) -> str:
     return f"{path}?{urlencode(fields, safe='*').replace('~', '%7E')}"  # as browsers write it
 
 
-def _listed(options: tuple[tuple[str, str], ...]) -> str:
+def _join_options(options: tuple[tuple[str, str], ...]) -> str:
     return ", ".join(f'"{shown}"' for _, shown in options)

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Generic
 
 from bestofq.browser.browser import Browser
-from bestofq.browser.session import Place
+from bestofq.browser.session import BrowserPlace
 from bestofq.core.actions import Action, Goto
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.local_site.rules import ViewT, VisitT
-from bestofq.envs.local_site.server import Site
+from bestofq.envs.local_site.server import SiteProcess
 from bestofq.envs.web import WebEnv
 
 
@@ -19,27 +19,27 @@ class Saved(Generic[VisitT]):
 
     task: Task
     root: str
-    place: Place
+    place: BrowserPlace
     visit: VisitT
 
 
 class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
     """`Env` and `Checkpointable` over a `Site` and a `Browser`; an agent reads the very words of `text.TextEnv`."""
 
-    def __init__(self, site: Site[VisitT, ViewT], browser: Browser, *, screenshots: bool = False) -> None:
+    def __init__(self, site: SiteProcess[VisitT, ViewT], browser: Browser, *, screenshots: bool = False) -> None:
         super().__init__(browser, screenshots=screenshots, user=self._reply)
         self._site = site
 
     @property
     def visit(self) -> VisitT:
         """The site's record. RuntimeError before the first reset."""
-        self._playing()
+        self._require_task()
         return self._site.visits[self.root][1]
 
     @property
     def view(self) -> ViewT:
         """What the current page shows. RuntimeError before the first reset."""
-        task, seen = self._playing()
+        task, seen = self._require_task()
         return self._site.rules.server(task.split).view(self.visit, seen.url)
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
@@ -50,16 +50,16 @@ class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action. What ends the visit ends the episode; the reward is what the site's record says."""
-        (task, _), rules = self._playing(), self._site.rules
+        (task, _), rules = self._require_task(), self._site.rules
         if isinstance(action, Goto) and action.url.startswith("/"):
             url = rules.server(task.split).address(action.url)
             action = action if url is None else Goto(url=self.root + url)
         result = await super().step(action)
-        ended = result.terminated or rules.ended(self.visit)
+        ended = result.terminated or rules.is_over(self.visit)
         return result.model_copy(update={"reward": rules.reward(task, self.visit), "terminated": ended})
 
     async def save(self) -> Saved[VisitT]:
-        task, seen = self._playing()
+        task, seen = self._require_task()
         return Saved(task=task, root=self.root, place=await self.session.place(seen), visit=self.visit)
 
     async def restore(self, saved: object) -> Observation:
@@ -67,7 +67,7 @@ class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
         assert isinstance(saved, Saved)
         if self._task is None:
             await self.reset(saved.task, seed=0)
-        self._task, place = saved.task, saved.place.moved(saved.root, self.root)
+        self._task, place = saved.task, saved.place.replace_base(saved.root, self.root)
         self._site.visits[self.root] = saved.task, saved.visit
         await self.session.put_back(place)
         seen = await self._look(place.observation.error, place.observation.notices)
@@ -85,7 +85,7 @@ class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
         self.observation = seen.model_copy(update={"elements": tuple(plain)})
         return self.observation
 
-    def _playing(self) -> tuple[Task, Observation]:
+    def _require_task(self) -> tuple[Task, Observation]:
         if self._task is None or self.observation is None:
             raise RuntimeError("the environment has no episode; reset it first")
         return self._task, self.observation
@@ -94,4 +94,4 @@ class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
         return self._site.rules.details(task)
 
     async def _reply(self, question: str) -> str | None:
-        return self._site.rules.reply(self._playing()[0], question)
+        return self._site.rules.reply(self._require_task()[0], question)

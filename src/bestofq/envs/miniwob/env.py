@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from bestofq.browser.browser import Browser
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError, InfraError, InputError
@@ -78,7 +78,7 @@ def instance_of(task: Task) -> tuple[str, int]:
     return parts.path, int(seed)
 
 
-async def read(session: Session, path: str, seed: int) -> Standing:
+async def read(session: BrowserSession, path: str, seed: int) -> Standing:
     """How the episode stands in the session's page; begins it with `seed` where the document is new. BrowserError when
     the page has no task ready within the browser's `navigation` seconds."""
     patience = round(session.config.navigation * 1000)

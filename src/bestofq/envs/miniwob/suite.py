@@ -14,7 +14,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from bestofq.browser.browser import Browser
-from bestofq.browser.session import Session
+from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Goto
 from bestofq.core.concurrency import run_all
 from bestofq.core.errors import BrowserError, InputError, SetupError
@@ -81,17 +81,17 @@ class MiniWob:
                 return await self.tasks(split)
         wanted = list(product(SEEDS[split][: self.settings.per_task], self.names(split)))
         unknown = iter([(name, seed) for seed, name in wanted if (name, seed) not in self.known])
-        await run_all(self._ask(Session(self.browser), unknown, split) for _ in range(AT_ONCE))
+        await run_all(self._ask(BrowserSession(self.browser), unknown, split) for _ in range(AT_ONCE))
         return [self.known[name, seed] for seed, name in wanted]
 
-    async def _ask(self, session: Session, instances: Iterator[tuple[str, int]], split: Split) -> None:
+    async def _ask(self, session: BrowserSession, instances: Iterator[tuple[str, int]], split: Split) -> None:
         try:
             for name, seed in instances:
                 self.known[name, seed] = await self.task(session, name, seed, split)
         finally:
             await session.close()
 
-    async def task(self, session: Session, name: str, seed: int, split: Split) -> Task:
+    async def task(self, session: BrowserSession, name: str, seed: int, split: Split) -> Task:
         """One instance, which the session opens. BrowserError when its page does not load."""
         path = page_path(name)
         if not session.start_url:

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 Effect = Literal["dead", "twice", "loop", "forget", "refuse"]
 WHOLE, WORD = 0, 1  # the ways to search
@@ -31,7 +31,7 @@ SEARCH = 1
 """The stage that loops lead back to."""
 
 
-class Stage(Noun):
+class Stage(FrozenModel):
     """A page of a kind of site. The stages of kind items and values show what the goal names; they have no quirks."""
 
     title: str
@@ -41,7 +41,7 @@ class Stage(Noun):
     effects: tuple[Effect, ...] = ()
 
 
-class Kind(Noun):
+class Kind(FrozenModel):
     name: str  # the second word of its sites' names
     goals: tuple[str, ...]
     firsts: tuple[str, ...]
@@ -59,7 +59,7 @@ class Quirk(NamedTuple):
     effect: Effect
 
 
-class Site(Noun):
+class QuirkySite(FrozenModel):
     name: str
     kind: Kind
     shown: tuple[tuple[int, ...], ...]  # by stage, its ways in the order in which the pages show them
@@ -72,7 +72,7 @@ KINDS: tuple[Kind, ...] = tuple(TypeAdapter(dict[str, Kind]).validate_python(_DA
 
 
 @cache
-def site(number: int, seed: int, quirky: float) -> Site:
+def site(number: int, seed: int, quirky: float) -> QuirkySite:
     """A site by its number, from 0 to 47: even ones are shops."""
     rng = random.Random(f"site-{seed}-{number}")
     kind = KINDS[number % len(KINDS)]
@@ -83,4 +83,4 @@ def site(number: int, seed: int, quirky: float) -> Site:
         for at, stage in enumerate(kind.stages)
         if stage.effects and rng.random() < quirky
     }
-    return Site(name=f"{first} {kind.name}", kind=kind, shown=shown, quirks=drawn)
+    return QuirkySite(name=f"{first} {kind.name}", kind=kind, shown=shown, quirks=drawn)

@@ -11,7 +11,7 @@ from bestofq.core.observation import Element, Split, Task
 from bestofq.envs.local_site import rules
 from bestofq.envs.local_site.page import Button, Field, Form, Line, Page
 from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.sites import KINDS, SEARCH, WHOLE, WORD, Quirk, Site, site
+from bestofq.envs.quirks.sites import KINDS, SEARCH, WHOLE, WORD, Quirk, QuirkySite, site
 from bestofq.envs.splits import SHARES, split_of
 
 STEP_LIMIT = 15
@@ -20,17 +20,17 @@ AGAIN = "Start again"
 _ENDS = {way for kind in KINDS for way in kind.stages[-1].ways}  # the buttons that place an order
 
 
-class Goal(rules.Goal):
+class QuirksGoal(rules.Goal):
     site: int
     item: str
     value: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Visit:
+class QuirksVisit:
     """The site's record of one episode; `stage` is the page that is shown, whatever the address."""
 
-    site: Site
+    site: QuirkySite
     stage: int = 0
     found: tuple[str, ...] = ()  # items of the last search
     item: str | None = None
@@ -46,7 +46,7 @@ class Visit:
         return self.site.quirks.get(self.stage)
 
 
-class Quirks(rules.Rules[Goal, Visit, Visit], rules.Server[Visit, Visit]):
+class Quirks(rules.Rules[QuirksGoal, QuirksVisit, QuirksVisit], rules.SiteServer[QuirksVisit, QuirksVisit]):
     """Goals and sites, and their server: a visit knows its site."""
 
     name = "quirks"
@@ -58,32 +58,32 @@ class Quirks(rules.Rules[Goal, Visit, Visit], rules.Server[Visit, Visit]):
         sites = range(settings.sites * (len(SPLITS) if settings.splits == "site" else 1))
         super().__init__((goal for number in sites for goal in self._goals_at(number)), settings.seed)
 
-    def goals_of(self, split: Split) -> list[Goal]:
+    def goals_of(self, split: Split) -> list[QuirksGoal]:
         count, apart = self._settings.sites, self._settings.splits == "site"
         mine = (g for g in self.goals.values() if not apart or SPLITS[g.site // count] == split)
         return [goal for goal in mine if split_of(goal.id, self.seed) == split]
 
-    def _goals_at(self, number: int) -> Iterator[Goal]:
+    def _goals_at(self, number: int) -> Iterator[QuirksGoal]:
         kind, settings = self.site(number).kind, self._settings
         rng = random.Random(f"goals-{settings.seed}-{number}")
         for item, value in rng.sample([*product(kind.items, kind.values)], settings.tasks_per_site):
             name = f"{number:02d}/{item}-{value}".lower().replace(" ", "-")
             text = rng.choice(kind.goals).format(item=item, value=value)
-            yield Goal(id=name, instruction=text, site=number, item=item, value=value)
+            yield QuirksGoal(id=name, instruction=text, site=number, item=item, value=value)
 
-    def site(self, number: int) -> Site:
+    def site(self, number: int) -> QuirkySite:
         return site(number, self._settings.seed, self._settings.quirky)
 
     def server(self, split: Split) -> Self:
         return self
 
-    def visit(self, task: Task) -> Visit:
-        return Visit(site=self.site(self.goal(task.id).site))
+    def visit(self, task: Task) -> QuirksVisit:
+        return QuirksVisit(site=self.site(self.goal(task.id).site))
 
-    def ended(self, visit: Visit) -> bool:
+    def is_over(self, visit: QuirksVisit) -> bool:
         return visit.done
 
-    def reward(self, task: Task, visit: Visit) -> float:
+    def reward(self, task: Task, visit: QuirksVisit) -> float:
         """1 where the right thing was ordered, else 0."""
         goal = self.goal(task.id)
         return float(visit.done and (visit.item, visit.value) == (goal.item, goal.value))
@@ -93,27 +93,27 @@ class Quirks(rules.Rules[Goal, Visit, Visit], rules.Server[Visit, Visit]):
 
     # ---- the server
 
-    def view(self, visit: Visit, url: str) -> Visit:
+    def view(self, visit: QuirksVisit, url: str) -> QuirksVisit:
         return visit
 
-    def get(self, visit: Visit, url: str) -> tuple[Visit, Page]:
+    def get(self, visit: QuirksVisit, url: str) -> tuple[QuirksVisit, Page]:
         return visit, _page(visit)
 
-    def post(self, visit: Visit, url: str, sent: Mapping[str, str]) -> tuple[Visit, str]:
+    def post(self, visit: QuirksVisit, url: str, sent: Mapping[str, str]) -> tuple[QuirksVisit, str]:
         """Addresses are those of the buttons of the page that is shown; another one does nothing."""
         controls = _page(visit).controls
         if url in {form.action if form else one.to for one, form in controls if isinstance(one, Button)}:
             match url.rpartition("/")[2]:
                 case "again":
-                    visit = _emptied(visit, "")
+                    visit = _reset_visit(visit, "")
                 case "find":
-                    visit = _searched(visit, sent.get("q", ""))
+                    visit = _search(visit, sent.get("q", ""))
                 case number:
-                    visit = _pressed(visit, int(number))
+                    visit = _press_button(visit, int(number))
         return visit, f"/{visit.site.kind.stages[visit.stage].title}"
 
 
-def _searched(visit: Visit, text: str) -> Visit:
+def _search(visit: QuirksVisit, text: str) -> QuirksVisit:
     words = text.lower().split()
     way = WORD if len(words) == 1 else WHOLE
     dead = visit.quirk is not None and visit.quirk.way == way
@@ -123,7 +123,7 @@ def _searched(visit: Visit, text: str) -> Visit:
     return replace(visit, stage=visit.stage + 1, found=tuple(items), note="")
 
 
-def _pressed(visit: Visit, number: int) -> Visit:
+def _press_button(visit: QuirksVisit, number: int) -> QuirksVisit:
     """After the button of this number, which the page shows."""
     site, stage = visit.site, visit.site.kind.stages[visit.stage]
     onwards = replace(visit, stage=visit.stage + 1, note="")
@@ -139,21 +139,21 @@ def _pressed(visit: Visit, number: int) -> Visit:
         case "twice" if visit.stage not in visit.tried:
             return replace(visit, tried=visit.tried | {visit.stage})
         case "loop":
-            return _emptied(visit, "")
+            return _reset_visit(visit, "")
         case "forget":
             return replace(onwards, value=None)
         case "refuse":
             return replace(onwards, refused=True)
     if visit.stage + 1 < len(site.kind.stages):
         return onwards
-    return _emptied(visit, "Your order was refused.") if visit.refused else replace(visit, done=True)
+    return _reset_visit(visit, "Your order was refused.") if visit.refused else replace(visit, done=True)
 
 
-def _emptied(visit: Visit, note: str) -> Visit:
-    return Visit(site=visit.site, stage=SEARCH, tried=visit.tried, note=note)
+def _reset_visit(visit: QuirksVisit, note: str) -> QuirksVisit:
+    return QuirksVisit(site=visit.site, stage=SEARCH, tried=visit.tried, note=note)
 
 
-def _page(visit: Visit) -> Page:
+def _page(visit: QuirksVisit) -> Page:
     site, at = visit.site, visit.stage
     stage = site.kind.stages[at]
     head = f"{site.name}: {stage.title}"

@@ -13,14 +13,14 @@ import itertools
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bestofq.envs.webshop.products import Goal, Instruction, Product
+from bestofq.envs.webshop.products import Instruction, Product, ShopGoal
 
 NO_LIMIT = 1_000_000.0  # USD; upstream's stand-in for a goal without a price limit
 _LIMITS = range(10, 1000, 10)  # USD
 _ORDER_SEED = 233
 
 
-def synthetic_goals(products: Iterable[Product], *, seed: int) -> tuple[Goal, ...]:
+def synthetic_goals(products: Iterable[Product], *, seed: int) -> tuple[ShopGoal, ...]:
     """A goal for every combination of options of every product that has an instruction, in upstream's order."""
     goals = (goal for product in products if product.instruction is not None for goal in _goals(product, seed))
     return _in_order(goals)
@@ -28,7 +28,7 @@ def synthetic_goals(products: Iterable[Product], *, seed: int) -> tuple[Goal, ..
 
 def human_goals(
     products: Iterable[Product], written: Mapping[str, Sequence[Instruction]], *, seed: int
-) -> tuple[Goal, ...]:
+) -> tuple[ShopGoal, ...]:
     """A goal for each instruction with attributes, `written` for one of `products`, in upstream's order. What a person
     asked for has no option names: an option is compared by its value alone."""
     goals = []
@@ -38,7 +38,7 @@ def human_goals(
                 name = f"{product.id}-h{number}"
                 limit = price_limit(product.price, random.Random(f"limit-{seed}-{name}"))
                 goals.append(
-                    Goal(
+                    ShopGoal(
                         id=name,
                         product_id=product.id,
                         instruction=" ".join(one.instruction.split()).strip(".") + _price_text(limit),
@@ -50,19 +50,19 @@ def human_goals(
     return _in_order(goals)
 
 
-def _in_order(goals: Iterable[Goal]) -> tuple[Goal, ...]:
+def _in_order(goals: Iterable[ShopGoal]) -> tuple[ShopGoal, ...]:
     shuffled = list(goals)
     random.Random(_ORDER_SEED).shuffle(shuffled)
     return tuple(shuffled)
 
 
-def _goals(product: Product, seed: int) -> Iterator[Goal]:
+def _goals(product: Product, seed: int) -> Iterator[ShopGoal]:
     limit = price_limit(product.price, random.Random(f"limit-{seed}-{product.id}"))
     options = sorted(product.options, key=lambda option: option.name)
     for number, values in enumerate(itertools.product(*(option.values for option in options))):
         pairs = tuple((option.name, value) for option, value in zip(options, values, strict=True))
         option_text = " with " + ", and ".join(f"{name}: {value}" for name, value in pairs) if pairs else ""
-        yield Goal(
+        yield ShopGoal(
             id=f"{product.id}-{number}",
             product_id=product.id,
             instruction=f"{product.instruction}{option_text}{_price_text(limit)}",

@@ -7,7 +7,18 @@ from functools import lru_cache
 
 from bestofq.envs.local_site.page import Button, Field, Form, Line, Link, Page
 from bestofq.envs.webshop.products import Catalogue, Product
-from bestofq.envs.webshop.views import SECTIONS, Bought, Detail, Item, Results, Start, View, choose, from_url, to_url
+from bestofq.envs.webshop.views import (
+    SECTIONS,
+    Bought,
+    Detail,
+    Item,
+    ShopResults,
+    Start,
+    View,
+    choose,
+    from_url,
+    to_url,
+)
 
 PAGE_SIZE = 10
 TITLE = "WebShop"
@@ -19,7 +30,7 @@ NOT_FOUND = Page(TITLE, ((TITLE,), ("There is no such page in this shop.",)), mi
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Visit:
+class ShopVisit:
     bought: Item | None = None
 
 
@@ -31,27 +42,27 @@ class Shop:
         self.catalogue = catalogue
         self.results = lru_cache(10_000)(search)
 
-    def shown(self, view: Results) -> Sequence[Product]:
+    def shown(self, view: ShopResults) -> Sequence[Product]:
         return self.results(view.query)[(view.page - 1) * PAGE_SIZE : view.page * PAGE_SIZE]
 
     def address(self, url: str) -> str | None:
         view = from_url(url, self.catalogue)
         return None if view is None else to_url(view)
 
-    def view(self, visit: Visit, url: str) -> View | None:
+    def view(self, visit: ShopVisit, url: str) -> View | None:
         """What stands at an address, None where nothing does; after the purchase nothing but thanks."""
         return from_url(url, self.catalogue) if visit.bought is None else Bought(item=visit.bought)
 
-    def get(self, visit: Visit, url: str) -> tuple[Visit, Page]:
+    def get(self, visit: ShopVisit, url: str) -> tuple[ShopVisit, Page]:
         """The page at an address; to look at it changes nothing."""
         view = self.view(visit, url)
         return visit, NOT_FOUND if view is None else self.page(view)
 
-    def post(self, visit: Visit, url: str, sent: Mapping[str, str]) -> tuple[Visit, str]:
+    def post(self, visit: ShopVisit, url: str, sent: Mapping[str, str]) -> tuple[ShopVisit, str]:
         """Buy the item of an address, once."""
         item = from_url(url, self.catalogue)
         if visit.bought is None and isinstance(item, Item):
-            visit = Visit(bought=item)
+            visit = ShopVisit(bought=item)
         return visit, url if visit.bought is None else to_url(Bought(item=visit.bought))
 
     def page(self, view: View) -> Page:
@@ -59,7 +70,7 @@ class Shop:
             case Start():
                 line = Field("q", "Search", kind="search"), Button("Search")
                 return Page(TITLE, ((TITLE,), Form("/search", (line,), numbered=False)))
-            case Results():
+            case ShopResults():
                 return self._results_page(view)
             case Item():
                 return self._item_page(view)
@@ -68,7 +79,7 @@ class Shop:
             case Bought():
                 return Page(TITLE, (("Thank you for shopping with us!",),))
 
-    def _results_page(self, view: Results) -> Page:
+    def _results_page(self, view: ShopResults) -> Page:
         found = self.results(view.query)
         last = max(1, -(-len(found) // PAGE_SIZE))
         products = ((_link(link_name(product), Item(product.id, view)),) for product in self.shown(view))

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.envs.local_site import rules
 
 
-class Option(Noun):
+class Option(FrozenModel):
     """A choice the buyer makes: `color` with `red`, `blue`. Lower case."""
 
     name: str
     values: tuple[str, ...]
 
 
-class Product(Noun):
+class Product(FrozenModel):
     id: str = Field(description="ASIN in the real files")
     name: str = Field(description="title, as shown")
     query: str = Field(description="the search phrase the product was found by; its type")
@@ -33,7 +33,7 @@ class Product(Noun):
     instruction_attributes: tuple[str, ...] = ()
 
 
-class Instruction(Noun, extra="ignore"):
+class Instruction(FrozenModel, extra="ignore"):
     """What a person wrote for a product; its fields have the file's names."""
 
     instruction: str = Field(description="without a price")
@@ -41,7 +41,7 @@ class Instruction(Noun, extra="ignore"):
     instruction_options: tuple[str, ...] = Field(description="values, without their names")
 
 
-class Goal(rules.Goal):
+class ShopGoal(rules.Goal):
     product_id: str
     attributes: tuple[str, ...] = Field(description="U_att")
     options: tuple[tuple[str, str], ...] = Field(description="U_opt, (name, value) pairs; a person's have the name ''")

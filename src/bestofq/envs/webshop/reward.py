@@ -42,7 +42,7 @@ from rapidfuzz.fuzz import token_set_ratio
 from rapidfuzz.utils import default_process
 
 from bestofq.core.errors import ConfigError, SetupError
-from bestofq.envs.webshop.products import Goal, Product
+from bestofq.envs.webshop.products import Product, ShopGoal
 
 Nouns = Callable[[str], Sequence[str]]
 """The nouns of a product's name, lower case, repeats kept."""
@@ -81,7 +81,7 @@ class RewardFunction:
         self._facts = {product.id: _facts(product) for product in products}
         self._nouns = cache(nouns or title_nouns)  # once for each name that is asked about: spaCy takes milliseconds
 
-    def __call__(self, goal: Goal, product_id: str, chosen_options: Mapping[str, str]) -> RewardParts:
+    def __call__(self, goal: ShopGoal, product_id: str, chosen_options: Mapping[str, str]) -> RewardParts:
         """The reward for buying `product_id` with `chosen_options`, {name: value}. KeyError for an unknown product."""
         wanted, bought = self._facts[goal.product_id], self._facts[product_id]
         r_type = self._r_type(wanted.product, bought.product)

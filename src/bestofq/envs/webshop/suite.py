@@ -16,8 +16,8 @@ from bestofq.core.observation import Element, Split, Task
 from bestofq.envs.local_site.rules import Rules, Wording
 from bestofq.envs.splits import split_of
 from bestofq.envs.webshop.goals import human_goals, synthetic_goals
-from bestofq.envs.webshop.pages import BUY, Shop, Visit
-from bestofq.envs.webshop.products import Catalogue, Goal
+from bestofq.envs.webshop.pages import BUY, Shop, ShopVisit
+from bestofq.envs.webshop.products import Catalogue, ShopGoal
 from bestofq.envs.webshop.reward import RewardFunction, spacy_nouns, title_nouns
 from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.settings import Splits, WebShopSettings
@@ -42,14 +42,14 @@ WORDING = Wording(
 )
 
 
-class WebShop(Rules[Goal, Visit, View | None]):
+class WebShop(Rules[ShopGoal, ShopVisit, View | None]):
     """Goals and shops of one catalogue. Agents get `tasks`; goals stay here."""
 
     step_limit = STEP_LIMIT
     style = files(__package__).joinpath("site.css").read_text("utf-8")
     wording = WORDING
 
-    def __init__(self, name: str, catalogue: Catalogue, goals: Iterable[Goal], settings: WebShopSettings) -> None:
+    def __init__(self, name: str, catalogue: Catalogue, goals: Iterable[ShopGoal], settings: WebShopSettings) -> None:
         """`settings.splits` None: by product. SetupError where spaCy or its pipeline is missing."""
         super().__init__(goals, settings.seed)
         self.name = name
@@ -59,7 +59,7 @@ class WebShop(Rules[Goal, Visit, View | None]):
         self._nouns = spacy_nouns(settings.spacy) if settings.spacy else title_nouns
         self._shops: dict[Split | None, Shop] = {}
 
-    def goals_of(self, split: Split) -> Sequence[Goal]:
+    def goals_of(self, split: Split) -> Sequence[ShopGoal]:
         if self._splits == "product":
             goals = [goal for goal in self.goals.values() if split_of(goal.product_id, self.seed) == split]
         else:
@@ -84,13 +84,13 @@ class WebShop(Rules[Goal, Visit, View | None]):
     def rewards(self) -> RewardFunction:
         return RewardFunction(self.catalogue.values(), self._nouns)
 
-    def visit(self, task: Task) -> Visit:
-        return Visit()
+    def visit(self, task: Task) -> ShopVisit:
+        return ShopVisit()
 
-    def ended(self, visit: Visit) -> bool:
+    def is_over(self, visit: ShopVisit) -> bool:
         return visit.bought is not None
 
-    def reward(self, task: Task, visit: Visit) -> float:
+    def reward(self, task: Task, visit: ShopVisit) -> float:
         """What was bought earns, in [0, 1]; nothing before."""
         item = visit.bought
         return 0.0 if item is None else self.rewards(self.goal(task.id), item.product_id, dict(item.chosen)).total
@@ -108,7 +108,7 @@ def synthetic_suite(config: SyntheticConfig | None = None, settings: WebShopSett
 
 
 @lru_cache(maxsize=4)  # a study opens the same shop many times
-def _synthetic(config: SyntheticConfig) -> tuple[Catalogue, tuple[Goal, ...]]:
+def _synthetic(config: SyntheticConfig) -> tuple[Catalogue, tuple[ShopGoal, ...]]:
     catalogue = make_catalogue(config)
     return catalogue, tuple(make_goals(catalogue, config))
 

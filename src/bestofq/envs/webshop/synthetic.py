@@ -12,12 +12,12 @@ from typing import Any
 
 from pydantic import Field
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.envs.webshop.goals import price_limit
-from bestofq.envs.webshop.products import Catalogue, Goal, Option, Product
+from bestofq.envs.webshop.products import Catalogue, Option, Product, ShopGoal
 
 
-class SyntheticConfig(Noun):
+class SyntheticConfig(FrozenModel):
     seed: int = 2026
     products_per_category: int = Field(default=150, ge=1, description="there are 22 categories")
     goals_per_product: int = Field(default=3, ge=1)
@@ -75,7 +75,7 @@ def _product(product_id: str, category: Mapping[str, Any], rng: random.Random) -
     )
 
 
-def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
+def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[ShopGoal]:
     """`goals_per_product` goals a product: its own wanted attributes, a choice of options, a price limit."""
     phrases = _WORDS["phrases"]
     for product in catalogue.values():
@@ -86,7 +86,7 @@ def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
             what = product.instruction or product.query
             for name, value in options:
                 what += " " + rng.choice(phrases["option"]).format(name=name, value=value)
-            yield Goal(
+            yield ShopGoal(
                 id=f"{product.id}-{number}",
                 product_id=product.id,
                 instruction=rng.choice(phrases["goal"]).format(what=what, limit=int(limit)),

@@ -15,7 +15,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class ShopResults:
     query: str
     page: int = 1
 
@@ -23,7 +23,7 @@ class Results:
 @dataclass(frozen=True, slots=True)
 class Item:
     product_id: str
-    results: Results
+    results: ShopResults
     chosen: tuple[tuple[str, str], ...] = ()  # (option name, value), in the order the page lists the options
 
 
@@ -40,7 +40,7 @@ class Bought:
     item: Item
 
 
-View = Start | Results | Item | Detail | Bought
+View = Start | ShopResults | Item | Detail | Bought
 
 
 def choose(view: Item, product: Product, name: str, value: str) -> Item:
@@ -54,7 +54,7 @@ def to_url(view: View) -> str:
     match view:
         case Start():
             return "/"
-        case Results():
+        case ShopResults():
             page = {} if view.page == 1 else {"page": view.page}  # as a browser writes the search form's
             return "/search?" + urlencode({"q": view.query, **page})
         case Item():
@@ -75,7 +75,7 @@ def from_url(url: str, catalogue: Catalogue) -> View | None:
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     page = query.get("page", "1")
-    results = Results(
+    results = ShopResults(
         query=" ".join(query.get("q", "").split()), page=int(page) if page.isdecimal() and page != "0" else 1
     )
     match [part for part in parts.path.split("/") if part]:

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError
 
 from bestofq.core.errors import DataError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 
 
-class Entry(Noun, extra="ignore"):
+class Entry(FrozenModel, extra="ignore"):
     """A line of the file; its fields have the file's names."""
 
     web_name: str = Field(min_length=1, description="the domain, as in Tables 5 to 8")

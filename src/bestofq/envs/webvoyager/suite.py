@@ -55,7 +55,7 @@ class WebVoyager:
             raise ConfigError("WebVoyager's tasks come from a jsonl file of yours: name it with --data FILE")
         return sorted(load_entries(data), key=lambda e: hashlib.sha256(f"{seed}-{e.key}".encode()).digest())
 
-    def listed(self, split: Split = "test") -> list[Task]:
+    def list_tasks(self, split: Split = "test") -> list[Task]:
         """In a fixed shuffled order. ConfigError without a file, DataError when it cannot be read."""
         chosen = self._settings
         return [
@@ -72,7 +72,7 @@ class WebVoyager:
         ]
 
     async def tasks(self, split: Split) -> Sequence[Task]:
-        return self.listed(split)
+        return self.list_tasks(split)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[EnvFactory]:
@@ -85,7 +85,7 @@ class WebVoyager:
 
     def warnings(self) -> Sequence[str]:
         """Which tasks cannot be done any more. Whether to run them is the user's to decide."""
-        past = stale(self.listed(), date.today())
+        past = stale(self.list_tasks(), date.today())
         some = ", ".join(entry.task.id for entry in past[:5])
         lists = f"`bestofq tasks webvoyager --data {self._settings.data}` lists them"
         return [f"{len(past)} tasks name a date that is past, {some}, …: {lists}."] if past else []

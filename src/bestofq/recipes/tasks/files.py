@@ -10,7 +10,7 @@ from typing import Self
 from pydantic import Field
 
 from bestofq.core.errors import DataError, InputError
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.envs.webvoyager.source import Entry, load_entries
 
 _START = b'{"web_name":"'
@@ -24,7 +24,7 @@ class Generated(Entry):
     seeds: tuple[str, ...] = Field(description="keys of the tasks that were shown")
 
 
-class Refused(Noun):
+class Refused(FrozenModel):
     """What a model wrote and was not taken."""
 
     web_name: str

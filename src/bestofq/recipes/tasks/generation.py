@@ -18,8 +18,8 @@ from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import TASKS, prompt_hash, render
 from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.errors import InputError, ReplyError
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Reply, Request, user
-from bestofq.core.noun import Noun
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.usage import Usage
@@ -27,12 +27,12 @@ from bestofq.envs.webvoyager.similarity import NEAR, Known
 from bestofq.envs.webvoyager.source import Entry
 from bestofq.models.chat import ChatConfig
 from bestofq.recipes.tasks.files import Generated, Refused, TaskFile
-from bestofq.recipes.tasks.screening import Screen, Site, Why
+from bestofq.recipes.tasks.screening import Screen, ScreenedSite, Why
 
 SCHEMA = object_schema({"tasks": {"type": "array", "items": {"type": "string"}}})
 
 
-class GenerationSettings(Noun):
+class GenerationSettings(FrozenModel):
     """How tasks are asked for and screened, and of whom."""
 
     chat: ChatConfig = Field(description="who writes")
@@ -87,7 +87,7 @@ async def generate_tasks(
     model: LanguageModel,
     file: TaskFile,
     *,
-    sites: Sequence[Site],
+    sites: Sequence[ScreenedSite],
     seeds: Sequence[Entry],
     held_out: Sequence[Entry],
     settings: GenerationSettings,
@@ -116,7 +116,7 @@ class _Writer:
 
     model: LanguageModel
     file: TaskFile
-    site: Site
+    site: ScreenedSite
     seeds: Sequence[Entry]
     settings: GenerationSettings
     screen: Screen
@@ -210,7 +210,7 @@ def _line(text: str) -> str:
     return " ".join(text.encode(errors="replace").decode().split())
 
 
-def _check(sites: Sequence[Site], seeds: Sequence[Entry], held_out: Sequence[Entry], file: TaskFile) -> None:
+def _check(sites: Sequence[ScreenedSite], seeds: Sequence[Entry], held_out: Sequence[Entry], file: TaskFile) -> None:
     if not seeds:
         raise InputError("there are 0 seeds, at least 1 is needed")
     for site in sites:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from bestofq.core.noun import Noun
+from bestofq.core.frozen import FrozenModel
 from bestofq.envs.webvoyager.dates import dates
 from bestofq.envs.webvoyager.similarity import Known
 from bestofq.envs.webvoyager.source import is_address
@@ -21,7 +21,7 @@ _HOST = re.compile(
 )
 
 
-class Site(Noun):
+class ScreenedSite(FrozenModel):
     """Where new tasks are to be done."""
 
     name: str = Field(min_length=1, description="the domain: its tasks' ids begin with it")
@@ -52,7 +52,7 @@ class Screen:
     near: float  # the similarity that is too much
     today: date
 
-    def refusal(self, text: str, site: Site) -> Refusal | None:
+    def refusal(self, text: str, site: ScreenedSite) -> Refusal | None:
         """None when the text may be a task of the site."""
         if not SHORTEST <= len(text) <= LONGEST:
             return Refusal("malformed", f"{len(text)} characters, not {SHORTEST} to {LONGEST}")
@@ -66,7 +66,7 @@ class Screen:
             return Refusal("repeated", f"{near.similarity:.2f} like the accepted task {near.key}", near.key)
         return None
 
-    def _other_site(self, text: str, site: Site) -> str:
+    def _other_site(self, text: str, site: ScreenedSite) -> str:
         own = (urlsplit(site.url).hostname or "").removeprefix("www.")
         for host in (found.group().lower().removeprefix("www.") for found in _HOST.finditer(text)):
             if host != own and not host.endswith(f".{own}"):

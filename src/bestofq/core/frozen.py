@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict
 
 
-class Noun(BaseModel):
+class FrozenModel(BaseModel):
     """A frozen value; equal when its fields are equal, stored and parsed as JSON, where NaN and ±∞ are texts."""
 
     model_config = ConfigDict(
