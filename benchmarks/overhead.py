@@ -31,9 +31,9 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import QScorer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.build.agents import POCKET_Q
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.agents import POCKET_Q
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.protocols import Scorer

@@ -23,7 +23,7 @@ class NamedOption:
 
 
 def make_scorer(models: object) -> NamedOption:
-    """What the setting `scorer` names; `models` are the run's (`bestofq.build.models.Models`)."""
+    """What the setting `scorer` names; `models` are the run's (`bestofq.config.models.Models`)."""
     return NamedOption()
 
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.build.models import Models
+from bestofq.config.models import Models
 from bestofq.core.decision import Candidate, Episode, Scores, State
 from bestofq.core.errors import ConfigError
 from bestofq.core.transitions import Transitions

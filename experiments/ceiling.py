@@ -5,7 +5,7 @@ bestofq eval --agents own --set scorer=experiments.ceiling:Ceiling …
 
 from collections.abc import Sequence
 
-from bestofq.build.models import Models
+from bestofq.config.models import Models
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ConfigError
 from bestofq.envs.suites import make_suite

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bestofq.agents.scorers.learned import QScorer
-from bestofq.build.models import Models
+from bestofq.config.models import Models
 from bestofq.core.decision import Episode, state_at
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.identity import key_of

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bestofq.build.agents import make_q_scorer, make_verifier
-from bestofq.build.models import Models
+from bestofq.config.agents import make_q_scorer, make_verifier
+from bestofq.config.models import Models
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ConfigError
 from bestofq.core.transitions import Floats

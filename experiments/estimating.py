@@ -16,10 +16,10 @@ import numpy as np
 from markupsafe import Markup
 from rich.console import Console
 
-from bestofq.build.context import RunContext, open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Generation, Request

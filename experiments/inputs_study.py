@@ -13,8 +13,8 @@ from typing import Any
 
 from rich.console import Console
 
-from bestofq.build.agents import make_q_scorer
-from bestofq.build.models import Models
+from bestofq.config.agents import make_q_scorer
+from bestofq.config.models import Models
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.protocols import Scorer
 from bestofq.learning.config import IQLConfig

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bestofq.agents.dialects.commands import parse_reply, propose_prompt
-from bestofq.build.models import Models
+from bestofq.config.models import Models
 from bestofq.core.decision import Candidate, Proposal, State, distinct
 from bestofq.core.errors import ConfigError, ReplyError
 from bestofq.core.language import Request, user

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
-from bestofq.build.models import Models
+from bestofq.config.models import Models
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Decision, Episode, State, state_at
 from bestofq.core.errors import DataError, InputError

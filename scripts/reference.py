@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args, get_origin
 from typer.main import get_command
 
 import bestofq
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import PANELS, app
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.identity import as_set
 from bestofq.store.location import Location
 

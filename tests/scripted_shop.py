@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from bestofq.build.models import Models
-from bestofq.build.settings import AgentQSettings, BestOfQSettings, ModelSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.core.language import Request
 from bestofq.core.protocols import LanguageModel
 from bestofq.search.config import SearchConfig

@@ -14,8 +14,8 @@ from rich.console import Console
 
 import bestofq as bq
 from bestofq.agents.scorers.learned import QScorer
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQLRow, train_iql
 from bestofq.learning.value import ValueModel

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from bestofq.build.models import Models
 from bestofq.cli.writing import write_json
+from bestofq.config.models import Models
 from bestofq.core.errors import InputError
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.figures import success_bars_svg

@@ -24,8 +24,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from bestofq.agents.dialects.commands import COMMANDS
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core import actions as act
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.errors import ReplyError

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bestofq.agents.scorers.arbiter import ArbiterScorer, Contested, Uncertain, no_majority, vote_shares
-from bestofq.build.agents import make_agent
-from bestofq.build.models import Models
-from bestofq.build.settings import AgentKind, BestOfQSettings
+from bestofq.config.agents import make_agent
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
 from bestofq.core.observation import Element, Observation, Task

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bestofq.build.agents import make_agent
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.agents import make_agent
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ConfigError

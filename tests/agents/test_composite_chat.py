@@ -12,10 +12,10 @@ from rich.console import Console
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
-from bestofq.build.agents import make_proposer
-from bestofq.build.context import RunContext, open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import AgentQSettings, BestOfQSettings, ModelSettings
+from bestofq.config.agents import make_proposer
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.core.actions import Answer, Click, Write
 from bestofq.core.decision import Decision, State
 from bestofq.core.errors import ConfigError, ContextError

@@ -9,9 +9,9 @@ import pytest
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.user import SILENT, ModelUser
-from bestofq.build.context import answered_by, open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.context import answered_by, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance, State
 from bestofq.core.errors import ConfigError, ModelError
 from bestofq.core.observation import Task

@@ -11,9 +11,9 @@ import pytest
 from bestofq.agents.prompting import review_prompt
 from bestofq.agents.scorers.verifier import VerifierScorer, verdict_value
 from bestofq.agents.selectors import GreedySelector
-from bestofq.build.agents import make_agent
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.agents import make_agent
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ModelError

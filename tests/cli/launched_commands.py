@@ -18,10 +18,10 @@ from rich.console import Console
 from torch.nn import Parameter
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.recipes import policy_training
 from bestofq.store.pairs import read_pairs
 

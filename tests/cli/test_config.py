@@ -5,8 +5,8 @@ from typing import Literal, Self
 import pytest
 from pydantic import Field, model_validator
 
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config, setting_names
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError
 from bestofq.core.frozen import FrozenModel
 

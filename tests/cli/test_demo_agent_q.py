@@ -10,11 +10,11 @@ from booking_guest import guest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bestofq.build.models import Models
 from bestofq.cli.commands import app
 from bestofq.cli.demo import AFTER, BEFORE, RFT_RUN, SEARCHING, SEARCHING_SETTINGS, run_demo_agent_q
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.settings import models_of
+from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.protocols import LanguageModel
 from bestofq.recipes.agent_q import SEARCH_RUN

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bestofq.build.agents import POCKET_Q
 from bestofq.cli.commands import app, console
 from bestofq.cli.main import exit_with
+from bestofq.config.agents import POCKET_Q
 from bestofq.reports.report import gather
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import Fault, FaultServer, Refused

@@ -12,13 +12,13 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from typer.testing import CliRunner
 
-from bestofq.build.models import Models
-from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.doctor import Finding
 from bestofq.cli.forecast import assume_use, assumed_tree
 from bestofq.cli.options import console
 from bestofq.cli.preflight import preflight
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bestofq.build.agents import make_agent
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
+from bestofq.config.agents import make_agent
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError
 from bestofq.envs.suites import make_suite
 from bestofq.interop.readers import reader_of

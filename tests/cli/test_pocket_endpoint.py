@@ -13,10 +13,10 @@ import httpx
 import pytest
 from rich.console import Console
 
-from bestofq.build.agents import POCKET_Q
-from bestofq.build.context import RunContext, open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import AgentKind, BestOfQSettings, ModelSettings
+from bestofq.config.agents import POCKET_Q
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentKind, BestOfQSettings, ModelSettings
 from bestofq.core.decision import Decision
 from bestofq.envs.serving import serve_app
 from bestofq.envs.webshop.settings import WebShopSettings

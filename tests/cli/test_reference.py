@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import bestofq as bq
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import PANELS
 from bestofq.cli.config import setting_names
+from bestofq.config.settings import BestOfQSettings
 from scripts.reference import MADE_BY, reference
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text("utf-8")

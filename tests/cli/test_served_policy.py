@@ -14,12 +14,12 @@ from tiny_llama import save_llama
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
-from bestofq.build.agents import make_proposer
-from bestofq.build.context import open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.cli.commands import app
 from bestofq.cli.options import console
+from bestofq.config.agents import make_proposer
+from bestofq.config.context import open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, DataError, SetupError
 from bestofq.core.language import ids_hash

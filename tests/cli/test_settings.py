@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bestofq.build.agents import shipped_q
-from bestofq.build.models import check_embedder
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.settings import limit_of, models_of, named_only, store_at
+from bestofq.config.agents import shipped_q
+from bestofq.config.models import check_embedder
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.suites import AnySuiteSettings
 from bestofq.envs.webshop.settings import WebShopSettings

@@ -15,9 +15,9 @@ from test_collect_killed import Killing, arguments
 from test_running import bestofq, stopped
 from typer.testing import CliRunner
 
-from bestofq.build.models import Models
 from bestofq.cli.commands import app
 from bestofq.cli.options import console
+from bestofq.config.models import Models
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 

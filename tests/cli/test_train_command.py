@@ -12,11 +12,11 @@ from rich.console import Console
 from torch.distributed.run import main as torchrun
 from typer.testing import CliRunner
 
-from bestofq.build.context import RunContext, open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import DataError
 from bestofq.learning.checkpoint import CARD, load_networks, read_card
 from bestofq.recipes.collect import collect

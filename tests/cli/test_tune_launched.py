@@ -18,9 +18,9 @@ from tiny_llama import save_llama
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.cli.commands import app
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.models.shipped import POCKET

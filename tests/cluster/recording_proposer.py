@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bestofq.build.agents import make_proposer as make
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.agents import make_proposer as make
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Proposal, State
 from bestofq.core.language import Generation, Request
 from bestofq.core.protocols import Proposer

@@ -17,10 +17,10 @@ from recording_proposer import recording
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bestofq.build.context import RunContext, open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.embedding import EmbedItem

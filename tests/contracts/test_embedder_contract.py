@@ -8,8 +8,8 @@ import pytest
 from pooling_server import served
 from tiny_vision import save_tiny_vision
 
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings, ModelSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError
 from bestofq.models.cached_embedder import CachedEmbedder

@@ -14,9 +14,9 @@ from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.picker import ChatPickerScorer, FeedbackScorer, PickerScorer
 from bestofq.agents.scorers.verifier import ChatVerifierScorer
 from bestofq.agents.scorers.vote import VoteScorer
-from bestofq.build.agents import make_agent
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.agents import make_agent
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.language import Request
 from bestofq.core.protocols import Scorer

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Suite
 from bestofq.envs.serving import serve_app

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from bestofq.browser.browser import Browser
-from bestofq.build.context import seems_irreversible
+from bestofq.config.context import seems_irreversible
 from bestofq.core.actions import Action, Click, Goto, Refresh, Submit, Write
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Point, Task

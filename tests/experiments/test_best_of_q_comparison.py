@@ -5,8 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance, Verdict
 from bestofq.core.observation import Task
 from bestofq.envs.webshop.settings import WebShopSettings

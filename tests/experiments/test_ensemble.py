@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError
 from experiments.ensemble import cautious, lower_bound
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Click, GoBack
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, ReplyError

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bestofq.agents.dialects.commands import parse_action
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Click, Write, action_text
 from bestofq.core.decision import Decision, Episode, Provenance, State, Step, Verdict
 from bestofq.core.errors import InputError

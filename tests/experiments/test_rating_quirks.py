@@ -2,8 +2,8 @@
 
 import random
 
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Click, action_text
 from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.observation import Observation

@@ -9,11 +9,11 @@ import pytest
 from tiny_llama import TEMPLATE, save_instruct_llama
 
 from bestofq.agents.dialects.json import candidates_schema
-from bestofq.build.agents import make_agent, make_proposer
-from bestofq.build.context import open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
+from bestofq.config.agents import make_agent, make_proposer
+from bestofq.config.context import open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.actions import Click, Wait
 from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Provenance, State, Step, Verdict
 from bestofq.core.errors import ConfigError, ContextError, SetupError

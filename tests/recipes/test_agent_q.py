@@ -15,9 +15,9 @@ from rich.console import Console
 from safetensors.torch import load_file
 from scripted_shop import Scripted, answering, models_with, shopper
 
-from bestofq.build.context import RunContext, open_suite
-from bestofq.build.models import Models
 from bestofq.cli.searching import run_agent_q
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
 from bestofq.core.errors import DataError, InputError, ModelError
 from bestofq.core.language import Generation, Request
 from bestofq.core.preferences import PreferencePair

@@ -9,10 +9,10 @@ import pytest
 import torch
 from rich.console import Console
 
-from bestofq.build.agents import check_pictures, make_agent
-from bestofq.build.context import OpenSuite, RunContext, open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings, ModelSettings
+from bestofq.config.agents import check_pictures, make_agent
+from bestofq.config.context import OpenSuite, RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task

@@ -11,10 +11,10 @@ import pytest
 from pydantic import ValidationError
 from rich.console import Console
 
-from bestofq.build.context import RunContext, open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.cli.config import load_config
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.decision import Verdict
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.transitions import Transitions

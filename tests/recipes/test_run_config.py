@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.build.context import OpenSuite, RunContext, step_limit_of
-from bestofq.build.models import Models
-from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
+from bestofq.config.context import OpenSuite, RunContext, step_limit_of
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError

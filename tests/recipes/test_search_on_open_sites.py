@@ -13,9 +13,9 @@ import pytest_asyncio
 from rich.console import Console
 
 from bestofq.browser.browser import Browser
-from bestofq.build.context import OpenSuite, RunContext
-from bestofq.build.models import Models
-from bestofq.build.settings import AgentQSettings, BestOfQSettings
+from bestofq.config.context import OpenSuite, RunContext
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentQSettings, BestOfQSettings
 from bestofq.core.decision import State
 from bestofq.core.language import Request
 from bestofq.core.observation import Split, Task

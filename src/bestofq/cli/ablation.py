@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import config_of, merge_settings, read_tree
 from bestofq.cli.options import console
 from bestofq.cli.writing import write_out
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.ablation import AblationRunner, ArmResult, Ranker

@@ -11,8 +11,8 @@ from starlette.responses import HTMLResponse
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import ENVIRONMENT, find_chromium
 from bestofq.browser.session import BrowserSession
-from bestofq.build.agents import SHIPPED_Q
 from bestofq.cli.doctor import DEADLINE, Finding, run_check
+from bestofq.config.agents import SHIPPED_Q
 from bestofq.core.errors import CheckpointError
 from bestofq.envs.serving import serve_app
 from bestofq.envs.webshop.source import load_catalogue

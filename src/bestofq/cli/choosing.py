@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bestofq.build.models import Models
 from bestofq.cli.options import CommonOptions, console
 from bestofq.cli.settings import models_of, open_existing_store
+from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.choosing import Trials
 from bestofq.recipes.collect import select_episodes

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
 
-from bestofq.build.context import RunContext, open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import AgentKind
 from bestofq.cli.writing import make_room
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentKind
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Split

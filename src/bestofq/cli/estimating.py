@@ -4,9 +4,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from bestofq.build.models import Models
 from bestofq.cli.options import console
 from bestofq.cli.settings import open_existing_store
+from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.recipes.collect import select_episodes

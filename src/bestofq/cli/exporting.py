@@ -1,8 +1,8 @@
 """`bestofq export`: stored episodes for other tools."""
 
-from bestofq.build.settings import AgentQSettings
 from bestofq.cli.options import Export, console, refuse_given
 from bestofq.cli.writing import check_out
+from bestofq.config.settings import AgentQSettings
 from bestofq.interop.exporting import (
     PairOptions,
     Selected,

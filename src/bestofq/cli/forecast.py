@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bestofq.build.settings import VOTING, AgentKind, BestOfQSettings
+from bestofq.config.settings import VOTING, AgentKind, BestOfQSettings
 from bestofq.core.decision import Episode
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Role, Usage, merge_usage

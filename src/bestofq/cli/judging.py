@@ -8,12 +8,12 @@ from functools import partial
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.judges.golden import GoldenMatcher
 from bestofq.agents.prompting import GOLDEN, SCREENSHOTS, prompt_hash
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.cli.options import Judging, console
 from bestofq.cli.settings import budget_of, hosts_of, open_existing_store, set_by
 from bestofq.cli.writing import check_out, print_spending, write_out
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import Verdict
 from bestofq.core.protocols import VisionModel

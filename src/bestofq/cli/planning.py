@@ -7,14 +7,14 @@ from pathlib import Path
 
 from rich.table import Table
 
-from bestofq.build.agents import check_agent
-from bestofq.build.context import chosen_tasks, step_limit_of
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli import forecast
 from bestofq.cli.doctor import Finding, show_findings
 from bestofq.cli.options import console
 from bestofq.cli.preflight import preflight, tunable
+from bestofq.config.agents import check_agent
+from bestofq.config.context import chosen_tasks, step_limit_of
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import SetupError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite

@@ -2,10 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 
-from bestofq.build.agents import proposer_name, shipped_q
-from bestofq.build.context import RunContext, open_suite
-from bestofq.build.models import Models
-from bestofq.build.settings import AgentKind
 from bestofq.cli.options import CommonOptions, Evaluation, console
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.settings import (
@@ -20,6 +16,10 @@ from bestofq.cli.settings import (
     with_values,
 )
 from bestofq.cli.writing import check_out, write_out
+from bestofq.config.agents import proposer_name, shipped_q
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentKind
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.collect import AGENTS, compare

@@ -11,8 +11,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from bestofq.build.models import Models
 from bestofq.cli.doctor import Finding
+from bestofq.config.models import Models
 from bestofq.core.errors import BestOfQError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import EnvFactory, Suite

@@ -8,11 +8,11 @@ import typer
 from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
-from bestofq.build.agents import check_pictures, keeping_vectors, make_agent
-from bestofq.build.models import Models
 from bestofq.cli.options import PageRun, console
 from bestofq.cli.settings import kind_of, models_of, store_at, with_values
 from bestofq.cli.step_view import StepPrinter
+from bestofq.config.agents import check_pictures, keeping_vectors, make_agent
+from bestofq.config.models import Models
 from bestofq.core.actions import Answer
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import Episode, Provenance

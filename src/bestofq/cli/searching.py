@@ -7,11 +7,11 @@ from typing import get_args
 from rich.console import Console
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.build.context import RunContext, open_suite
-from bestofq.build.models import Models
 from bestofq.cli.options import CommonOptions, console
 from bestofq.cli.settings import hosts_of, store_at, store_of
 from bestofq.cli.writing import print_spending
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree, Way

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 from rich.markup import escape
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.build.agents import proposer_name, shipped_q
-from bestofq.build.models import Models, check_embedder
-from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions, console
+from bestofq.config.agents import proposer_name, shipped_q
+from bestofq.config.models import Models, check_embedder
+from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings

@@ -9,11 +9,11 @@ import typer
 from pydantic import ValidationError
 from rich.markup import escape
 
-from bestofq.build.context import chosen_tasks
 from bestofq.cli.config import load_config
 from bestofq.cli.options import SuiteTasks, console
 from bestofq.cli.settings import budget_of, limit_of, models_of, named_only, one_of, set_by
 from bestofq.cli.writing import print_spending
+from bestofq.config.context import chosen_tasks
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Split, Task

@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import JsonValue
 from rich.console import Console
 
-from bestofq.build.context import RunContext, open_suite, step_limit_of
-from bestofq.build.models import Models
+from bestofq.config.context import RunContext, open_suite, step_limit_of
+from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Split

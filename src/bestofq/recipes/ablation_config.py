@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue, NonNegativeInt, model_validator
 
-from bestofq.build.context import matches, step_limit_of
-from bestofq.build.settings import AgentKind, BestOfQSettings
+from bestofq.config.context import matches, step_limit_of
+from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.frozen import FrozenModel

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from bestofq.build.context import OpenSuite, RunContext
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.context import OpenSuite, RunContext
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Task

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
-from bestofq.build.context import irreversible_of, may_repeat_of
+from bestofq.config.context import irreversible_of, may_repeat_of
 from bestofq.core.decision import Decision, Episode, Provenance, State
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import validate_settings

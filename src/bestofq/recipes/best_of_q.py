@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bestofq.build.context import RunContext
-from bestofq.build.models import Models, check_embedder
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.context import RunContext
+from bestofq.config.models import Models, check_embedder
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value

@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.build.models import Models
+from bestofq.config.models import Models
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions

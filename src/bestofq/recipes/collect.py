@@ -6,9 +6,9 @@ from operator import attrgetter
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.build.agents import SHIPPED_FOR, check_agent
-from bestofq.build.context import OpenSuite, RunContext
-from bestofq.build.settings import AgentKind, BestOfQSettings
+from bestofq.config.agents import SHIPPED_FOR, check_agent
+from bestofq.config.context import OpenSuite, RunContext
+from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import DataError, InfraError
 from bestofq.core.observation import Split

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bestofq.build.models import Models
+from bestofq.config.models import Models
 from bestofq.core.errors import DataError
 from bestofq.core.identity import key_of
 from bestofq.core.logged import LoggedChoices

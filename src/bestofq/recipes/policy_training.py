@@ -14,8 +14,8 @@ from rich.console import Console
 
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.structured_output import SHOWN
-from bestofq.build.agents import dialect_of
-from bestofq.build.models import Models, in_pocket_prompts
+from bestofq.config.agents import dialect_of
+from bestofq.config.models import Models, in_pocket_prompts
 from bestofq.core.decision import State
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.language import Message, ids_hash, user

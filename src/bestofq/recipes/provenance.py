@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import bestofq
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 
 

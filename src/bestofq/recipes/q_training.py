@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 from rich.console import Console
 
-from bestofq.build.models import Models
-from bestofq.build.settings import ModelSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import ModelSettings
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError, InputError

@@ -9,7 +9,7 @@ from rich.console import Console
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.learned import Values
 from bestofq.agents.selectors import EpsilonGreedySelector, UniformSelector
-from bestofq.build.models import Models
+from bestofq.config.models import Models
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Floats, Ints, Transitions

@@ -7,9 +7,9 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from bestofq.agents.scorers.learned import QScorer
-from bestofq.build.agents import make_q_scorer, shipped_q
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings, ModelSettings
+from bestofq.config.agents import make_q_scorer, shipped_q
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.actions import Action, Other, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.errors import InputError

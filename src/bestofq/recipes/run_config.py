@@ -6,8 +6,8 @@ from typing import Literal
 from pydantic import JsonValue
 
 from bestofq.agents.prompting import CHECKLIST, VERIFIER, prompt_hash
-from bestofq.build.models import Models, in_pocket_prompts
-from bestofq.build.settings import AgentKind, BestOfQSettings
+from bestofq.config.models import Models, in_pocket_prompts
+from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.errors import DataError
 from bestofq.core.identity import Difference, flat, identity_of
 from bestofq.core.observation import Split

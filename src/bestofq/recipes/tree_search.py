@@ -10,10 +10,10 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.learned import Values
 from bestofq.agents.scorers.picker import FeedbackScorer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.build.agents import make_localizer, make_picker, make_proposer, make_q_scorer
-from bestofq.build.context import OpenSuite, RunContext, opened_there
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.agents import make_localizer, make_picker, make_proposer, make_q_scorer
+from bestofq.config.context import OpenSuite, RunContext, opened_there
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, InfraError, SupersededError
 from bestofq.core.observation import Task

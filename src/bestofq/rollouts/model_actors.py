@@ -65,7 +65,7 @@ class ModelActors:
 
 @contextmanager
 def start_actors(make_models: Callable[[], Any], count: int, *, cpus: float, gpus: float) -> Iterator[ModelActors]:
-    """So many actors, which end with the context; `make_models` gives the `build.models.Models` of each, for which Ray
+    """So many actors, which end with the context; `make_models` gives the `config.models.Models` of each, for which Ray
     keeps `cpus` and `gpus`."""
     names = [f"models-{number}" for number in range(count)]
     kind: Any = ray.remote(_Actor)

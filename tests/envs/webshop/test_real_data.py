@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.observation import Split
 from bestofq.envs.webshop.goals import NO_LIMIT, synthetic_goals
 from bestofq.envs.webshop.products import Catalogue, ShopGoal

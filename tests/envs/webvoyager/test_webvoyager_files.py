@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bestofq.browser.guard import NetworkGuard, allows
-from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite

@@ -120,7 +120,7 @@ def settings(
     set_: Set = None,
 ) -> None:
     """Show every setting with its value, its default and its meaning; --set and --config change the values."""
-    from bestofq.build.settings import BestOfQSettings
     from bestofq.cli.config import load_config, settings_table
+    from bestofq.config.settings import BestOfQSettings
 
     console.print(settings_table(load_config(BestOfQSettings, config, set_ or ()), name))

@@ -11,7 +11,7 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.prompting import CHAT, LOCAL, LOCALIZER_TEXT, USER, prompt_hash
 from bestofq.agents.user import ModelUser
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedConfig, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from bestofq.build.agents import check_pictures
-from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.config.agents import check_pictures
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Action
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Observation, Split, Task

@@ -24,8 +24,8 @@ from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
 from bestofq.agents.scorers.verifier import ChatVerifierScorer, VerifierScorer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
-from bestofq.build.models import Models, in_pocket_prompts, is_shipped
-from bestofq.build.settings import VOTING, AgentKind, BestOfQSettings
+from bestofq.config.models import Models, in_pocket_prompts, is_shipped
+from bestofq.config.settings import VOTING, AgentKind, BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.plugins import load_part, make_part

@@ -222,7 +222,7 @@ class BestOfQSettings(FrozenModel):
     scorer: Annotated[str | None, FREE] = Field(
         default=None,
         description="of the agent own: an installed package's, or `my_package.my_module:make_scorer`, called with the "
-        "run's `build.models.Models`",
+        "run's `config.models.Models`",
     )
     proposer: str | None = Field(
         default=None, description="instead of `model` and `chat`: `my_package.my_module:make_proposer`, called likewise"
