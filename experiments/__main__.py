@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bestofq.cli.ablation import run_ablation
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
-from bestofq.cli.options import ABLATIONS, RUNS, Budget, CommonOptions, Config, Data, DryRun, Set, Stored
+from bestofq.cli.options import RUNS, Budget, CommonOptions, Config, Data, DryRun, Set, Stored
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.settings import limit_of, load_suite, models_of, one_of
 from bestofq.reports.rows import Selection
 from bestofq.store.location import Location
+from experiments.ablation import run_ablation
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.dev_ranking import DevRanker
@@ -114,10 +114,15 @@ def rank(
 @app.command()
 def ablation(
     file: Annotated[Path, typer.Argument(help="TOML file of an ablation.")],
-    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = ABLATIONS,
+    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = Path(
+        "runs/ablations"
+    ),
     results: Annotated[Path | None, typer.Option(help="Folder of the results. Default: the file's own.")] = None,
 ) -> None:
-    """`bestofq ablation`, with an oracle that rates what each Q-function ranks first at stored dev steps."""
+    """Learn and play with settings that differ in one thing, and compare. Resumable.
+
+    If the file sets dev_tasks, an oracle rates what each Q-function ranks first at stored dev steps.
+    """
     run_ablation(file, out, results, DevRanker())
 
 

@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 
 from bestofq.core.errors import InputError
-from bestofq.reports.ablation import ArmRow, ablation_pictures
 from bestofq.reports.figures import CurvePoint, learning_curve_svg, success_bars_svg
 from bestofq.reports.naming import place
 from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import Measure
 from bestofq.reports.svg import STYLE
+from experiments.ablation_table import ArmRow, ablation_pictures
 from experiments.agent_q.methods import OVER, Methods, calls_svg
 from experiments.estimating import Judged, predicted_svg
 from experiments.opponents.compare import one_figure, panel

@@ -128,13 +128,6 @@ eval webshop --tasks 1 --agents own
 eval webshop --tasks 1 --agents own --set scorer=no.such:thing
 eval webshop --tasks 1 --store text.txt
 eval webshop --data text.txt
-ablation
-ablation missing.toml
-ablation bad.toml
-ablation unknown.toml
-ablation latin.toml
-ablation nothing
-ablation text.txt --out text.txt/below
 agent-q --rounds 0
 agent-q nonsense
 agent-q booking --tasks 0

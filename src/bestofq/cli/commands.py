@@ -27,7 +27,6 @@ PANELS: dict[str, tuple[tuple[str, Callable[..., Any], str], ...]] = {
         ("estimate", best_of_q.estimate, "bestofq estimate --q runs/webshop/q0"),
         ("improve", best_of_q.improve, "bestofq improve webshop --set cycles=2"),
         ("eval", best_of_q.evaluate, "bestofq eval webshop --agents prompting,best-of-q --tasks 100"),
-        ("ablation", best_of_q.ablation, "bestofq ablation my-question/study.toml"),
     ),
     "Agent Q": (
         ("agent-q", agent_q.agent_q, f"bestofq agent-q {_BOOKING} --rounds 2"),

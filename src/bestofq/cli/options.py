@@ -17,7 +17,6 @@ from bestofq.store.location import Location
 
 console = Console()
 RUNS, WEB, IMPORTED, SERVED = (Location(f"runs/{name}") for name in ("webshop", "web", "imported", "serve"))
-ABLATIONS = Path("runs/ablations")
 SUITES = ("webshop", "booking", "quirks", "miniwob", "webvoyager")
 LOGS = ("jsonl", "browser-use", "atif", "chat", "inspect", "webvoyager", "open-operator-evals", "go-browse")
 

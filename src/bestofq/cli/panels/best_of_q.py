@@ -1,14 +1,12 @@
-"""Best-of-Q (arXiv 2601.22701): collect, train, improve, evaluate, ablate."""
+"""Best-of-Q (arXiv 2601.22701): collect, train, improve, evaluate."""
 
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from bestofq.cli.options import (
-    ABLATIONS,
     CommonOptions,
-    DryRun,
     Evaluation,
     LogTo,
     Place,
@@ -168,18 +166,3 @@ def evaluate(wanted: Evaluation) -> None:
     from bestofq.cli.playing import evaluate_agents
 
     evaluate_agents(wanted)
-
-
-def ablation(
-    file: Annotated[Path, Argument(help="TOML file: what the arms have in common and where they differ.")],
-    out: Annotated[Path, Option(help="Folder of episodes and Q-functions; ablations may share it.")] = ABLATIONS,
-    results: Annotated[Place, Option(help="Folder of the results. Default: the file's own.")] = None,
-    dry_run: DryRun = False,
-) -> None:
-    """Learn and play with settings that differ in one thing, and compare. Resumable."""
-    from bestofq.cli.ablation import plan_ablation, run_ablation
-
-    if dry_run:
-        plan_ablation(file)
-    else:
-        run_ablation(file, out, results)

@@ -1,4 +1,4 @@
-"""`bestofq ablation`, small, with the shipped pocket model: what it measures, shares, goes on with and refuses."""
+"""Ablations, small, with the shipped pocket model: what they measure, share, continue and refuse."""
 
 import asyncio
 import json
@@ -10,8 +10,6 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bestofq.cli.ablation import read_ablation
-from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
@@ -22,6 +20,8 @@ from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
 from bestofq.store.store import Store
+from experiments.__main__ import app
+from experiments.ablation import read_ablation
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS, HOW_TO = ROOT / "experiments", ROOT / "docs" / "how-to.md"
@@ -230,19 +230,6 @@ def test_an_arm_acts_on_the_tasks_and_splits_it_learned_from(arm: str, said: str
         read_ablation(write(tmp_path, stored, f'[[arm]]\nname = "a"\n{arm}\n'))
     same = '[[arm]]\nname = "a"\ncollect = { suite.seed = 7 }\nact = { suite.only = "P1*", suite.env = "browser" }\n'
     read_ablation(write(tmp_path, stored, same))
-
-
-def test_dev_tasks_need_an_oracle_which_the_library_has_not(tmp_path: Path, stored: Path) -> None:
-    file = write(tmp_path, stored, BASE, head=HEAD.replace("test_tasks = 2", "dev_tasks = 2"))
-    with pytest.raises(ConfigError, match=r"dev_tasks = 2 .*experiments ablation"):
-        run(file, tmp_path / "out")
-
-
-@pytest.mark.parametrize("file", sorted(EXPERIMENTS.glob("*/study.toml")), ids=lambda file: file.parent.name)
-def test_a_dry_run_names_the_arms(file: Path) -> None:
-    done = CliRunner().invoke(app, ["ablation", str(file), "--dry-run"], catch_exceptions=False)
-    asked, _ = read_ablation(file)
-    assert all(arm.name in done.output for arm in asked.arm)
 
 
 def test_a_seed_below_0_is_refused_before_anything_is_learned(tmp_path: Path, stored: Path) -> None:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from bestofq.reports.ablation import ablation_table, results_of
 from bestofq.store.records import EpisodeSummary
+from experiments.ablation_table import ablation_table, results_of
 
 
 class Rated(NamedTuple):

@@ -63,7 +63,7 @@ class Ablation(FrozenModel):
     set: Changes = Field(default={}, description="what the ablation changes in them")
     data: Data = Data()
     seeds: tuple[NonNegativeInt, ...] = Field(default=(0, 1), min_length=1, description="of IQL and of the draws")
-    dev_tasks: int = Field(default=0, ge=0, description="whose steps an oracle rates, which the library does not have")
+    dev_tasks: int = Field(default=0, ge=0, description="whose steps an oracle rates")
     test_tasks: int = Field(default=100, ge=0, description="held-out, played by each Q-function; 0: none")
     passes: int = Field(default=1, ge=1, description="over the test tasks, of each Q-function")
     arm: tuple[Arm, ...] = Field(min_length=1)

@@ -11,8 +11,13 @@ from pathlib import Path
 from pydantic import JsonValue
 from rich.console import Console
 
+from bestofq.cli.config import config_of, merge_settings, read_tree
+from bestofq.cli.options import console
+from bestofq.cli.writing import write_out
 from bestofq.config.context import RunContext, open_suite, step_limit_of
 from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
+from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Split
@@ -20,16 +25,18 @@ from bestofq.core.protocols import Rated
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.ablation_config import Ablation, ArmConfig, Sources, choose
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
+from bestofq.recipes.provenance import made_by
 from bestofq.recipes.q_training import TrainingIdentity, episodes_of, learn, lesson, transitions_of
 from bestofq.recipes.run_config import agent_config, run_config, search_config_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
+from experiments.ablation_config import Ablation, Arm, ArmConfig, Data, Sources, choose
+from experiments.ablation_table import ablation_pictures, ablation_table, results_of
 
 Ranker = Callable[["AblationRunner", Models, ValueModel], Awaitable[Sequence[Rated]]]
-"""Rates what a Q-function would choose at stored dev steps. It needs one who knows what is right, so it is given in."""
+"""Rates what a Q-function would choose at stored dev steps."""
 
 
 @dataclass(kw_only=True)
@@ -44,14 +51,9 @@ class ArmResult:
 
 
 class AblationRunner:
-    """Does what an ablation asks for, in the folder `out`. ConfigError where dev steps need a `rank`."""
+    """Measures the arms of an ablation in the folder `out`."""
 
-    def __init__(self, ablation: Ablation, out: Path, console: Console, rank: Ranker | None = None) -> None:
-        if ablation.dev_tasks and rank is None:
-            raise ConfigError(
-                f"dev_tasks = {ablation.dev_tasks} asks an oracle what is right, which the library does not have: set "
-                "dev_tasks = 0, or run `python -m experiments ablation FILE` in a checkout of the repository"
-            )
+    def __init__(self, ablation: Ablation, out: Path, console: Console, rank: Ranker) -> None:
         self.ablation, self.out, self.console, self._rank = ablation, out, console, rank
         self._last: tuple[str, Transitions] | None = None  # the data of the arm before: arms often share it
 
@@ -82,7 +84,7 @@ class AblationRunner:
             if reads_q:
                 values, key = self._learn(learning, source, found.learned, seed)
                 found.values.append(key)
-                if self._rank and self.ablation.dev_tasks:
+                if self.ablation.dev_tasks:
                     found.ranked.append(await self._rank(self, ranking, values))
             if self.ablation.test_tasks:
                 found.played.append(await self._play(config, key, values, seed))
@@ -149,3 +151,50 @@ def facts_of(models: Models, split: Split) -> dict[str, JsonValue]:
         "prompts": models.prompts,
         "weights": models.local.revision if settings.chat is None else None,
     }
+
+
+def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker) -> None:
+    """Measure a file's arms; `rank` rates what their Q-functions choose at dev steps, if the file asks for that."""
+    ablation, configs = read_ablation(file)
+
+    async def measure() -> list[ArmResult]:
+        with AblationRunner(ablation, out, console, rank) as runner:
+            return [await runner.measure(config) for config in configs]
+
+    console.print(f"{ablation.title}: about {ablation.minutes} minutes on two cores")
+    found = results_of(run_interruptible(measure()))
+    table = ablation_table(ablation.title, found)
+    folder = results or file.parent
+    result = {
+        **made_by(configs[0].learning),
+        "study": ablation.model_dump(mode="json"),
+        "arms": [row.model_dump(mode="json") for row in found],
+    }
+    console.print(table)
+    write_out(folder / "result.json", result)
+    (folder / "table.md").write_text(table.to_markdown(), "utf-8")
+    for name, picture in ablation_pictures(ablation.title, found).items():
+        (folder / name).write_text(picture, "utf-8")
+
+
+def read_ablation(file: Path) -> tuple[Ablation, list[ArmConfig]]:
+    """An ablation with the settings of its arms. ConfigError on what is not understood, or cannot be compared."""
+    tree = read_tree(file)
+    try:
+        ablation = config_of(Ablation, tree)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from error
+    base = merge_settings(read_tree(file.parent / ablation.config), ablation.set)
+    return ablation, [_arm_config(ablation, arm, base) for arm in ablation.arm]
+
+
+def _arm_config(ablation: Ablation, arm: Arm, base: dict[str, object]) -> ArmConfig:
+    try:
+        collecting = merge_settings(base, arm.collect)
+        learning = merge_settings(collecting, arm.learn)
+        data = config_of(Data, merge_settings(ablation.data.model_dump(), arm.data))
+        own = config_of(BestOfQSettings, collecting) if arm.collect else None
+        learned, acting = (config_of(BestOfQSettings, tree) for tree in (learning, merge_settings(learning, arm.act)))
+    except ConfigError as error:
+        raise ConfigError(f"The arm {arm.name!r}: {error}") from error
+    return ArmConfig(arm=arm, data=data, collecting=own, learning=learned, acting=acting)
