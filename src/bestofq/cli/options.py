@@ -336,9 +336,6 @@ class Checkup:
     repair: Annotated[bool, Option("--repair", help="With --store: leave out what is damaged; keep the old file.")] = (
         False
     )
-    migrate: Annotated[
-        bool, Option("--migrate", help="With --store: bring one that an earlier bestofq wrote up to date.")
-    ] = False
     base_url: BaseUrl = None
     model: Annotated[Text, EndpointOption("--model", help="The endpoint's name for its model.")] = None
     local: Annotated[Text, EndpointOption(help="The same model's directory or hub name. Default: --model.")] = None

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from bestofq.cli.doctor import Finding, show_findings
 from bestofq.store.location import Location
-from bestofq.store.repair import Condition, examine, migrate, repair, unwritten
+from bestofq.store.repair import Condition, examine, repair, unwritten
 
 _NAMED = 5
 
@@ -31,13 +31,6 @@ def _check_store(console: Console, folder: Location, check: Callable[[], None], 
     aside = repair(folder, condition, check)
     console.print(f"Repaired: {folder} holds what is as it was written; the damaged store is {aside}.", markup=False)
     return 0
-
-
-def migrate_store(console: Console, place: Location) -> None:
-    """Bring a store of an earlier schema up to date. DataError where that cannot be."""
-    before, after = migrate(place)
-    said = f"{place}: schema {before} → {after}" if before != after else f"{place} is up to date"
-    console.print(said, markup=False, soft_wrap=True)
 
 
 def _findings(folder: Location, condition: Condition) -> Iterator[Finding]:

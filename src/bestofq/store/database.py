@@ -145,24 +145,6 @@ def prepare(engine: Engine) -> None:
         raise _unreachable(engine, error) from error
 
 
-def migrate(engine: Engine) -> tuple[str, str]:
-    """Bring a store of an earlier schema up to date, all of it or nothing; the versions before and after. DataError
-    where there is no store, or no way from its version."""
-    from bestofq.store.migrating import upgrade  # Alembic, which nothing else needs
-
-    try:
-        with engine.begin() as connection:
-            if not inspect(connection).has_table(schema.FACTS.name):
-                raise DataError(f"{name_of(engine)} holds no bestofq store: there is nothing to bring up to date")
-            found = _version(connection)
-            if found not in map(str, range(1, schema.VERSION + 1)):
-                raise DataError(f"{name_of(engine)} has store schema {found}: install the bestofq that wrote it")
-            upgrade(connection, found)
-            return found, _version(connection)
-    except DatabaseError as error:
-        raise DataError(f"{name_of(engine)} cannot be brought up to date ({error.orig}): end what uses it") from error
-
-
 def check(engine: Engine) -> None:
     """Refuse (DataError) what is no store, a store of another schema version, and what this user may not read."""
     try:
@@ -309,19 +291,13 @@ def _is_store(connection: Connection) -> bool:
     """DataError where it is one of another schema version."""
     if not inspect(connection).has_table(schema.FACTS.name):
         return False
-    found = _version(connection)
-    if found != str(schema.VERSION):
-        way = "give another folder, or install the bestofq that wrote it"
-        if found in map(str, range(1, schema.VERSION)):
-            way = f"`bestofq doctor --store {store_of(connection.engine)} --migrate` brings it up to date"
+    version = connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema"))
+    if version != str(schema.VERSION):
         raise DataError(
-            f"{name_of(connection.engine)} has store schema {found}, this bestofq reads schema {schema.VERSION}: {way}"
+            f"{name_of(connection.engine)} has store schema {version}, this bestofq reads schema {schema.VERSION}: "
+            "give another folder, or install the bestofq that wrote it"
         )
     return True
-
-
-def _version(connection: Connection) -> str:
-    return str(connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema")))
 
 
 def name_of(engine: Engine) -> str:

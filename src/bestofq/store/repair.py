@@ -73,12 +73,6 @@ def examine(where: Location | Path | str) -> Condition:
     )
 
 
-def migrate(where: Location | Path | str) -> tuple[str, str]:
-    """`database.migrate` for a store."""
-    with _engine(Location.of(where)) as engine:
-        return database.migrate(engine)
-
-
 @contextmanager
 def _engine(place: Location, *, read_only: bool = False) -> Iterator[Engine]:
     """DataError where a folder holds no database."""

@@ -99,12 +99,10 @@ def doctor(wanted: Checkup) -> None:
     """Say what is there and what is missing, each with the command that fixes it; or check a store, or an embedding
     endpoint."""
     if wanted.store is not None:
-        from bestofq.cli.store_check import check_store, migrate_store
+        from bestofq.cli.store_check import check_store
 
-        if wanted.migrate:
-            migrate_store(console, wanted.store)
         raise Exit(check_store(console, wanted.store, mend=wanted.repair))
-    refuse_given(wanted, "without --store", "repair", "migrate")
+    refuse_given(wanted, "without --store", "repair")
     if wanted.base_url is None:
         from bestofq.cli.doctor import doctor as examine
 
