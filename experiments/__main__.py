@@ -1,6 +1,7 @@
 """`python -m experiments COMMAND`, from the repository's root: what makes and repeats the published numbers."""
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +10,22 @@ from rich.console import Console
 
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
-from bestofq.cli.options import RUNS, Budget, CommonOptions, Config, Data, DryRun, Set, Stored
+from bestofq.cli.options import (
+    RUNS,
+    BaseUrl,
+    Budget,
+    CommonOptions,
+    Config,
+    Data,
+    DryRun,
+    Model,
+    Set,
+    Stored,
+    StoreOption,
+)
 from bestofq.cli.planning import plan_episodes
-from bestofq.cli.settings import limit_of, load_suite, models_of, one_of
+from bestofq.cli.settings import limit_of, load_suite, models_of, one_of, set_by
+from bestofq.models.chat import ChatConfig
 from bestofq.reports.rows import Selection
 from bestofq.store.location import Location
 from experiments.ablation import run_ablation
@@ -20,7 +34,10 @@ from experiments.best_of_q import planned, run_best_of_q
 from experiments.dev_ranking import DevRanker
 from experiments.estimating import GROUPS, learned, make, write
 from experiments.figures import figures
+from experiments.golden import Golden, judge_steps
 from experiments.inputs_study import run_inputs_study
+from experiments.new_tasks.command import write_tasks
+from experiments.new_tasks.generation import GenerationSettings
 from experiments.noisy_scorers import judged
 from experiments.ranking import print_ranking
 from experiments.results_page import results
@@ -124,6 +141,80 @@ def ablation(
     If the file sets dev_tasks, an oracle rates what each Q-function ranks first at stored dev steps.
     """
     run_ablation(file, out, results, DevRanker())
+
+
+@app.command("new-tasks")
+def new_tasks(
+    out: Annotated[Path, typer.Option(help="jsonl file that the new tasks are added to.")],
+    data: Annotated[Path, typer.Option(help="WebVoyager's jsonl file with the seeds.")],
+    seed_domain: Annotated[str, typer.Option(help="Whose tasks are the seeds, such as 'Google Flights'.")],
+    domain: Annotated[list[str], typer.Option(help="NAME=URL of a site of the new tasks. Repeatable.")],
+    model: Model = None,
+    base_url: BaseUrl = None,
+    held_out: Annotated[
+        list[Path] | None, typer.Option(help="Another file whose tasks no new one may resemble. Repeatable.")
+    ] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Tasks a domain. Default: 40, as in Table 9.")] = None,
+    today: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Default: today.")] = None,
+    config: Config = None,
+    set_: Set = None,
+    budget: Budget = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Have a model write tasks for new sites from those of another (Table 9, E.1). Resumable.
+
+    --set takes the settings of writing, such as near=0.5 or chat.max_tokens=3000.
+    """
+    named = set_by({"chat.model": model, "chat.base_url": base_url, "count": count})
+    write_tasks(
+        out,
+        data=data,
+        seed_domain=seed_domain,
+        domains=domain,
+        held_out=held_out or (),
+        settings=load_config(GenerationSettings, config, [*named, *(set_ or ())]),
+        today=(today or datetime.now()).date(),
+        budget=budget,
+        dry_run=dry_run,
+    )
+
+
+@app.command()
+def golden(
+    run: Annotated[str, typer.Option(help="Whose episodes to analyse.")],
+    model: Annotated[str, typer.Option(help="Who compares: the endpoint's name for it.")],
+    base_url: BaseUrl = None,
+    store: Stored = RUNS,
+    agent: Annotated[str, typer.Option(help="Only this agent's episodes.")] = "best-of-q",
+    golden_agent: Annotated[str | None, typer.Option(help="Whose successes are golden. Default: anyone's.")] = None,
+    golden_run: Annotated[str | None, typer.Option(help="Run of golden episodes. Default: all.")] = None,
+    golden_store: Annotated[
+        Location | None, StoreOption("--golden-store", help="Of golden episodes. Default: --store.")
+    ] = None,
+    golden_episode: Annotated[
+        list[str] | None, typer.Option(help="Id of a golden one. Repeatable. Default: each task's shortest success.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Successful episodes too, not failures alone.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="So many episodes at most.")] = None,
+    set_: Set = None,
+    out: Annotated[Path | None, typer.Option(help="JSON file for the result.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="File for the picture (Fig. 3): .svg, .png or .pdf.")] = None,
+    budget: Budget = None,
+) -> None:
+    """Compare failures with a golden episode of their task: was the right step not proposed, or not chosen?"""
+    judge_steps(
+        load_config(ChatConfig, None, [*set_by({"model": model, "base_url": base_url}), *(set_ or ())]),
+        store,
+        golden_store,
+        Golden(run=golden_run, agent=golden_agent, ids=golden_episode or ()),
+        run=run,
+        agent=agent,
+        failures=not all_,
+        limit=limit,
+        budget=budget,
+        out=out,
+        svg=svg,
+    )
 
 
 @app.command()

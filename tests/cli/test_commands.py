@@ -100,9 +100,6 @@ def test_settings_of_another_suite_are_shown_with_their_defaults() -> None:
         (["report", "--svg", "bars.svg"], "--svg"),
         (["report", "--by", "agent", "--html", "out"], "--html"),
         (["report", "--judge-store", "runs"], "--judge-store"),
-        (["judge", "--run", "r", "--model", "m", "--golden-run", "g"], "--golden-run"),
-        (["judge", "--run", "r", "--model", "m", "--golden", "--dry-run"], "--dry-run"),
-        (["tasks", "booking", "--count", "3"], "--count"),
     ],
 )
 def test_an_option_without_effect_is_refused(words: list[str], option: str) -> None:

@@ -1,4 +1,4 @@
-"""`report`, `compare` and `golden` as they are typed."""
+"""`report` and `compare` as they are typed."""
 
 import asyncio
 import csv
@@ -17,7 +17,6 @@ from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, Step
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation, Task
 from bestofq.store.store import Store
-from bestofq.testing.fault_server import FaultServer
 
 MADE = Provenance(version="0.0-test", commit="0123456789abcdef", command="bestofq eval --n 2")
 
@@ -188,25 +187,3 @@ def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path)
     for reference in ("human", "human=nan", "human=-1", "human=101"):
         with pytest.raises(InputError, match="is not NAME=PERCENT"):
             type_in("report", str(folder), "--by", "agent", "--reference", reference, "--svg", str(svg))
-
-
-def test_golden_steps_are_looked_for_by_a_model(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "golden.json"
-
-    async def ask() -> str:
-        async with FaultServer(lambda _: "never asked") as server:
-            return await asyncio.to_thread(
-                type_in,
-                *("judge", "--golden", "--store", str(folder), "--run", "eval", "--agent", "prompting", "--model", "m"),
-                *("--base-url", server.base_url, "--out", str(out), "--svg", str(tmp_path / "golden.svg")),
-            )
-
-    said = asyncio.run(ask())
-    assert "1 episodes; 0 more have no golden episode" in said
-    told = json.loads(out.read_text("utf-8"))
-    assert (told["run"], told["agent"], told["own_golden"]) == ("eval", "prompting", 0)
-    assert [(one["run"], one["agent"], one["task"]) for one in told["golden"]] == [("eval", "best-of-q", "shop/b")]
-    assert {"commit", "command"} <= told.keys()
-    (step,) = told["steps"]
-    assert (step["golden"], step["good"], step["chosen"]) == ("two", [False, True], 0)
-    assert "proposed, not chosen" in (tmp_path / "golden.svg").read_text("utf-8")

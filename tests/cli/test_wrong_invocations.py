@@ -197,7 +197,6 @@ judge --run seed --model m --base-url nonsense --store empty
 judge --run seed --model m --limit 0
 judge --run seed --model m --concurrency 0
 judge --run seed --model m --criteria nonsense
-judge --run seed --model m --store empty --golden --golden-store missing --base-url http://127.0.0.1:9/v1
 judge --run seed --model m --store empty --out text.txt/below.json --base-url http://127.0.0.1:9/v1
 tasks nonsense
 tasks webshop --split nonsense
@@ -207,11 +206,6 @@ tasks webshop --today nonsense
 tasks webvoyager --today 2026-13-45
 tasks webvoyager --data bad.jsonl
 tasks webvoyager --data latin.toml
-tasks webvoyager --write new.jsonl
-tasks webvoyager --write new.jsonl --domain nonsense {AT} http://127.0.0.1:9/v1
-tasks webvoyager --write new.jsonl --domain 'X=http://[::1' {AT} http://127.0.0.1:9/v1
-tasks webvoyager --write text.txt/new.jsonl --domain X=http://a.test {AT} http://127.0.0.1:9/v1
-tasks webvoyager --count 0
 import
 import nonsense text.txt
 import jsonl missing

@@ -1,13 +1,11 @@
-"""`bestofq judge`: what a judge makes of stored episodes; with `--golden` where steps go wrong (Fig. 3 and 10)."""
+"""`bestofq judge`: what a judge makes of stored episodes."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack, aclosing
-from dataclasses import replace
+from contextlib import aclosing
 from functools import partial
 
 from bestofq.agents.judges.chat import ChatJudge
-from bestofq.agents.judges.golden import GoldenMatcher
-from bestofq.agents.prompting import GOLDEN, SCREENSHOTS, prompt_hash
+from bestofq.agents.prompting import SCREENSHOTS
 from bestofq.cli.config import load_config
 from bestofq.cli.options import Judging, console
 from bestofq.cli.settings import budget_of, hosts_of, open_existing_store, set_by
@@ -19,14 +17,9 @@ from bestofq.core.decision import Verdict
 from bestofq.core.protocols import VisionModel
 from bestofq.core.usage import Usage
 from bestofq.models.chat import HERE, ChatConfig
-from bestofq.recipes.golden import Golden, GoldenFindings, golden_findings
 from bestofq.recipes.judging import ClusterJudge, Which, episodes_to_judge, judge_run
-from bestofq.recipes.provenance import current_provenance
 from bestofq.reports.agreement import Agreement, agreement, agreement_tables
 from bestofq.reports.domains import domain_grid, domain_results
-from bestofq.reports.figures import failure_split_svg
-from bestofq.reports.origin import origins
-from bestofq.reports.recall import recall, recall_table
 from bestofq.reports.rows import Selection
 from bestofq.rollouts.progress import bar
 from bestofq.store.records import EpisodeSummary
@@ -77,65 +70,6 @@ def judge_episodes(wanted: Judging) -> None:
         console.print(table)
     if wanted.out is not None:
         write_out(wanted.out, found.model_dump_json(indent=2) + "\n")
-
-
-def judge_steps(wanted: Judging) -> None:
-    """Ask a model whether the golden step was among the candidates: was it not proposed, or not chosen?"""
-    check_out(wanted.out, wanted.svg)
-    run, agent = wanted.run, wanted.agent or "best-of-q"
-    models, chat = _chat(wanted)
-    matcher = GoldenMatcher(model=chat)
-
-    async def work(store: Store, golden: Golden) -> GoldenFindings:
-        with bar(console) as progress:
-            line = progress.add_task("episodes", total=wanted.limit)
-            async with aclosing(models):
-                return await golden_findings(
-                    store,
-                    matcher,
-                    run=run,
-                    agent=agent,
-                    golden=golden,
-                    failures=not wanted.all_,
-                    limit=wanted.limit,
-                    on_episode=lambda: progress.advance(line),
-                )
-
-    golden = Golden(run=wanted.golden_run, agent=wanted.golden_agent, ids=wanted.golden_episode or ())
-    with ExitStack() as stack:
-        store = stack.enter_context(Store.open(wanted.store, read_only=True))
-        if wanted.golden_store:
-            golden = replace(golden, store=stack.enter_context(Store.open(wanted.golden_store, read_only=True)))
-        found = run_interruptible(work(store, golden))
-        made = origins(store, store.summaries(run=run, agent=agent))
-    rows = [recall(agent, found.steps)]
-    console.print(recall_table(rows, made, rater=f"{matcher.name}, against one golden episode a task"))
-    console.print(
-        f"{found.episodes} episodes; {found.without_golden} more have no golden episode; "
-        f"{found.own_golden} are their own golden one; {found.unread} steps left out, no reply about them could be read"
-    )
-    print_spending(found.usage, "the model")
-    if wanted.out is not None:
-        here = current_provenance(prompts=prompt_hash(GOLDEN), seed=0)
-        result = {
-            "run": run,
-            "agent": agent,
-            "store": str(wanted.store),
-            "golden_store": str(wanted.golden_store or wanted.store),
-            "golden": [{"id": e.id, "run": e.run, "agent": e.agent, "task": e.key.task} for e in found.golden],
-            "commit": here.commit,
-            "command": here.command,
-            "matcher": matcher.name,
-            "episodes": found.episodes,
-            "own_golden": found.own_golden,
-            "recall": rows[0].model_dump(mode="json"),
-            "without_golden": found.without_golden,
-            "unread": found.unread,
-            "steps": [step.model_dump(mode="json") for step in found.steps],
-        }
-        write_out(wanted.out, result)
-    if wanted.svg is not None and found.steps:
-        write_out(wanted.svg, failure_split_svg(rows[0].split))
 
 
 def _chat(wanted: Judging) -> tuple[Models, VisionModel]:

@@ -21,7 +21,7 @@ SUITES = ("webshop", "booking", "quirks", "miniwob", "webvoyager")
 LOGS = ("jsonl", "browser-use", "atif", "chat", "inspect", "webvoyager", "open-operator-evals", "go-browse")
 
 
-_STORES = ("stores", "where", "store", "judge_store", "golden_store")
+_STORES = ("stores", "where", "store", "judge_store")
 
 
 def some_tasks(tasks: str | None) -> str | None:
@@ -92,8 +92,6 @@ ByOption = partial(Option, rich_help_panel="With --by or several stores")
 PriceOption = partial(Option, rich_help_panel="Costs and judges")
 TreeOption = partial(Option, rich_help_panel="Search trees")
 PairOption = partial(Option, rich_help_panel="Preferences")
-GoldenOption = partial(Option, rich_help_panel="With --golden")
-WriteOption = partial(Option, rich_help_panel="With --write")
 EndpointOption = partial(
     Option, rich_help_panel="With --base-url: compare an endpoint's embeddings with those of the same model here"
 )
@@ -228,7 +226,7 @@ class Judging:
     ] = None
     store: Stored = RUNS
     files: Files = None
-    agent: Annotated[Text, Option(help="Only this agent's episodes. With --golden: best-of-q.")] = None
+    agent: Annotated[Text, Option(help="Only this agent's episodes.")] = None
     screenshots: Annotated[int | None, Option(min=0, help="Shown, the last ones; 0: text only.")] = None
     criteria: Annotated[Literal["opentable"] | None, Option(help="opentable: the four criteria of Agent Q, 6.1.")] = (
         None
@@ -242,24 +240,6 @@ class Judging:
     out: Annotated[Place, Option(help="JSON file for the result.")] = None
     budget: Budget = None
     dry_run: DryRun = False
-    golden: Annotated[
-        bool,
-        GoldenOption(
-            "--golden",
-            help="Compare failures with a golden episode of their task: was the right step not proposed, or not chosen "
-            "(Fig. 3 and 10)?",
-        ),
-    ] = False
-    golden_agent: Annotated[Text, GoldenOption(help="Whose successes are golden. Default: anyone's.")] = None
-    golden_run: Annotated[Text, GoldenOption(help="Run of golden episodes. Default: all.")] = None
-    golden_store: Annotated[
-        StorePlace, GoldenOption(parser=Location.of, metavar="STORE", help="Of golden episodes. Default: --store.")
-    ] = None
-    golden_episode: Annotated[
-        Texts, GoldenOption(help="Id of a golden episode. Repeatable. Default: each task's shortest success.")
-    ] = None
-    all_: Annotated[bool, GoldenOption("--all", help="Successful episodes too, not failures alone.")] = False
-    svg: Annotated[Place, GoldenOption(help="File for the picture (Fig. 3): .svg, .png or .pdf.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,13 +253,6 @@ class SuiteTasks(CommonOptions):
     config: Config = None
     set_: Set = None
     today: Annotated[Text, Option(help="YYYY-MM-DD, for dates in tasks. Default: today.")] = None
-    write: Annotated[Place, WriteOption(help="jsonl file that new tasks are added to: a model writes them.")] = None
-    seed_domain: Annotated[Text, WriteOption(help="Whose tasks are the seeds, such as 'Google Flights'.")] = None
-    domain: Annotated[Texts, WriteOption(help="NAME=URL where the new tasks are done. Repeatable.")] = None
-    held_out: Annotated[Places, WriteOption(help="Another file whose tasks no new one may resemble. Repeatable.")] = (
-        None
-    )
-    count: Annotated[int | None, WriteOption(min=1, help="Tasks a domain. Default: 40, as in Table 9.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

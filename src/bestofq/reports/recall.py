@@ -1,6 +1,6 @@
 """Was a good action among the candidates, and was it taken (Best-of-Q, 4.5, Fig. 3)? And what the ranker lost by that.
 
-Good is what a model says (`recipes/golden.py`), an oracle (`experiments/ranking.py`), or, without either,
+Good is what a model says (`experiments/golden.py`), an oracle (`experiments/ranking.py`), or, without either,
 `sibling_steps`: what a successful episode of the same task did on the same page. A successful episode may make detours,
 and other ways may be good too: in the WebShop experiment the oracle finds that ranking saves against the first
 candidate where siblings find nothing. Prefer an oracle where there is one.

@@ -22,14 +22,14 @@ from bestofq.core.observation import Split
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webvoyager.dates import dates, stale
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
-from bestofq.envs.webvoyager.similarity import NEAR, Known, shape_of, similarity
 from bestofq.envs.webvoyager.source import load_entries
 from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.recipes.tasks.files import TaskFile
-from bestofq.recipes.tasks.generation import GenerationSettings, Tally, generate_tasks
-from bestofq.recipes.tasks.screening import ScreenedSite
 from bestofq.testing.fault_server import FaultServer
+from experiments.new_tasks.files import TaskFile
+from experiments.new_tasks.generation import GenerationSettings, Tally, generate_tasks
+from experiments.new_tasks.screening import ScreenedSite
+from experiments.new_tasks.similarity import NEAR, Known, shape_of, similarity
 
 SIBLING = Path(__file__).parents[3].parent / "shared" / "data" / "webvoyager"
 FOLDER = Path(os.environ.get("BESTOFQ_WEBVOYAGER_DATA", SIBLING))

@@ -71,13 +71,7 @@ def report(wanted: Reporting) -> None:
 
 @takes()
 def judge(wanted: Judging) -> None:
-    """Let a model say how stored episodes ended, or at which step they went wrong. Resumable."""
-    from bestofq.cli.judging import judge_episodes, judge_steps
+    """Let a model say how stored episodes ended. Resumable."""
+    from bestofq.cli.judging import judge_episodes
 
-    if wanted.golden:
-        refuse_given(wanted, "with --golden", "dry_run", "cluster", "against_env", "again", "screenshots", "criteria")
-        judge_steps(wanted)
-    else:
-        only = ("golden_agent", "golden_run", "golden_store", "golden_episode", "all_", "svg")
-        refuse_given(wanted, "without --golden", *only)
-        judge_episodes(wanted)
+    judge_episodes(wanted)

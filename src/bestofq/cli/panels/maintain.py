@@ -23,21 +23,12 @@ from bestofq.cli.options import (
 )
 
 
-@takes("model", "base_url", "budget", "dry_run")
+@takes()
 def tasks(wanted: SuiteTasks) -> None:
-    """List a suite's tasks; or with --write have a model write tasks for new sites from those of another. Resumable.
+    """List a suite's tasks. Of WebVoyager the list also names the tasks whose date is past."""
+    from bestofq.cli.tasks import list_tasks
 
-    Of WebVoyager the list also names the tasks whose date is past. With --write, --set takes the settings of writing,
-    such as near=0.5 or chat.max_tokens=3000.
-    """
-    from bestofq.cli.tasks import list_tasks, write_tasks
-
-    if wanted.write is None:
-        only = ("seed_domain", "domain", "held_out", "count", "model", "base_url", "budget", "dry_run")
-        refuse_given(wanted, "without --write", *only)
-        list_tasks(wanted)
-    else:
-        write_tasks(wanted, wanted.write)
+    list_tasks(wanted)
 
 
 @takes()

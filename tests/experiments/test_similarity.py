@@ -2,8 +2,8 @@
 
 import pytest
 
-from bestofq.envs.webvoyager.similarity import NEAR, Known, shape_of, similarity
 from bestofq.envs.webvoyager.source import Entry
+from experiments.new_tasks.similarity import NEAR, Known, shape_of, similarity
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,11 @@ from bestofq.core.language import Reply, Request, user
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.usage import Usage
-from bestofq.envs.webvoyager.similarity import NEAR, Known
 from bestofq.envs.webvoyager.source import Entry
 from bestofq.models.chat import ChatConfig
-from bestofq.recipes.tasks.files import Generated, Refused, TaskFile
-from bestofq.recipes.tasks.screening import Screen, ScreenedSite, Why
+from experiments.new_tasks.files import Generated, Refused, TaskFile
+from experiments.new_tasks.screening import Screen, ScreenedSite, Why
+from experiments.new_tasks.similarity import NEAR, Known
 
 SCHEMA = object_schema({"tasks": {"type": "array", "items": {"type": "string"}}})
 

@@ -48,14 +48,14 @@ class TaskFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._held = path.open("a+b")
         except OSError as error:
-            raise DataError(f"cannot write {path} ({error.strerror}): name another file with --write") from error
+            raise DataError(f"cannot write {path} ({error.strerror}): name another file with --out") from error
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._repair()
             self.entries = load_entries(path) if path.read_bytes().strip() else []
         except BlockingIOError as error:
             self._held.close()
-            raise InputError(f"another process writes {path}: wait, or name another file with --write") from error
+            raise InputError(f"another process writes {path}: wait, or name another file with --out") from error
         except BaseException:
             self._held.close()
             raise

@@ -1,4 +1,4 @@
-"""`bestofq tasks` as a user runs it: a scripted writer behind HTTP, seeds of our own."""
+"""`python -m experiments new-tasks` as a user runs it: a scripted writer behind HTTP, seeds of our own."""
 
 import asyncio
 import json
@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bestofq.cli.commands import app
 from bestofq.core.errors import BestOfQError, ConfigError
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 from bestofq.envs.webvoyager.source import load_entries
 from bestofq.envs.webvoyager.suite import WebVoyager
-from bestofq.recipes.tasks.files import TaskFile
 from bestofq.testing.fault_server import FaultServer
+from experiments.__main__ import app
+from experiments.new_tasks.files import TaskFile
 
 CITIES = ("Oslo", "Lima", "Cairo", "Quito", "Hanoi", "Perth", "Dakar", "Turin", "Osaka", "Porto", "Malmo", "Tunis")
 PARTS = (
@@ -75,8 +75,8 @@ def user_of(request: Mapping[str, Any]) -> str:
 async def tasks(server: FaultServer, seeds: Path, *more: str, domains: tuple[str, ...] = DOMAINS) -> tuple[int, str]:
     """Exit code and words of the command, which runs in a thread beside the endpoint's loop."""
     out = seeds.parent / "new.jsonl"
-    command = ["tasks", "--data", str(seeds), "--seed-domain", "Air Flights", "--model", "writer"]
-    command += ["--write", str(out)]
+    command = ["new-tasks", "--data", str(seeds), "--seed-domain", "Air Flights", "--model", "writer"]
+    command += ["--out", str(out)]
     command += ["--base-url", server.base_url, "--today", "2026-11-21"]
     command += [word for domain in domains for word in ("--domain", domain)]
     done = await asyncio.to_thread(CliRunner().invoke, app, [*command, *more])
@@ -139,8 +139,20 @@ async def test_a_budget_ends_the_writing_and_the_rest_is_written_later(seeds: Pa
 
 
 def test_an_empty_address_of_an_endpoint_is_refused(seeds: Path) -> None:
-    command = ["tasks", "--data", str(seeds), "--seed-domain", "Air Flights", "--domain", DOMAINS[0], "--model", "m"]
-    done = CliRunner().invoke(app, [*command, "--base-url", "", "--write", str(seeds.parent / "new"), "--dry-run"])
+    command = [
+        "new-tasks",
+        "--data",
+        str(seeds),
+        "--seed-domain",
+        "Air Flights",
+        "--domain",
+        DOMAINS[0],
+        "--model",
+        "m",
+    ]
+    done = CliRunner().invoke(
+        app, [*command, "--model", "m", "--base-url", "", "--out", str(seeds.parent / "new"), "--dry-run"]
+    )
     assert isinstance(done.exception, ConfigError)
     assert "'' is no address of an endpoint" in str(done.exception)
 
@@ -251,8 +263,8 @@ async def test_earlier_tasks_are_shown_as_far_as_the_context_takes_them(seeds: P
         (["--domain", "Sky=https://other.example/"], "given twice"),
         (["--domain", "Soup=https://soup.example/"], "a domain of the held-out tasks"),
         (["--seed-domain", "Air"], "no task of 'Air': its domains are Air Flights, Soup"),
-        (["--write", "{seeds}"], "name another file with --write"),
-        (["--write", "{text}"], "notes.txt, line 1: the line: Invalid JSON"),
+        (["--out", "{seeds}"], "name another file with --out"),
+        (["--out", "{text}"], "notes.txt, line 1: the line: Invalid JSON"),
         (["--set", "neer=1"], "the nearest is near"),
         (["--set", "date_until=3"], "before date_from"),
     ],

@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 
 from bestofq.core.frozen import FrozenModel
 from bestofq.envs.webvoyager.dates import dates
-from bestofq.envs.webvoyager.similarity import Known
 from bestofq.envs.webvoyager.source import is_address
+from experiments.new_tasks.similarity import Known
 
 Why = Literal["malformed", "elsewhere", "past", "overlapping", "repeated"]
 SHORTEST, LONGEST = 15, 600  # characters; WebVoyager's own have 25 to 489

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from bestofq.agents.judges.golden import GoldenMatcher
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import InputError, ModelError
 from bestofq.core.observation import Observation, Task
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.recipes.golden import Golden, golden_findings
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
+from experiments.golden import Golden, golden_findings
+from experiments.golden_matcher import GoldenMatcher
 
 
 def step(index: int, page: str, *labels: str, chosen: int = 0) -> Step:

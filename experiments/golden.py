@@ -7,16 +7,31 @@ its steps that the agent has not done yet. Other ways to the goal count as not p
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from bestofq.agents.judges.golden import GoldenMatcher
-from bestofq.core.concurrency import run_all
+from bestofq.agents.prompting import GOLDEN, prompt_hash
+from bestofq.cli.options import console
+from bestofq.cli.settings import budget_of
+from bestofq.cli.writing import check_out, print_spending, write_out
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
+from bestofq.core.concurrency import run_all, run_interruptible
 from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Usage
+from bestofq.models.chat import ChatConfig
+from bestofq.recipes.provenance import current_provenance
+from bestofq.reports.figures import failure_split_svg
+from bestofq.reports.origin import origins
+from bestofq.reports.recall import recall, recall_table
+from bestofq.rollouts.progress import bar
+from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
+from experiments.golden_matcher import GoldenMatcher
 
 CONCURRENCY = 8  # episodes analysed at once
 
@@ -167,3 +182,73 @@ async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher
         )
         if match.index == decision.chosen:
             due = max(due, at + 1)
+
+
+def judge_steps(
+    chat: ChatConfig,
+    where: Location,
+    golden_where: Location | None,
+    golden: Golden,
+    *,
+    run: str,
+    agent: str,
+    failures: bool,
+    limit: int | None,
+    budget: float | None,
+    out: Path | None,
+    svg: Path | None,
+) -> None:
+    """Ask a model whether the golden step was among the candidates: was it not proposed, or not chosen?"""
+    check_out(out, svg)
+    models = Models(BestOfQSettings(judge=chat), budget_of(budget))
+    matcher = GoldenMatcher(model=models.in_role(chat))
+
+    async def work(store: Store, golden: Golden) -> GoldenFindings:
+        with bar(console) as progress:
+            line = progress.add_task("episodes", total=limit)
+            async with aclosing(models):
+                return await golden_findings(
+                    store,
+                    matcher,
+                    run=run,
+                    agent=agent,
+                    golden=golden,
+                    failures=failures,
+                    limit=limit,
+                    on_episode=lambda: progress.advance(line),
+                )
+
+    with ExitStack() as stack:
+        store = stack.enter_context(Store.open(where, read_only=True))
+        if golden_where:
+            golden = replace(golden, store=stack.enter_context(Store.open(golden_where, read_only=True)))
+        found = run_interruptible(work(store, golden))
+        made = origins(store, store.summaries(run=run, agent=agent))
+    rows = [recall(agent, found.steps)]
+    console.print(recall_table(rows, made, rater=f"{matcher.name}, against one golden episode a task"))
+    console.print(
+        f"{found.episodes} episodes; {found.without_golden} more have no golden episode; "
+        f"{found.own_golden} are their own golden one; {found.unread} steps left out, no reply about them could be read"
+    )
+    print_spending(found.usage, "the model")
+    if out is not None:
+        here = current_provenance(prompts=prompt_hash(GOLDEN), seed=0)
+        result = {
+            "run": run,
+            "agent": agent,
+            "store": str(where),
+            "golden_store": str(golden_where or where),
+            "golden": [{"id": e.id, "run": e.run, "agent": e.agent, "task": e.key.task} for e in found.golden],
+            "commit": here.commit,
+            "command": here.command,
+            "matcher": matcher.name,
+            "episodes": found.episodes,
+            "own_golden": found.own_golden,
+            "recall": rows[0].model_dump(mode="json"),
+            "without_golden": found.without_golden,
+            "unread": found.unread,
+            "steps": [step.model_dump(mode="json") for step in found.steps],
+        }
+        write_out(out, result)
+    if svg is not None and found.steps:
+        write_out(svg, failure_split_svg(rows[0].split))
