@@ -133,7 +133,7 @@ class AblationRunner:
         play = Play(config.arm.agent, self.ablation.passes, values, "test", self.ablation.test_tasks)
         own = agent_config(models.settings, config.arm.agent, None, {})  # what agents of this kind read
         facts: dict[str, JsonValue] = {
-            **{name: own[name] for name in ("catts", "adaptive", "scorer") if name in own},
+            **{name: own[name] for name in ("scorer",) if name in own},
             "q": key,
             "beta": models.settings.beta,
             "beams": models.settings.model.beams,

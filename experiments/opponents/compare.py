@@ -1,4 +1,4 @@
-"""Success against tokens of every ranker of `run.sh`, a run of its own each: tables, JSON files, one Pareto figure.
+"""Success against tokens of every ranker, a run of its own each: tables, JSON files, one Pareto figure.
 
 compare.py OUT TASKS STORE [...]: OUT.json and OUT.md of the runs in that store, or in several with commas
 between them, and pareto.svg of all. Runs count that have finished so many tasks, and tasks that all of these have.

@@ -18,7 +18,7 @@ from bestofq.cli.forecast import assume_use, assumed_tree
 from bestofq.cli.options import console
 from bestofq.cli.preflight import preflight
 from bestofq.config.models import Models
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage
@@ -78,22 +78,6 @@ def test_a_localizer_that_reads_texts_costs_a_page_a_step_and_a_picker_in_this_p
         "localizer": (20 * (800 + 5000), 20 * 20, 20),
         "critic": (20 * (800 + 5000 + 300), 20 * 100, 20),
     }
-
-
-def test_an_agent_that_asks_where_it_needs_to_is_assumed_at_its_dearest() -> None:
-    local = ChatConfig(model="prm", base_url="local")
-    seen = 800 + 1000
-    cases: list[tuple[AgentKind, dict[str, object], str, int, int]] = [
-        ("arbiter", {}, "critic", seen + 300, 20),
-        ("catts", {"catts": {"arbiter": "verifier"}}, "critic", seen + 100, 60),
-        ("catts", {"catts": {"arbiter": "q"}}, "embedder", seen + 300, 20),
-        ("checklist", {"checklist_chat": local}, "critic", seen + 300, 60),
-    ]
-    for kind, given, role, read, calls in cases:
-        use = assume_use(settings(**given), kind, 30, judged=False)
-        assert use is not None
-        (ranked,) = use.usage[1:]
-        assert (ranked.role, ranked.tokens_in, ranked.calls) == (role, calls * read, calls)
 
 
 def test_candidates_that_are_replies_of_their_own_read_the_prompt_twice() -> None:

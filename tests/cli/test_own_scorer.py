@@ -66,7 +66,6 @@ def test_eval_says_once_that_all_was_stored_already(mine: str) -> None:
     [
         (["prompting,own"], "the agent own needs your scorer"),
         (["prompting,own", "--set", "scorer=rankng_of_mine:make_scorer"], "cannot be loaded"),
-        (["prompting,checklist"], "writes no checklists"),
         (["prompting,beam", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"], "the agent beam searches"),
     ],
 )

@@ -6,20 +6,17 @@ import pytest
 from contract_state import commands, composite, endpoint, reply
 
 from bestofq.agents.dialects.composite import COMPOSITE
-from bestofq.agents.proposers.adaptive import AdaptiveProposer
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.core.actions import Click
 from bestofq.core.protocols import Proposer
 from bestofq.testing.contracts import PAGE, STATE, check_proposer
-from bestofq.testing.scripted import ScriptedModel, ScriptedProposer, ScriptedScorer
+from bestofq.testing.scripted import ScriptedModel, ScriptedProposer
 
 ACTIONS = [{"thought": "", "note": "", "action": {"type": "click", "element": mark}} for mark in (1, 2, 3, 1)]
 
 
-@pytest.fixture(
-    params=["sampling", "composite", "beams", "chat", "votes", "composite chat", "scripted", "adaptive", "repropose"]
-)
+@pytest.fixture(params=["sampling", "composite", "beams", "chat", "votes", "composite chat", "scripted"])
 async def proposer(request: pytest.FixtureRequest) -> AsyncIterator[Proposer]:
     match request.param:
         case "sampling":
@@ -39,12 +36,6 @@ async def proposer(request: pytest.FixtureRequest) -> AsyncIterator[Proposer]:
                 yield ChatProposer(model, dialect=COMPOSITE)
         case "scripted":
             yield ScriptedProposer(lambda state, n: [" so\nclick [1]", " so\nclick [2]", " so\nclick [3]"])
-        case "adaptive":
-            low = ScriptedScorer(lambda state, candidates: [0.0] * len(candidates))
-            yield AdaptiveProposer(SamplingProposer(ScriptedModel(commands)), low, enough=0.5)
-        case "repropose":
-            high = ScriptedScorer(lambda state, candidates: [1.0] * len(candidates))
-            yield AdaptiveProposer(SamplingProposer(ScriptedModel(commands)), high, again=2)
 
 
 async def test_it_keeps_to_the_contract(proposer: Proposer) -> None:

@@ -7,8 +7,6 @@ import pytest
 from contract_state import endpoint
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.agents.scorers.arbiter import ArbiterScorer, Uncertain, no_majority
-from bestofq.agents.scorers.checklist import ChecklistScorer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.picker import ChatPickerScorer, FeedbackScorer, PickerScorer
@@ -54,9 +52,6 @@ def second(request: Request) -> Sequence[str]:
     params=[
         "constant",
         "vote",
-        "arbiter",
-        "catts that fails",
-        "checklist",
         "q",
         "prior",
         "picker",
@@ -75,13 +70,6 @@ async def scorer(request: pytest.FixtureRequest) -> AsyncIterator[Scorer]:
             yield ConstantScorer()
         case "vote":
             yield VoteScorer()
-        case "arbiter":
-            yield ArbiterScorer(PickerScorer(ScriptedModel(second)), no_majority)
-        case "catts that fails":
-            yield ArbiterScorer(PickerScorer(ScriptedModel(lambda request: ["neither"])), Uncertain("margin", 0.5))
-        case "checklist":
-            async with endpoint({"items": ["a blue one"], "reason": "blue", "verdicts": ["yes"]}) as model:
-                yield ChecklistScorer(model)
         case "q":
             yield q
         case "prior":

@@ -165,8 +165,6 @@ def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(
 @pytest.mark.parametrize(
     ("agent", "acts"),
     [
-        ("catts", ("catts.threshold = 0.3", "catts.threshold = 0.9")),
-        ("adaptive", ("adaptive.enough = 0.0", "adaptive.enough = 0.9")),
         ("own", ("scorer = 'two_scorers:first'", "scorer = 'two_scorers:second'")),
     ],
 )

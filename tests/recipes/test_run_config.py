@@ -110,12 +110,6 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
         (("localizer=text",), (), None, "localizer=text, and this has none"),
         (("user.model=m",), ("user.model=other",), None, "user.model=m, and this has other"),
         (("picker_chat.model=m",), ("picker_chat.model=other",), None, "picker_chat.model=m, and this has other"),
-        (
-            ("checklist_chat.model=m",),
-            ("checklist_chat.model=other",),
-            None,
-            "checklist_chat.model=m, and this has other",
-        ),
     ],
 )
 async def test_another_setting_is_named_with_both_values_and_the_way_back(
@@ -158,9 +152,6 @@ async def test_a_setting_that_was_not_there_and_another_split_are_named_too(tmp_
     [
         ("beam", "model.beams=3", "model.beams=3, and this has 4"),
         ("prior", "beta=0.5", "beta=0.5, and this has 0.1"),
-        ("catts", "catts.by=margin", "catts.by=margin, and this has entropy"),
-        ("repropose", "adaptive.again=2", "adaptive.again=2, and this has 1"),
-        ("adaptive", "adaptive.enough=9.0", "adaptive.enough=9.0, and this has -0.05"),
     ],
 )
 async def test_what_an_agent_alone_depends_on_is_held_for_it(

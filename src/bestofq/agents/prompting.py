@@ -23,7 +23,6 @@ JUDGE = ("judge_system", "judge_user")  # what a judge reads
 OPENTABLE = ("judge_opentable_system", "judge_user")  # by the four criteria of Agent Q, 6.1
 LOCALIZER_TEXT = ("localizer_text",)  # what a localizer without eyes reads
 VERIFIER = ("verifier_system", "verifier_user")  # what a model with instructions reads of a candidate under review
-CHECKLIST = ("checklist_system", "progress_system", "progress_user")  # what a process reward model reads
 USER = ("user_system", "user_question")  # what a simulated user reads
 Criteria = Literal["opentable"]  # what a judge goes by, where not by the task as a whole
 GOLDEN = ("golden_system", "golden_user")  # what looks for the golden step among candidates

@@ -87,15 +87,10 @@ def assume_use(
     if settings.localizer not in ("none", "page"):
         finder, sees = settings.localizer_chat or chat, settings.localizer.endswith("vision")
         parts.append(("localizer", of(finder, 150 + pictures(finder, 1) if sees else seen, 20, steps)))
-    ranks = {"arbiter": "picker", "catts": settings.catts.arbiter}.get(kind, kind)  # at every step, at most
-    if ranks == "picker":
+    if kind == "picker":
         picker = settings.picker_chat or chat
         parts.append(("critic", of(picker, seen + n * CANDIDATE + pictures(picker, 1), CANDIDATE, steps)))
-    if ranks == "checklist":
-        judging = settings.checklist_chat or chat
-        read = seen + 3 * CANDIDATE + pictures(judging, settings.chat_screenshots)
-        parts.append(("critic", of(judging, read, CANDIDATE, steps * n)))
-    if ranks == "verifier":
+    if kind == "verifier":
         read = seen + CANDIDATE + pictures(chat, settings.chat_screenshots)
         parts.append(("critic", of(chat, read, CANDIDATE, steps * n)))
     if settings.reads_q(kind):

@@ -13,11 +13,8 @@ from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.localizers.page import FallbackLocalizer, PageLocalizer
 from bestofq.agents.localizers.text import TextLocalizer
 from bestofq.agents.localizers.vision import VisionLocalizer
-from bestofq.agents.proposers.adaptive import AdaptiveProposer
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
-from bestofq.agents.scorers.arbiter import ArbiterScorer, Uncertain, no_majority
-from bestofq.agents.scorers.checklist import ChecklistScorer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
 from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
@@ -69,11 +66,6 @@ def check_agent(kind: AgentKind, models: Models) -> None:
             if settings.scorer is None:
                 raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
             load_part("scorer", settings.scorer)
-        case "checklist" if settings.checklist_chat is None and in_pocket_prompts(settings):
-            raise ConfigError(
-                f"{proposer_name(settings)} writes no checklists: name a model with instructions, "
-                "--set checklist_chat.model=NAME and its checklist_chat.base_url"
-            )
 
 
 def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
@@ -102,21 +94,8 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
             scorer = make_picker(models, settings.picker_chat)
         case "verifier":
             scorer = make_verifier(models)
-        case "arbiter":
-            scorer = ArbiterScorer(make_picker(models, settings.picker_chat), no_majority)
-        case "catts":
-            scorer = ArbiterScorer(_arbiter(models, values, n), Uncertain(settings.catts.by, settings.catts.threshold))
-        case "checklist":
-            scorer = _checklist(models)
         case "best-of-q" | "prior":
             scorer = _build_learned_scorer(kind, models, values, n)
-        case "adaptive":
-            scorer = _build_learned_scorer(kind, models, values, n)
-            proposer = AdaptiveProposer(proposer, scorer, enough=settings.adaptive.enough)
-        case "repropose":
-            scorer = _build_learned_scorer(kind, models, values, n)
-            asked = settings.adaptive
-            proposer = AdaptiveProposer(proposer, scorer, low=asked.low, again=asked.again)
         case "own":
             scorer = make_part("scorer", str(settings.scorer), Scorer, models)
         case "mcts":
@@ -197,23 +176,6 @@ def make_picker(models: Models, own: ChatConfig | None = None) -> PickerScorer |
 def make_verifier(models: Models) -> Scorer:
     shots = models.settings.chat_screenshots if models.endpoint else 0
     return VerifierScorer(models.prompted) if models.prompted else ChatVerifierScorer(models.chatting, shots)
-
-
-def _arbiter(models: Models, values: Values | None, n: int) -> Scorer:
-    match models.settings.catts.arbiter:
-        case "picker":
-            return make_picker(models, models.settings.picker_chat)
-        case "verifier":
-            return make_verifier(models)
-        case "q":
-            return _build_learned_scorer("catts", models, values, n)
-
-
-def _checklist(models: Models) -> ChecklistScorer:
-    own, shots = models.settings.checklist_chat, models.settings.chat_screenshots
-    if own is not None:
-        return ChecklistScorer(models.in_role(own), 0 if own.base_url == HERE else shots)
-    return ChecklistScorer(models.chatting, shots if models.endpoint else 0)
 
 
 def _build_learned_scorer(kind: AgentKind, models: Models, values: Values | None, n: int) -> Scorer:

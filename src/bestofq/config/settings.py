@@ -22,20 +22,15 @@ AgentKind = Literal[
     "random",
     "explore",
     "vote",
-    "arbiter",
-    "catts",
     "picker",
     "verifier",
-    "checklist",
     "best-of-q",
     "prior",
-    "adaptive",
-    "repropose",
     "own",
     "beam",
     "mcts",
 ]
-VOTING: frozenset[AgentKind] = frozenset({"vote", "arbiter", "catts"})
+VOTING: frozenset[AgentKind] = frozenset({"vote"})
 """Those that count replies."""
 
 
@@ -125,38 +120,6 @@ class AgentQSettings(FrozenModel):
     rft: RFTConfig = RFTConfig()
 
 
-class CattsSettings(FrozenModel):
-    """When a vote is contested, and who decides then (arXiv 2602.12276)."""
-
-    by: Literal["entropy", "margin"] = Field(
-        default="entropy", description="the vote's uncertainty: its entropy in nats, or 1 less its top-2 margin"
-    )
-    threshold: float = Field(
-        default=0.9,
-        ge=0,
-        description="of that uncertainty; above it the arbiter is asked: at half of the shop's dev steps with several "
-        "candidates, and so with 0.6 by=margin",
-    )
-    arbiter: Literal["picker", "verifier", "q"] = Field(
-        default="picker", description="the model's pick (the paper), its review of each candidate, or a learned Q"
-    )
-
-
-class AdaptiveSettings(FrozenModel):
-    """When Q asks for more candidates. Advantages: the best candidate's Q(s, a) - V(s)."""
-
-    enough: float = Field(
-        default=-0.05,
-        description="of the agent adaptive: the greedy candidate's advantage at which no other is drawn; two thirds of "
-        "the shop's dev steps have it, and half of what Q corrects is lost there; at 0 a quarter, and nothing is saved",
-    )
-    low: float = Field(
-        default=-0.1,
-        description="of the agent repropose: N more are drawn below this advantage; a sixth of the shop's dev steps",
-    )
-    again: int = Field(default=1, ge=1, description="of the agent repropose: times at most that N more are drawn")
-
-
 class ClusterSettings(FrozenModel):
     """The processes that play with --cluster. Each has its own browser and plays `suite.concurrency` episodes at once,
     by local models of its own or by those of `models` actors."""
@@ -205,12 +168,6 @@ class BestOfQSettings(FrozenModel):
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
     localizer_chat: ChatConfig | None = Field(default=None, description="who localizes. Default: the proposer")
     picker_chat: ChatConfig | None = Field(default=None, description="who picks. Default: the proposer (Table 3)")
-    checklist_chat: ChatConfig | None = Field(
-        default=None,
-        description="who writes the agent checklist's checklists and judges by them. Default: the proposer",
-    )
-    catts: Annotated[CattsSettings, FREE] = CattsSettings()
-    adaptive: Annotated[AdaptiveSettings, FREE] = AdaptiveSettings()
     iql: Annotated[IQLConfig, FREE] = IQLConfig(steps=6000)
     n_candidates: int = Field(default=3, ge=1, description="N (3.3)")
     epsilon: float = Field(default=0.5, ge=0, le=1, description="of the seed runs (A.2)")
@@ -246,5 +203,4 @@ class BestOfQSettings(FrozenModel):
 
     def reads_q(self, kind: AgentKind) -> bool:
         """Whether this kind of agent needs a Q-function: those that rank by it, and a search whose Q̂ it gives."""
-        by_q = {"mcts": self.agent_q.feedback == "q", "catts": self.catts.arbiter == "q"}
-        return by_q.get(kind, kind in ("best-of-q", "prior", "adaptive", "repropose"))
+        return self.agent_q.feedback == "q" if kind == "mcts" else kind in ("best-of-q", "prior")

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from bestofq.agents.prompting import CHECKLIST, VERIFIER, prompt_hash
+from bestofq.agents.prompting import VERIFIER, prompt_hash
 from bestofq.config.models import Models, in_pocket_prompts
 from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.errors import DataError
@@ -17,7 +17,7 @@ from bestofq.store.records import RunRecord
 
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
-ENDPOINTS = ("chat", "localizer_chat", "picker_chat", "checklist_chat", "judge", "user")
+ENDPOINTS = ("chat", "localizer_chat", "picker_chat", "judge", "user")
 _ENDPOINT = {"model", "base_url", "temperature"}
 _OF_CHAT = ("by", "chat_screenshots", "localizer", "localizer_chat")
 _DEFAULTS = BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT})
@@ -61,15 +61,6 @@ def agent_config(
             return {**many, "scorer": settings.scorer}
         case "verifier":
             return {**many, **reviewed}
-        case "checklist":
-            return {**many, "prompts": prompt_hash(CHECKLIST)}
-        case "catts":
-            more = reviewed if settings.catts.arbiter == "verifier" else q
-            return {**many, "catts": settings.catts.model_dump(mode="json"), **more}
-        case "adaptive":
-            return {**many, "adaptive": {"enough": settings.adaptive.enough}, **q}
-        case "repropose":
-            return {**many, "adaptive": settings.adaptive.model_dump(mode="json", exclude={"enough"}), **q}
         case _:
             return {**many, **q}
 

@@ -3,12 +3,9 @@
 import re
 from collections.abc import Sequence
 
-ORDER = (
-    *("prompting", "beam", "random", "explore", "vote", "arbiter", "catts", "picker", "verifier", "checklist"),
-    *("own", "adaptive", "repropose", "best-of-q", "prior", "mcts"),
-)
-"""The baseline, what is learned from nothing, then what has a Q-function; others stand before the last six."""
-OURS = ("best-of-q", "prior", "adaptive", "repropose", "mcts")
+ORDER = ("prompting", "beam", "random", "explore", "vote", "picker", "verifier", "own", "best-of-q", "prior", "mcts")
+"""The baseline, what is learned from nothing, then what has a Q-function; others stand before the last four."""
+OURS = ("best-of-q", "prior", "mcts")
 """The agents that figures accent: those that a Q-function, or a search, chooses for."""
 _SHOWN = {"prior": "best-of-q + prior"}
 

@@ -30,7 +30,6 @@ KNOWN = {
     "ChatPickerScorer": _PICK,
     "VoteScorer": Meaning("votes", "how many of the proposer's replies gave this action", False),
     "VerifierScorer": Meaning("verdict", "the model's own review ends: 1 right, 0 wrong, 0.5 neither", False),
-    "ChecklistScorer": Meaning("progress", "the mean over a checklist: 1 reached, 0.5 in progress, 0 not", False),
     "TreeScorer": Meaning("Q̃", "mean outcome of the rollouts through it", True),
 }
 
