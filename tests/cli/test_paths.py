@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "options",
     [
-        *(("--csv", "file"), ("--html", "file"), ("--html", "file/below"), ("--latex", "file/below")),
+        *(("--csv", "file"), ("--html", "file"), ("--html", "file/below"), ("--markdown", "file/below")),
         *(("--by", "agent", "--svg", "."), ("--by", "agent", "--svg", "file/below.svg")),
     ],
     ids=" ".join,
@@ -50,7 +50,7 @@ def test_where_nothing_can_be_written(
 
 
 @pytest.mark.parametrize("more", [("--table", "agents"), ("--by", "agent")], ids=" ".join)
-@pytest.mark.parametrize("option", ["--json out.json", "--csv new/out.csv", "--latex out.tex", "--markdown out.md"])
+@pytest.mark.parametrize("option", ["--json out.json", "--csv new/out.csv", "--markdown out.md"])
 def test_a_folder_that_is_named_as_a_file_is_refused(
     store: Path, option: str, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

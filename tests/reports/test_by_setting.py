@@ -8,7 +8,7 @@ from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.decision import Step
 from bestofq.core.errors import DataError, InputError
-from bestofq.reports.by_setting import by_setting, grid_table, setting_table
+from bestofq.reports.by_setting import by_setting, setting_table
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.rows import Selection, suffixes
 from bestofq.reports.stats import Measure
@@ -53,35 +53,6 @@ async def test_runs_are_grouped_by_a_setting_and_compared_with_the_first(store: 
         "2",
         "4",
     )  # one task
-
-
-async def test_two_settings_make_a_grid(store: Store, tmp_path: Path) -> None:
-    for repeat in (0, 1):
-        await record(store, "other", task("b"), repeat, 3, run="high")
-    rows = by_setting({"here": store}, ["epsilon", "agent"], Selection(agents=["q", "other"]))
-    kept = [row for row in rows if row.values != ("0.1", "other")]
-    table = grid_table(kept, "epsilon", "agent")
-    assert table.heads == ("epsilon", "number", "agent q", "agent other")
-    texts = table.texts()
-    assert [row[:2] for row in texts] == [
-        ("0.5", "success %"),
-        ("0.5", "steps for success"),
-        ("0.5", "difference %"),
-        ("0.1", "success %"),
-        ("0.1", "steps for success"),
-        ("0.1", "difference %"),
-    ]
-    assert texts[0][2].startswith("100.0 ± 0.0 [")
-    assert texts[3][2:] == ("50.0 ± 0.0 [0.0, 100.0]", "–")
-    assert texts[1][2] == "5.0 ± 0.0 [4.0, 6.0]"
-    assert texts[2][2:] == ("–", "-50.0 [-100.0, +0.0]")
-    (first, *_) = csv.DictReader(table.to_csv().splitlines())
-    assert (first["agent q"], first["agent q error"], first["agent q high"]) == ("1.0", "0.0", "1.0")
-    assert first["runs"] == "high"
-    assert "100.0 ± 0.0 [" in table.to_markdown()
-    assert r"50.0 $\pm$ 0.0 [0.0, 100.0] & --" in table.to_latex()
-    with pytest.raises(InputError, match="a grid is of two settings"):
-        grid_table(by_setting({"here": store}, ["agent"]), "agent", "run")
 
 
 async def test_several_keys_and_stores_make_one_row_each(store: Store, tmp_path: Path) -> None:

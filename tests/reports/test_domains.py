@@ -101,7 +101,7 @@ async def test_agents_are_compared_in_each_domain_on_the_tasks_of_both(tmp_path:
     (table,) = (table for table in found.tables if table.name == "domains")
     (row,) = (row for row in csv.DictReader(table.to_csv().splitlines()) if row["domain"] + row["agent"] == "Soupq")
     assert (row["difference"], row["difference low"], row["difference high"]) == ("0.5", "0.0", "1.0")
-    assert "+50.0 [+0.0, +100.0]" in table.to_latex()
+    assert "+50.0 [+0.0, +100.0]" in table.to_markdown()
     assert Table.model_validate_json(table.to_json()) == table
     (table,) = (table for table in plain.tables if table.name == "domains")
     assert "difference %" not in table.heads

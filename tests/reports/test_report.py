@@ -97,7 +97,7 @@ async def test_scores_that_are_no_numbers_spoil_no_report(odd: float, tmp_path: 
                 await record(store, agent, task(name), 0, steps, "success" if name == "a" else "failure")
         found = gather(store)
     assert "agents" in {table.name for table in found.tables}
-    written = [figure.svg for figure in found.figures] + [table.to_latex() for table in found.tables]
+    written = [figure.svg for figure in found.figures] + [table.to_markdown() for table in found.tables]
     assert len(written) > 10
     assert [text for text in written if re.search(r"\b(nan|inf)\b", text)] == []
 

@@ -83,7 +83,7 @@ async def test_whose_verdicts_they_are_is_said(store: Store) -> None:
     assert not any("judge" in note for note in agent_results(store).notes)
     episode = await record(store, "prompting", task("c"), 0, 1, "unjudged")
     await store.add_verdict(episode, Verdict(reward=0.0, outcome="failure", judge="a judge"), adopt=True)
-    said = "1 of 9 verdicts are by the judge a judge; its error is not in these intervals: `bestofq report --judge 'a "
+    said = "1 of 9 verdicts are by the judge a judge. "
     for notes in (
         agent_results(store).notes,
         domain_results(store).notes,

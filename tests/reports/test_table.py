@@ -70,7 +70,6 @@ def test_an_infinite_bound_is_shown_and_reads_back() -> None:
     columns = (Column(name="tokens", digits=0), Column(name="difference", signed=True, digits=None))
     table = Table(name="s", title="S", columns=columns, rows=(Row(cells=cells),))
     assert table.texts() == (("2,000 [500, ∞]", "-5 [-∞, +∞]"),)
-    assert r"2,000 [500, $\infty$] & -5 [-$\infty$, +$\infty$] \\" in table.to_latex()
     assert "| 2,000 [500, ∞] |" in table.to_markdown()
     assert '"Infinity"' in table.to_json()
     assert Table.model_validate_json(table.to_json()) == table
@@ -113,40 +112,20 @@ def test_csv_keeps_bounds_and_errors_of_one_column_apart() -> None:
     ]
 
 
-def test_json_reads_back_and_markdown_and_latex_are_escaped() -> None:
+def test_json_reads_back_and_markdown_is_escaped() -> None:
     assert Table.model_validate_json(TABLE.to_json()) == TABLE
     assert r"| =best\|of_q | 50.0 [25.0, 75.0] |" in TABLE.to_markdown()
-    latex = TABLE.to_latex()
-    assert r"\caption{Some 5 \% \& more}" in latex
-    assert r"=best\textbar{}of\_q & 50.0 [25.0, 75.0] & 4.2 $\pm$ 0.5 & -10.0 [-20.0, +0.0] & 1,234 \\" in latex
-    made = "runs: eval, commit: abc, model: pocket, seed: 7, passes: 3, N: 5, Q-function: value-1; value-2"
-    assert f"% {made}, command: bestofq eval --n 5" in latex
-    assert latex.count(r"\\") == 3
 
 
 def test_words_of_pages_are_printed_as_they_are() -> None:
     cells = (("Recipes--0", "click link <Next>"), ("[1, 2]", 'write "a\nb"'), ("", "a|b"))
     rows = tuple(Row(cells=some) for some in cells)
     table = Table(name="s", title="S", columns=columns("task", "action"), rows=rows)
-    assert table.to_latex().splitlines()[7:10] == [
-        r"Recipes-{}-0 & click link \textless{}Next\textgreater{} \\",  # not an en dash, nor ¡Next¿
-        r'{}[1, 2] & write "a b" \\',  # not the argument of the line break before
-        r" & a\textbar{}b \\",
-    ]
     assert table.to_markdown().splitlines()[2:] == [
         r"| Recipes--0 | click link \<Next> |",
         '| [1, 2] | write "a b" |',
         r"|  | a\|b |",
         "",
-    ]
-
-
-def test_a_command_cannot_break_out_of_a_comment() -> None:
-    made = MADE.model_copy(update={"commands": ("bestofq\n\\input{secret}",)})
-    row = TABLE.rows[0].model_copy(update={"origin": made})
-    latex = TABLE.model_copy(update={"rows": (row,)}).to_latex()
-    assert [line for line in latex.splitlines() if "secret" in line] == [
-        line for line in latex.splitlines() if line.startswith("%")
     ]
 
 
@@ -160,8 +139,8 @@ def test_html_of_many_rows_reads_each_row_a_few_times_only(monkeypatch: pytest.M
 
 
 def test_files_are_named_after_the_table(tmp_path: Path) -> None:
-    written = write_tables([TABLE], tmp_path / "deep" / "tables", ["csv", "tex"])
-    assert [path.name for path in written] == ["some.csv", "some.tex"]
+    written = write_tables([TABLE], tmp_path / "deep" / "tables", ["csv", "md"])
+    assert [path.name for path in written] == ["some.csv", "some.md"]
     assert written[0].read_text(encoding="utf-8") == TABLE.to_csv()
 
 

@@ -173,7 +173,6 @@ class Reporting:
     html: Annotated[Place, Option(help="Folder for the pages. Default: report in the store.")] = None
     csv: Annotated[Place, Option(help="Folder for the tables as CSV, unrounded.")] = None
     json: Annotated[Place, Option(help="Folder for the tables as JSON, unrounded.")] = None
-    latex: Annotated[Place, Option(help="Folder for the tables as LaTeX (booktabs).")] = None
     markdown: Annotated[Place, Option(help="Folder for the tables as Markdown.")] = None
     png: Annotated[Place, Option(help="Folder for the figures as PNG.")] = None
     pdf: Annotated[Place, Option(help="Folder for the figures as PDF.")] = None
@@ -192,7 +191,7 @@ class Reporting:
         Texts,
         ByOption(
             help="Rows by store, run, agent, suite, split, N, model (who proposes), or a setting such as epsilon. "
-            "Repeatable; two make a grid too, the first down, the second across."
+            "Repeatable."
         ),
     ] = None
     svg: Annotated[Place, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6): .svg, .png or .pdf.")] = None
@@ -201,11 +200,6 @@ class Reporting:
         float | None, Option(min=0, max=1, help="Of the outcome Q is compared with. Default: Q's own, if known.")
     ] = None
     price: Annotated[Texts, PriceOption(help="ROLE=IN,OUT in USD per million tokens, where none is stored.")] = None
-    judge: Annotated[Text, PriceOption(help="Correct success for this judge's measured error.")] = None
-    judge_run: Annotated[Text, PriceOption(help="Run in which it judged beside the environment.")] = None
-    judge_store: Annotated[
-        StorePlace, PriceOption(parser=Location.of, metavar="STORE", help="Of that run. Default: the same.")
-    ] = None
     alpha: Annotated[
         float | None, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
     ] = None

@@ -13,28 +13,25 @@ from bestofq.cli.options import Reporting, console
 from bestofq.cli.writing import check_out, draw, write_out
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
-from bestofq.reports.agreement import judge_error
-from bestofq.reports.by_setting import by_setting, grid_table, setting_table
+from bestofq.reports.by_setting import by_setting, setting_table
 from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.figures import bars_svg
-from bestofq.reports.judged import JudgeError
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection, read_rows
 from bestofq.reports.table import Table, write_tables
-from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from bestofq.viewer.pages import figure_file
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_ENDINGS = (".html", ".csv", ".json", ".tex", ".latex", ".md", ".png", ".pdf")
+_ENDINGS = (".html", ".csv", ".json", ".md", ".png", ".pdf")
 PRICES = TypeAdapter(dict[Role, tuple[Dollars, Dollars]])
 
 
 def check_folders(wanted: Reporting) -> None:
     """Before anything is read: InputError where a folder is named as a file."""
-    for option in ("html", "csv", "json", "latex", "markdown", "png", "pdf"):
+    for option in ("html", "csv", "json", "markdown", "png", "pdf"):
         path: Path | None = getattr(wanted, option)
         if path is not None and path.suffix in _ENDINGS:
             raise InputError(
@@ -50,7 +47,6 @@ def report_store(wanted: Reporting) -> None:
     options = Options(
         prices=_prices(wanted.price or ()),
         discount=wanted.discount,
-        error=_judge_error(wanted, folder),
         shown=wanted.episode or (),
         alpha=DEFAULTS.alpha if wanted.alpha is None else wanted.alpha,
         threshold=DEFAULTS.threshold if wanted.threshold is None else wanted.threshold,
@@ -60,7 +56,7 @@ def report_store(wanted: Reporting) -> None:
         if wanted.baseline is None:
             selection = replace(selection, baseline=read_rows(store, replace(selection, agents=None))[0].baseline())
         found = gather(store, selection, replace(options, curve=dev_curve(store), curve_baseline=dev_base(store)))
-        others = (wanted.csv, wanted.json, wanted.latex, wanted.markdown, wanted.png, wanted.pdf, wanted.table)
+        others = (wanted.csv, wanted.json, wanted.markdown, wanted.png, wanted.pdf, wanted.table)
         if wanted.html is not None or not any(others):
             written = export(store, found, wanted.html or folder / "report", title=wanted.title)
             console.print(f"written: {written}", soft_wrap=True)
@@ -84,19 +80,17 @@ def compare_stores(wanted: Reporting) -> None:
         folders = wanted.stores or [wanted.store]
         opened = {str(path): stack.enter_context(Store.open(path, read_only=True)) for path in folders}
         rows = by_setting(opened, wanted.by or ["store", "run", "agent"], _selection(wanted))
-    keys = rows[0].keys  # and `agent`, where there are several
-    tables = [setting_table(rows), *([grid_table(rows, *keys)] if len(keys) == 2 else [])]
-    for table in tables:
-        console.print(table)
+    table = setting_table(rows)
+    console.print(table)
     if wanted.svg is not None:
         drawn = bars_svg(
             [(row.agent, row.rate) for row in rows],
-            title=tables[0].title,
+            title=table.title,
             references=list(map(_reference, wanted.reference or ())),
             baseline=wanted.baseline or BASELINE,
         )
         write_out(wanted.svg, drawn)
-    _write(wanted, tables)
+    _write(wanted, [table])
 
 
 def _selection(wanted: Reporting) -> Selection:
@@ -105,20 +99,10 @@ def _selection(wanted: Reporting) -> Selection:
 
 def _write(wanted: Reporting, tables: Sequence[Table]) -> None:
     """All tables in each format that has a folder."""
-    folders = {"csv": wanted.csv, "json": wanted.json, "tex": wanted.latex, "md": wanted.markdown}
+    folders = {"csv": wanted.csv, "json": wanted.json, "md": wanted.markdown}
     for ending, to in folders.items():
         if to is not None:
             console.print(f"written: {len(write_tables(tables, to, [ending]))} tables in {to}")
-
-
-def _judge_error(wanted: Reporting, folder: Location) -> JudgeError | None:
-    """The error of the judge who is named, as measured in a run of its store."""
-    if wanted.judge is None:
-        return None
-    if wanted.judge_run is None:
-        raise InputError("--judge needs --judge-run, the run in which `bestofq judge --against-env` measured it")
-    with Store.open(wanted.judge_store or folder, read_only=True) as store:
-        return judge_error(store, wanted.judge_run, wanted.judge)
 
 
 def _prices(given: Sequence[str]) -> dict[Role, tuple[float, float]] | None:

@@ -10,7 +10,6 @@ from bestofq.core.decision import DECIDED, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.reports import stats
-from bestofq.reports.judged import JudgeError
 from bestofq.reports.stats import Doubles, Measure, Span, share
 from bestofq.reports.table import Row, Table, columns
 from bestofq.store.records import EpisodeSummary
@@ -68,11 +67,6 @@ def agreement(store: Store, run: str, *, judge: str, agent: str | None = None) -
         recall=measure(lambda sums: share(sums[..., 0], sums[..., 0] + sums[..., 2])),
         kappa=measure(cohens_kappa, None),
     )
-
-
-def judge_error(store: Store, run: str, judge: str) -> JudgeError:
-    """The judge beside the environment's verdicts in a run. DataError where it has judged none there."""
-    return JudgeError(judge, confusion(judged_beside(store, run, judge)))
 
 
 def judged_beside(store: Store, run: str, judge: str, agent: str | None = None) -> list[tuple[EpisodeSummary, Outcome]]:

@@ -4,15 +4,15 @@ Best-of-Q's Table 3 (by store, one a picker, and `model`), Table 4 (by `N` and b
 Tables 10 to 12 (by run or store) and Agent Q's Figs. 3 and 6 (by `agent`, one store an approach) are this table.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from bestofq.core.errors import DataError, InputError
+from bestofq.core.errors import DataError
 from bestofq.reports.origin import origin, proposer_model, setting, together
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection, parts_of, suffixes
-from bestofq.reports.stats import Attempt, Estimate, Measure, PairedDifference, attempts_of, group_by
+from bestofq.reports.stats import Attempt, attempts_of, group_by
 from bestofq.reports.success import PERFORMANCE, Performance, performance
 from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.store.records import EpisodeSummary, RunRecord
@@ -133,43 +133,6 @@ def setting_table(rows: Sequence[SettingRow]) -> Table:
             "task.",
         ),
     )
-
-
-def grid_table(rows: Sequence[SettingRow], down: str, across: str) -> Table:
-    """Rows over two keys as a grid (Tables 3, 4 and 11): for each value of `down` success, steps and difference, a
-    column for each value of `across`. InputError where rows have other than two values."""
-    if any(len(row.values) != 2 for row in rows):
-        raise InputError(f"a grid is of two settings: rows of {len(rows[0].values)} are given")
-    cells = {row.values: row for row in rows}
-    heads = list(dict.fromkeys(row.values[1] for row in rows))
-    numbers: dict[str, Callable[[SettingRow], Measure | PairedDifference | None]] = {
-        "success %": lambda row: _with_error(row.rate, row.success),
-        "steps for success": lambda row: _with_error(row.steps, row.steps_for_success),
-        "difference %": lambda row: row.difference,
-    }
-    found = []
-    for value in dict.fromkeys(row.values[0] for row in rows):
-        here = [cells.get((value, head)) for head in heads]
-        origin = together([row.origin for row in here if row])
-        for name, number in numbers.items():
-            shown = [row and number(row) for row in here]
-            if any(cell is not None for cell in shown):
-                percent, signed = name.endswith(" %"), name.startswith("difference")
-                found.append(Row(cells=(value, name, *shown), percent=percent, signed=signed, origin=origin))
-    return Table(
-        name=f"grid-{in_file_name(down)}-{in_file_name(across)}",
-        title=f"Success by {down} (down) and {across} (across)",
-        columns=columns(down, "number", *(f"{across} {head}" for head in heads)),
-        rows=tuple(found),
-        notes=(
-            "Mean ± standard error over runs, in brackets 95 % bootstrap over tasks; –: no such episode.",
-            "Difference: to the cell without one, paired by task.",
-        ),
-    )
-
-
-def _with_error(measure: Measure | None, estimate: Estimate | None) -> Measure | None:
-    return measure.model_copy(update={"error": estimate.error}) if measure and estimate else None
 
 
 def in_file_name(key: str) -> str:

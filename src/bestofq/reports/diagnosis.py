@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bestofq.core.decision import Candidate, Episode, Step
-from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Rated
 from bestofq.reports.behaviour import behaviour_table, refused_table
@@ -13,7 +12,6 @@ from bestofq.reports.calibration import are_values, calibration, calibration_tab
 from bestofq.reports.charts import calibration_svg, distances_svg, reliability_svg, values_svg
 from bestofq.reports.differences import compare_agents, differences, differences_table
 from bestofq.reports.figures import CurvePoint, failure_split_svg
-from bestofq.reports.judged import Corrected, JudgeError, correct_success, corrected_table
 from bestofq.reports.naming import shown
 from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.reports.reliability import pass_table, reliability
@@ -33,7 +31,6 @@ class Options:
     prices: Prices | None = None  # of tokens that have none in the store
     discount: float | None = None  # of the outcome that Q is compared with; None: the one each Q was trained with
     rated: Mapping[str, Sequence[Rated]] | None = None  # steps by agent; None: rated by successful siblings
-    error: JudgeError | None = None  # of the judge who gave the verdicts
     shown: Sequence[str] = ()  # episodes whose values are drawn (Fig. 12). Empty: a clear pair of each agent
     curve: Sequence[CurvePoint] = ()  # Fig. 4's
     curve_baseline: tuple[str, float] | None = None  # an agent and its success on the same tasks
@@ -52,8 +49,7 @@ def diagnose(
     baseline: str | None,
     options: Options,
 ) -> tuple[list[Table], list[Figure]]:
-    """Of finished episodes, whose agents are `made`'s, in its order: rows' names, where `Rows.named` gave them.
-    InputError where an error of a judge is given who gave no verdict."""
+    """Return the tables and figures of finished episodes. Their agents are rows' names, in the order of `made`."""
     of_agent = {agent: [e for e in episodes if e.agent == agent] for agent in made}
     read = [_slim(store.episode(e.id), e.agent) for e in episodes if e.agent in made]
     attempts = {agent: attempts_of(theirs) for agent, theirs in of_agent.items()}
@@ -104,33 +100,7 @@ def diagnose(
         tried = {agent: attempts[agent] for agent in beside}
         measures = compare_agents(read, beside, attempts=tried, rated=rates, valued=valued, prices=options.prices)
         tables.append(differences_table(differences(measures, baseline), made))
-    if (error := options.error) is not None:
-        tables.append(corrected_table(_correct_success(of_agent, error, baseline), error, made))
     return tables, figures
-
-
-def _correct_success(
-    of_agent: Mapping[str, Sequence[EpisodeSummary]], error: JudgeError, baseline: str | None
-) -> list[Corrected]:
-    """Of the agents' episodes whose verdict in force is this judge's, and of those that no judge was asked about: they
-    ran out of steps or had no valid action, so their failure is known. Runs that others alone judged stay out.
-    InputError where no verdict is this judge's."""
-    decided = [e for episodes in of_agent.values() for e in episodes if e.decided]
-    here = {e.run for e in decided if e.judge == error.judge}
-    others = {e.run for e in decided if e.judge or not e.reason} - here  # the environment gives no reason
-
-    def counts(episode: EpisodeSummary) -> bool:
-        return episode.judge == error.judge or (not episode.judge and episode.run not in others)
-
-    attempts = {agent: attempts_of(filter(counts, episodes)) for agent, episodes in of_agent.items()}
-    if not here:
-        judges = sorted({e.judge for episodes in of_agent.values() for e in episodes if e.judge})
-        raise InputError(
-            f"no episode has its verdict from judge {error.judge!r}: "
-            f"they have it from {'; '.join(judges) or 'their environment'}"
-        )
-    base = attempts.get(baseline or "", ())
-    return [correct_success(a, t, error, () if a == baseline else base) for a, t in attempts.items() if t]
 
 
 def _slim(episode: Episode, agent: str) -> Episode:

@@ -1,6 +1,5 @@
 """What outcomes count, what is left out of success, and who gave the verdicts, in words."""
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import get_args
@@ -54,8 +53,8 @@ def judge_notes(judges: Iterable[Mapping[str, int]], outcomes: Iterable[Mapping[
     """Which of the verdicts are a judge's, a sentence a judge."""
     total, decided = sum(map(Counter, judges), Counter[str]()), sum(map(count_judged, outcomes))
     return [
-        f"{count} of {decided} verdicts are by the judge {judge}; its error is not in these intervals: "
-        f"`bestofq report --judge {shlex.quote(judge)} --judge-run RUN` puts it in, in the table `judged`."
+        f"{count} of {decided} verdicts are by the judge {judge}. These intervals do not include its error: "
+        "`bestofq judge --against-env` measures it."
         for judge, count in total.items()
     ]
 

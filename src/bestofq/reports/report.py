@@ -35,7 +35,7 @@ class Report:
 
 
 def gather(store: Store, selection: Selection = EVERYTHING, options: Options = DEFAULTS) -> Report:
-    """Every table and figure of the selection. DataError as `agent_results`, InputError as `diagnose`."""
+    """Every table and figure of the selection. DataError as `agent_results`."""
     of_runs = {run.name: run for run in store.runs() if selection.runs is None or run.name in selection.runs}
     searches = search_rows(store, list(of_runs), alpha=options.alpha, threshold=options.threshold)
     searched = {row.run: search_origin(of_runs[row.run]) for row in searches}

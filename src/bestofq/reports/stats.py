@@ -42,7 +42,6 @@ class Attempt(NamedTuple):
     run: Hashable
     success: bool
     steps: int
-    judged: bool = True  # by a judge; False: the outcome is known
 
 
 class Estimate(FrozenModel):
@@ -98,7 +97,7 @@ def distinct(values: Iterable[T]) -> tuple[T, ...]:
 def attempts_of(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
     """The episodes whose outcome tells how the agent did, as statistics need them."""
     return [
-        Attempt(task=(e.suite, e.task), run=(e.run, e.repeat), success=e.success, steps=e.steps, judged=bool(e.judge))
+        Attempt(task=(e.suite, e.task), run=(e.run, e.repeat), success=e.success, steps=e.steps)
         for e in episodes
         if e.decided
     ]

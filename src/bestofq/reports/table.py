@@ -1,8 +1,7 @@
 """The one table: numbers with intervals and with where each row comes from, for terminal, pages, papers and programs.
 
-CSV and JSON are unrounded, and each row names its runs, commit, model, seed, N and command; LaTeX says so in a comment
-after the row. Where a terminal is too narrow for all columns they come in several parts, each with the name of the row:
-nothing is cut.
+CSV and JSON are unrounded, and each row names its runs, commit, model, seed, N and command. If a terminal is too narrow
+for all columns, the table comes in several parts, each with the name of the row: nothing is cut.
 """
 
 import csv
@@ -164,32 +163,12 @@ class Table(FrozenModel):
             writer.writerow(map(_unformula, [*(parts[i].get(part) for i, part in wide), *made]))
         return out.getvalue()
 
-    def to_latex(self) -> str:
-        """A booktabs table; bounds in brackets after the value, where a row comes from in a comment below it."""
-        lines = [
-            r"\begin{table}",
-            rf"\caption{{{_latex(self.title)}}}",
-            rf"\label{{tab:{self.name}}}",
-            rf"\begin{{tabular}}{{{''.join('l' if words else 'r' for words in self.words)}}}",
-            r"\toprule",
-            " & ".join(map(_latex, self.heads)) + r" \\",
-            r"\midrule",
-        ]
-        for row, texts in zip(self.rows, self.texts(), strict=True):
-            line = " & ".join(map(_latex, texts)) + r" \\"
-            lines.append("{}" + line if line[0] in "[*" else line)  # which \\ of the line before would take for its own
-            if row.origin is not None:
-                made = zip(ORIGIN_COLUMNS, row.origin.cells(), strict=True)
-                lines.append("% " + ", ".join(f"{name}: {' '.join(text.split())}" for name, text in made if text))
-        lines += [r"\bottomrule", r"\end{tabular}", *(rf"\par\footnotesize {_latex(note)}" for note in self.notes)]
-        return "\n".join([*lines, r"\end{table}"]) + "\n"
 
-
-_WRITERS = {"csv": Table.to_csv, "json": Table.to_json, "tex": Table.to_latex, "md": Table.to_markdown}
+_WRITERS = {"csv": Table.to_csv, "json": Table.to_json, "md": Table.to_markdown}
 
 
 def write_tables(tables: Iterable[Table], folder: Path, endings: Sequence[str]) -> list[Path]:
-    """Each table as `folder/NAME.ENDING`, the folder made; endings are csv, json, tex and md."""
+    """Each table as `folder/NAME.ENDING`, the folder made; endings are csv, json and md."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {folder / f"{table.name}.{ending}": _WRITERS[ending](table) for table in tables for ending in endings}
     for path, text in texts.items():
@@ -293,26 +272,3 @@ def _style(cell: Cell) -> Markup | None:
 def _unformula(value: object) -> object:
     """A spreadsheet must not read a task's or an agent's name as a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "–": "--",
-    "−": "$-$",
-    "≥": r"$\geq$",
-    "∞": r"$\infty$",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-}
-
-
-def _latex(text: str) -> str:
-    """The text as LaTeX prints it: every sign of it as itself, two hyphens as two."""
-    words = " ".join(text.split())
-    pairs = zip(words, f"{words[1:]} ", strict=False)  # of no words there is none
-    return "".join("-{}" if sign == after == "-" else _LATEX.get(sign, sign) for sign, after in pairs)

@@ -101,7 +101,7 @@ def picture_address(store: Store, seen: Observation) -> str | None:
     return f"/screenshots/{store.screenshots.path(shot).name}" if shot and store.screenshots.has(shot) else None
 
 
-ENDINGS = ("csv", "json", "tex", "md")
+ENDINGS = ("csv", "json", "md")
 """The files of a table in an exported report."""
 ASSETS = {
     "viewer.css": (PALETTE + STYLE + _asset("viewer.css"), "text/css"),

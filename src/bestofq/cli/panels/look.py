@@ -61,11 +61,9 @@ def report(wanted: Reporting) -> None:
     compared = wanted.by or len(wanted.stores or ()) > 1
     if compared:
         why = "with --by or several stores"
-        refuse_given(wanted, why, "html", "table", "episode", "price", "judge", "judge_run")
+        refuse_given(wanted, why, "html", "table", "episode", "price")
     else:
         refuse_given(wanted, "without --by or several stores", "svg", "reference")
-    if wanted.judge is None:
-        refuse_given(wanted, "without --judge", "judge_run", "judge_store")
     (compare_stores if compared else report_store)(wanted)
 
 
