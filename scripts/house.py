@@ -13,17 +13,37 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src"
-NOUNS = frozenset(
-    ("embed", "need", "speed", "feed", "seed", "exceed", "proceed", "shed", "bed", "red")
-    + ("string", "thing", "ping", "bring", "setting", "encoding", "embedding", "padding", "heading")
-    + ("rating", "ranking", "scoring", "pooling")
-)
+NOUNS = {
+    "embed",
+    "need",
+    "speed",
+    "feed",
+    "seed",
+    "exceed",
+    "proceed",
+    "shed",
+    "bed",
+    "red",
+    "string",
+    "thing",
+    "ping",
+    "bring",
+    "setting",
+    "encoding",
+    "embedding",
+    "padding",
+    "heading",
+    "rating",
+    "ranking",
+    "scoring",
+    "pooling",
+}
 """Words that end in -ed or -ing and name no participle."""
 ODD = re.compile(
-    r"goes on\b|gone on\b|\bgo on with\b|\bbesides?\b|\bbut for\b|\bby whose\b|\b(?:is|are) told\b"
-    r"|\btells? (?:them )?apart|\bstands? (?:in|behind|there|beside|for)\b|\bof which\b|\bwherein\b|\bwhat it is of\b|\bdear(?:er)?\b|\bmends?\b"
-    r"|\bunlike outcomes\b|\bthey part\b|\b(?:is|are) asked\b|\b(?:is|are) of\b|\bcome down on\b|\bcame out\b"
-    r"|\bso it goes\b|\bnone of them\b.*\bis\b|\ball else\b|\bhave it that\b",
+    r"goes on\b|gone on\b|\bgo on with\b|\bbesides?\b|\bbut for\b|\bby whose\b|\b(?:is|are) told\b|\bwherein\b"
+    r"|\btells? (?:them )?apart|\bstands? (?:in|behind|there|beside|for)\b|\bof which\b|\bwhat it is of\b"
+    r"|\bdear(?:er)?\b|\bmends?\b|\bunlike outcomes\b|\bthey part\b|\b(?:is|are) asked\b|\b(?:is|are) of\b"
+    r"|\bcome down on\b|\bcame out\b|\bso it goes\b|\bnone of them\b.*\bis\b|\ball else\b|\bhave it that\b",
     re.IGNORECASE,
 )
 LONG_SENTENCE_WORDS = 28
