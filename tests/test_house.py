@@ -4,7 +4,25 @@ import pytest
 
 from scripts.house import measure
 
-BUDGETS: dict[str, int] = {}
+BUDGETS = {
+    "library lines": 35_876,
+    "sites lines": 3_200,
+    "experiments lines": 7_500,
+    "library, sites and experiments lines": 44_300,
+    "test lines": 33_115,
+    "import depth": 18,
+    "modules in import circles": 2,
+    "settings": 276,
+    "settings that nobody sets": 47,
+    "functions named by a participle": 18,
+    "odd phrases": 399,
+    "long sentences": 391,
+    "class names with two meanings": 0,
+    "README lines": 91,
+    "CHANGELOG lines": 601,
+    "results lines": 1_434,
+    "architecture lines": 334,
+}
 
 
 @pytest.fixture(scope="module")
