@@ -9,7 +9,7 @@ BUDGETS = {
     "sites lines": 3_200,
     "experiments lines": 7_500,
     "library, sites and experiments lines": 44_300,
-    "test lines": 33_115,
+    "test lines": 33_500,
     "import depth": 18,
     "modules in import circles": 2,
     "settings": 276,
