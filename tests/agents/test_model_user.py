@@ -20,7 +20,7 @@ from bestofq.envs.booking.settings import BookingSettings
 from bestofq.envs.booking.suite import build_booking
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.reports.spending import spent_by_role
-from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.episode import record_episode
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
@@ -83,7 +83,7 @@ async def test_on_the_booking_site_it_answers_and_is_counted(env: Literal["text"
         with Store.open(tmp_path) as store:
             await store.begin_run("r", {}, Provenance(version="test"))
             world = await suite.make_env()
-            episode = await run_episode(world, agent, task, store=store, run="r")
+            episode = await record_episode(agent, world, task, store=store, run="r")
             await world.close()
             stored = store.episode(episode.id)
     assert episode.steps[1].observation.notices == (f"The user replied: {rules.goal(task.id).seating}, please.",)

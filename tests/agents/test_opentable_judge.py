@@ -18,7 +18,7 @@ from bestofq.envs.booking.pages import COMPLETE
 from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.models.chat import ChatModel
-from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.episode import record_episode
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedProposer
@@ -63,7 +63,7 @@ async def played(suite: Booking, folder: Path, kind: str) -> Episode:
     with Store.open(folder) as store:
         await store.begin_run("r", {}, Provenance(version="test"))
         agent = Agent(name="guest", proposer=ScriptedProposer(commands))
-        return await run_episode(env, agent, task, store=store, run="r")
+        return await record_episode(agent, env, task, store=store, run="r")
 
 
 def reader(request: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ from bestofq.core.decision import (
 from bestofq.core.errors import BrowserError, CheckpointError, ConfigError, ModelError
 from bestofq.core.seeds import episode_seed
 from bestofq.reports.costs import agent_costs
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.episode import EpisodeOptions, record_episode, run_episode
 from bestofq.store.store import Store
 
 ON = [["click [2]", "click [1]"]] * 30
@@ -40,7 +40,7 @@ async def run(store: Store, env: LineEnv, replies: object = ON, repeat: int = 0,
     await store.begin_run("r", {}, Provenance(version="test"))
     agent = line_agent(selector=GreedySelector(), replies=replies)
     options = EpisodeOptions(**settings)
-    episode = await run_episode(env, agent, line_task("t", 3), store=store, run="r", repeat=repeat, options=options)
+    episode = await record_episode(agent, env, line_task("t", 3), store=store, run="r", repeat=repeat, options=options)
     assert store.episode(episode.id) == episode
     return episode
 
@@ -134,7 +134,7 @@ async def test_what_was_used_before_the_machinery_failed_is_stored_and_paid_for(
     await run(store, LineEnv())
     failing = line_agent(selector=GreedySelector(), replies=ON)
     failing = replace(failing, scorer=Fails())
-    episode = await run_episode(LineEnv(), failing, line_task("t", 3), store=store, run="r", repeat=1)
+    episode = await record_episode(failing, LineEnv(), line_task("t", 3), store=store, run="r", repeat=1)
     assert (episode.verdict.outcome, len(episode.steps)) == ("infra_error", 0)
     assert [(used.role, used.calls) for used in store.episode(episode.id).usage] == [("proposer", 1)]
     (row,) = agent_costs(store).rows
@@ -205,7 +205,7 @@ async def test_a_step_is_stored_before_the_next_is_decided(store: Store) -> None
     await store.begin_run("r", {}, Provenance(version="test"))
     looker = line_agent(name="looker", selector=GreedySelector())
     looker = type(looker)(name="looker", proposer=Looks(), scorer=looker.scorer, selector=looker.selector)
-    episode = await run_episode(LineEnv(), looker, line_task("t", 3), store=store, run="r")
+    episode = await record_episode(looker, LineEnv(), line_task("t", 3), store=store, run="r")
     assert episode.verdict.outcome == "success"
 
 
@@ -231,5 +231,16 @@ async def test_the_step_that_an_episode_was_cut_in_is_heard_of_once(tmp_path: Pa
     with Store.open(tmp_path) as store:
         await store.begin_run("r", {}, Provenance(version="test"))
         options = EpisodeOptions(on_step=heard.append)
-        await run_episode(Crash(), line_agent(), line_task("t"), store=store, run="r", options=options)
+        await record_episode(line_agent(), Crash(), line_task("t"), store=store, run="r", options=options)
     assert [step.truncated for step in heard] == [True]
+
+
+async def test_the_main_loop_needs_no_store(store: Store) -> None:
+    agent = line_agent(selector=GreedySelector(), replies=ON)
+    episode = await run_episode(agent, LineEnv(), line_task("t", 3))
+    stored = await run(store, LineEnv())
+    assert episode.verdict == stored.verdict
+    assert [step.decision.candidate for step in episode.steps] == [step.decision.candidate for step in stored.steps]
+    broken = await run_episode(agent, Breaks(BrowserError("gone")), line_task("t", 3))
+    assert broken.verdict.outcome == "infra_error"
+    assert [step.truncated for step in broken.steps] == [False, True]

@@ -14,7 +14,7 @@ from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Screenshot, Task
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
 
@@ -36,8 +36,8 @@ async def play(folder: Path, *replies: str, limit: int = 30) -> Episode:
     with Store.open(folder) as store:
         await store.begin_run("r", {}, Provenance(version="test"))
         agent = line_agent(selector=GreedySelector(), replies=[[reply] for reply in replies])
-        done = await run_episode(
-            LineEnv(), agent, line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=limit)
+        done = await record_episode(
+            agent, LineEnv(), line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=limit)
         )
         return store.episode(done.id)
 
@@ -113,7 +113,7 @@ async def test_stored_pictures_are_embedded(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await store.begin_run("r", {}, Provenance(version="test"))
         agent = line_agent(selector=GreedySelector(), replies=[["click [2]"], ["click [2]"]])
-        await run_episode(Photographed(), agent, line_task("t", 2), store=store, run="r")
+        await record_episode(agent, Photographed(), line_task("t", 2), store=store, run="r")
         table = tabulate(store.episodes(run="r"), EmbeddingTexts(pictures=True))
         assert [[len(shot.data) for shot in item.screenshots] for item in table.items] == [[0], [0], [], []]
         embedder = Sizes(EmbedSpec(model="sizes", revision="1", dim=1), batch=8)
@@ -150,8 +150,8 @@ async def test_candidates_that_were_not_taken_are_given_to_who_asks(tmp_path: Pa
     with Store.open(tmp_path) as store:
         await store.begin_run("r", {}, Provenance(version="test"))
         agent = line_agent(selector=GreedySelector(), replies=[["click [2]", "click [1]"], ["click [2]"]])
-        done = await run_episode(
-            LineEnv(), agent, line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=2)
+        done = await record_episode(
+            agent, LineEnv(), line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=2)
         )
         episode = store.episode(done.id)
     assert tabulate([episode], Plain()).rows.others is None

@@ -12,7 +12,7 @@ from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Scores, State, Step
 from bestofq.core.protocols import Proposer, Scorer
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.rollouts.resuming import claim_abandoned
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
@@ -175,7 +175,7 @@ async def searched(
     scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config, irreversible=never)
     agent = Agent(name="mcts", proposer=proposer, scorer=scorer, n_candidates=2)
     options = EpisodeOptions(on_step=stepped)
-    return await run_episode(await make_env(), agent, TASK, store=store, run="r", options=options, begun=begun)
+    return await record_episode(agent, await make_env(), TASK, store=store, run="r", options=options, begun=begun)
 
 
 async def test_once_an_episode_has_ended_what_it_was_searched_in_is_closed(tmp_path: Path) -> None:

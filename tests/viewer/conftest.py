@@ -12,7 +12,7 @@ from playwright.async_api import Browser
 from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task, shop_tree
 
 from bestofq.envs.serving import serve_app
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
 from bestofq.viewer.pages import ASSETS
@@ -48,8 +48,8 @@ async def shop(tmp_path: Path) -> Path:
         await store.begin_run("search", {}, PROVENANCE)
         for task in (shop_task(), shop_task("mugs--0", "find a blue mug")):
             for agent in (shop_agent(), shop_agent("hasty", hasty=True)):
-                await run_episode(
-                    ShopEnv(), agent, task, store=store, run="eval", options=EpisodeOptions(provenance=PROVENANCE)
+                await record_episode(
+                    agent, ShopEnv(), task, store=store, run="eval", options=EpisodeOptions(provenance=PROVENANCE)
                 )
         await store.trees.save("search", shop_tree(shop_task()).to_tree())
     return tmp_path

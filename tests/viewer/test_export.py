@@ -13,7 +13,7 @@ from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task, shop_tree
 
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 
@@ -110,8 +110,8 @@ async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(chromium: Browse
     with Store.open(tmp_path / "store") as store:
         await store.begin_run(HOSTILE, {}, PROVENANCE)
         agent = shop_agent(HOSTILE, HOSTILE)
-        await run_episode(
-            ShopEnv(HOSTILE), agent, task, store=store, run=HOSTILE, options=EpisodeOptions(provenance=PROVENANCE)
+        await record_episode(
+            agent, ShopEnv(HOSTILE), task, store=store, run=HOSTILE, options=EpisodeOptions(provenance=PROVENANCE)
         )
         await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).to_tree())
         index = export(store, gather(store), tmp_path / "out", title=HOSTILE)
@@ -141,9 +141,9 @@ async def test_the_policy_refuses_scripts_and_requests_even_if_markup_got_in(chr
 async def test_pages_are_about_the_chosen_runs_alone_and_the_rest_is_listed(shop: Path) -> None:
     with Store.open(shop) as store:
         await store.begin_run("secret", {}, PROVENANCE)
-        await run_episode(
-            ShopEnv(),
+        await record_episode(
             shop_agent("spy"),
+            ShopEnv(),
             shop_task(),
             store=store,
             run="secret",
@@ -165,7 +165,7 @@ async def test_figures_of_agents_with_long_names_have_files_of_their_own(tmp_pat
         await store.begin_run("eval", {}, PROVENANCE)
         for name in (f"careful (runs{' 1' * 150})", f"careful (runs{' 1' * 150} 2)"):
             options = EpisodeOptions(provenance=PROVENANCE)
-            await run_episode(ShopEnv(), shop_agent(name), shop_task(), store=store, run="eval", options=options)
+            await record_episode(shop_agent(name), ShopEnv(), shop_task(), store=store, run="eval", options=options)
         index = export(store, found := gather(store), tmp_path / "out", title="T")
     files = {path.name for path in (tmp_path / "out" / "figures").iterdir()}
     assert len(files) == len(found.figures)

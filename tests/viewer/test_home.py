@@ -14,7 +14,7 @@ from tiny_shop import PROVENANCE, ShopEnv, picture, shop_agent, shop_page, shop_
 from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.observation import Box
 from bestofq.core.usage import Usage
-from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.episode import record_episode
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
@@ -46,8 +46,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
                 for task, goal in GOALS.items():
                     agent = shop_agent(name, hasty=name == "prompting" and task != "kettles--0")
                     agent = replace(agent, proposer=Paid(lambda state, n: ["on\nclick [2]", "aside\nclick [1]"]))
-                    await run_episode(ShopEnv(), agent, shop_task(task, goal), store=opened, run="eval")
-            await run_episode(ShopEnv(), shop_agent("explore"), shop_task(), store=opened, run="later")
+                    await record_episode(agent, ShopEnv(), shop_task(task, goal), store=opened, run="eval")
+            await record_episode(shop_agent("explore"), ShopEnv(), shop_task(), store=opened, run="later")
             await opened.trees.save("later", shop_tree(shop_task()).to_tree())
 
     asyncio.run(fill())

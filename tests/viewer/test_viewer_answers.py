@@ -21,7 +21,7 @@ from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_page, shop_task
 from bestofq.cli.panels.look import view
 from bestofq.core.decision import Verdict
 from bestofq.core.errors import DataError, InputError
-from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.episode import record_episode
 from bestofq.store.codec import pack
 from bestofq.store.database import connect, sqlite_url
 from bestofq.store.filter import EpisodeFilter
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with Store.open(where) as store:
             await store.begin_run("eval", {}, PROVENANCE)
             for name in ("kettles--0", "mugs--0"):
-                await run_episode(ShopEnv(), shop_agent(), shop_task(name), store=store, run="eval")
+                await record_episode(shop_agent(), ShopEnv(), shop_task(name), store=store, run="eval")
 
     asyncio.run(fill())
     return where
@@ -82,7 +82,7 @@ def test_every_answer_has_the_policy(store: Store, browser: TestClient) -> None:
 async def test_a_step_says_who_scored_it_where_that_is_recorded(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await store.begin_run("eval", {}, PROVENANCE)
-        played = await run_episode(ShopEnv(), shop_agent(), shop_task("kettles--0"), store=store, run="eval")
+        played = await record_episode(shop_agent(), ShopEnv(), shop_task("kettles--0"), store=store, run="eval")
     engine = connect(sqlite_url(tmp_path / "store.sqlite"))
     with engine.begin() as connection:
         for number, change in enumerate(({"scorer": None}, {"checkpoint": "value-<1>"})):
@@ -157,7 +157,7 @@ def test_a_damaged_page_is_a_sentence_too(tmp_path: Path) -> None:
 async def test_what_a_killed_process_left_running_is_said_to_be_so(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await store.begin_run("now", {}, PROVENANCE)
-        played = await run_episode(ShopEnv(), shop_agent(), shop_task("mugs--0"), store=store, run="now")
+        played = await record_episode(shop_agent(), ShopEnv(), shop_task("mugs--0"), store=store, run="now")
         left = await store.begin_episode("now", "careful", shop_task(), 0, PROVENANCE)
         await store.append_step(left, played.steps[0])
         paths = ("/", "/run?run=now", "/episodes", "/task?suite=shop&task=kettles--0", f"/episode/{left}")
@@ -292,7 +292,7 @@ async def test_an_episode_without_a_valid_action_shows_the_raw_replies_and_their
     agent = replace(shop_agent(), proposer=ScriptedProposer(lambda state, n: ["<fly>", "click [9]"]))
     with Store.open(tmp_path) as store:
         await store.begin_run("eval", {}, PROVENANCE)
-        played = await run_episode(ShopEnv(), agent, shop_task("kettles--0"), store=store, run="eval")
+        played = await record_episode(agent, ShopEnv(), shop_task("kettles--0"), store=store, run="eval")
     with Store.open(tmp_path, read_only=True) as opened:
         browser = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK)
         page = browser.get(f"/episode/{played.id}?step=end").text

@@ -9,7 +9,7 @@ from looking import Looking
 from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_page, shop_task, shop_tree
 
 from bestofq.core.decision import State, Step, Verdict
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 
@@ -144,8 +144,8 @@ async def test_lists_are_narrowed_by_suite_agent_outcome_and_domain(tmp_path: Pa
         await store.begin_run("eval", {}, PROVENANCE)
         for task in (shop_task(), shop_task("mugs--0"), shop_task("mugs--1").model_copy(update={"suite": "market"})):
             for agent in (shop_agent(), shop_agent("hasty", hasty=True)):
-                await run_episode(
-                    ShopEnv(), agent, task, store=store, run="eval", options=EpisodeOptions(provenance=PROVENANCE)
+                await record_episode(
+                    agent, ShopEnv(), task, store=store, run="eval", options=EpisodeOptions(provenance=PROVENANCE)
                 )
     async with look(tmp_path) as it:
         await it.go("/episodes")
@@ -168,8 +168,8 @@ async def test_lists_are_narrowed_by_suite_agent_outcome_and_domain(tmp_path: Pa
 async def test_a_run_and_a_comparison_grow_too(tmp_path: Path, look: Looking) -> None:
     with Store.open(tmp_path) as store:
         await store.begin_run("now", {}, PROVENANCE)
-        done = await run_episode(
-            ShopEnv(), shop_agent(), shop_task(), store=store, run="now", options=EpisodeOptions(provenance=PROVENANCE)
+        done = await record_episode(
+            shop_agent(), ShopEnv(), shop_task(), store=store, run="now", options=EpisodeOptions(provenance=PROVENANCE)
         )
         async with look(tmp_path) as it:
             await it.go("/run?run=now")
@@ -241,7 +241,9 @@ async def test_what_a_store_holds_is_text_and_nothing_runs(tmp_path: Path, look:
         await store.begin_run(HOSTILE, {"model": HOSTILE}, PROVENANCE)
         for agent in (shop_agent(HOSTILE, HOSTILE), shop_agent("hasty", HOSTILE, hasty=True)):
             env = ShopEnv(HOSTILE, pictured=pictured)
-            await run_episode(env, agent, task, store=store, run=HOSTILE, options=EpisodeOptions(provenance=PROVENANCE))
+            await record_episode(
+                agent, env, task, store=store, run=HOSTILE, options=EpisodeOptions(provenance=PROVENANCE)
+            )
         await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).to_tree())
         one, other = store.catalogue.episodes(EpisodeFilter())
     compare = f"/compare?left={one.id}&right={other.id}"

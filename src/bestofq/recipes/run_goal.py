@@ -19,7 +19,7 @@ from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
 from bestofq.core.secrets import keep_secrets_of
 from bestofq.envs.web import WebEnv
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.rollouts.resuming import claim_abandoned
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
@@ -81,8 +81,8 @@ async def visit(
     repeat = 1 + max((s.key.repeat for s in before if s.key.task == task.id), default=-1)
     key = max(left, default=EpisodeKey(SUITE, task.id, repeat))
     try:
-        return await run_episode(
-            env, agent, task, store=store, run=run, repeat=key.repeat, options=options, begun=left.get(key)
+        return await record_episode(
+            agent, env, task, store=store, run=run, repeat=key.repeat, options=options, begun=left.get(key)
         )
     except asyncio.CancelledError:
         await store.interrupt(run, agent.name)

@@ -1,9 +1,10 @@
-"""One episode: state → decide → act → step, committed before the next begins; it can go on from its last step."""
+"""One episode: state → decide → act → step. Each step is committed before the next begins, so that it can resume."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,6 +26,8 @@ STEP_LIMIT = 30  # Best-of-Q, appendix K
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeOptions:
@@ -43,9 +46,33 @@ class EpisodeOptions:
 DEFAULTS = EpisodeOptions()
 
 
-async def run_episode(
-    env: Env,
+async def run_episode(agent: Agent, env: Env, task: Task, record: "EpisodeRecord | None" = None) -> Episode:
+    """Run one episode: observe, decide, act, record. This is the main loop; it needs no store.
+
+    Args:
+        record: keeps the steps, and limits them. `record_episode` gives one that commits each step to a store.
+
+    An error of the agent or the environment ends the episode with a verdict (`_verdict_of`).
+    """
+    record = record or EpisodeRecord(agent.name, task)
+    try:
+        result = await record.start(env)
+        while not (result.terminated or result.truncated) and len(record.steps) < record.options.step_limit:
+            state = state_at(task, record.steps, result.observation, seed=record.seed)
+            decision = await _guard(agent.decide(state, np.random.default_rng(state.step_seed)))
+            record.begin_step(state, decision)
+            result = await _guard(_act(env, decision))
+            await record.end_step(result)
+        verdict = _final_verdict(result) or record.ran_out
+    except _EpisodeCut as cut:
+        await record.cut_step()
+        verdict = cut.verdict
+    return record.to_episode(verdict)
+
+
+async def record_episode(
     agent: Agent,
+    env: Env,
     task: Task,
     *,
     store: Store,
@@ -54,51 +81,37 @@ async def run_episode(
     options: EpisodeOptions = DEFAULTS,
     begun: Episode | None = None,
 ) -> Episode:
-    """Run and store one episode of a run that was begun.
+    """Run one episode of a run that was begun, and commit each step to the store before the next one begins.
 
-    `begun`: one that is running in the store, since its process has died or it was cut (`options.go_on_when_cut`). It
-    goes on from its last step, once its actions led to the same pages again (`resuming.py`), in the latter case with
-    the decision that it was cut in; where they do not, it is left `interrupted` or `cut`, and another begun.
+    Args:
+        begun: an episode that is `running` in the store because its process died, or that was cut
+            (`options.go_on_when_cut`). It continues from its last step if its actions lead to the same pages again
+            (`resuming.py`). If it was cut, it first repeats the decision of that step. If the pages differ, it is left
+            `interrupted` or `cut`, and another episode begins.
 
-    The verdict is the judge's, or without one the environment's last reward (success: reward 1; unjudged where it gives
-    none). Running out of `step_limit` steps is a failure with reward 0, and no judge is asked. What the machinery
-    breaks is outcome infra_error (see `_verdict_of`); a judge that fails leaves the episode unjudged, so that it can be
-    judged later without being run again (`recipes/judging.py`).
+    The verdict is the judge's, or without one the environment's last reward (success: reward 1; unjudged if there is
+    none). An episode that runs out of `step_limit` steps is a failure with reward 0, and no judge is called. A failure
+    of the machinery is outcome infra_error. If the judge fails, the episode stays unjudged, and `bestofq judge` can
+    judge it later.
 
     Raises: SetupError, InputError, CheckpointError: what the user must fix; the episode then stays without a verdict,
-    or unjudged where it was the judge's fault.
+    or unjudged if it was the judge's fault.
     """
-    own = episode_seed(options.seed, run, agent.name, task, repeat)
-    provenance = (options.provenance or Provenance(version=__version__)).model_copy(
-        update={"seed": own, "started_at": datetime.now(UTC).isoformat()}
-    )
-    play = _Play(env, agent, task, store, options)
-    if begun is not None and await play.go_on(begun, own):
-        provenance = begun.provenance
-    else:
-        play.episode = await store.begin_episode(run, agent.name, task, repeat, provenance)
+    seed = episode_seed(options.seed, run, agent.name, task, repeat)
+    record = EpisodeRecord(agent.name, task, seed, options, run, store)
+    if begun is None or not await record.resume(begun, agent, env):
+        record.id = await store.begin_episode(run, agent.name, task, repeat, record.provenance)
     with span("episode", run=run, agent=agent.name, task=task.id):
-        verdict = await play.out(own)
+        episode = await run_episode(agent, env, task, record)
+    verdict = episode.verdict
     if isinstance(agent.scorer, Forgets):
-        await agent.scorer.forget(task, own)
-    if play.unpaid:
-        verdict = verdict.model_copy(update={"usage": merge_usage((*verdict.usage, *play.unpaid))})
-    episode = Episode(
-        id=play.episode,
-        run=run,
-        agent=agent.name,
-        task=task,
-        steps=(*play.steps, *play.in_flight),
-        final=play.final,
-        verdict=verdict,
-        provenance=provenance,
-    )
-    if play.is_resumable(verdict):
-        return episode
+        await agent.scorer.forget(task, seed)
+    if verdict.outcome == "infra_error" and options.go_on_when_cut and options.may_repeat is not None:
+        return episode  # the caller resumes it
     failure: Exception | None = None
     if options.judge is not None and ended_by_itself(verdict):
         verdict, failure = await _judge_episode(options.judge, episode)
-    await play.finish(episode, verdict)
+    await record.finish(episode, verdict)
     if failure is not None:
         raise failure
     return episode.model_copy(update={"verdict": verdict})
@@ -110,42 +123,94 @@ def ended_by_itself(verdict: Verdict | EpisodeSummary) -> bool:
 
 
 @dataclass
-class _Play:
-    """An episode being played: its steps so far, and what the page shows now."""
+class EpisodeRecord:
+    """An episode so far: its steps, and the last result. Each step is committed to the store, if there is one."""
 
-    env: Env
-    agent: Agent
+    agent: str
     task: Task
-    store: Store
-    options: EpisodeOptions
-    episode: str = ""
+    seed: int = 0  # of the episode's draws
+    options: EpisodeOptions = DEFAULTS
+    run: str = ""
+    store: Store | None = None
+    id: str = ""
     steps: list[Step] = field(default_factory=list)
     final: Observation | None = None
     last: StepResult | None = None
-    in_flight: tuple[Step, ...] = ()  # the one that was cut, and is not stored
-    unpaid: tuple[Usage, ...] = ()  # of decisions that came to nothing, in an episode that goes on
-    broken: Verdict | None = None  # where the machinery broke before the first step
+    in_flight: tuple[Step, ...] = ()  # the step that was cut; it is not stored yet
+    unpaid: tuple[Usage, ...] = ()  # of decisions without a step, in an episode that continues
+    broken: Verdict | None = None  # the machinery failed while the episode was resumed
+    _begun: tuple[Observation, Decision] | None = None  # the step whose action is being carried out
 
-    def is_resumable(self, verdict: Verdict) -> bool:
-        """Whether the episode was cut and is left for the caller to resume."""
-        options = self.options
-        return verdict.outcome == "infra_error" and options.go_on_when_cut and options.may_repeat is not None
+    def __post_init__(self) -> None:
+        known = self.options.provenance or Provenance(version=__version__)
+        now = datetime.now(UTC).isoformat()
+        self.provenance = known.model_copy(update={"seed": self.seed, "started_at": now})
+
+    async def start(self, env: Env) -> StepResult:
+        """What the page shows before the first step, or after the last one of a resumed episode."""
+        if self.broken is not None:
+            raise _EpisodeCut(self.broken)
+        if self.last is None:
+            self.last = StepResult(observation=await _guard(env.reset(self.task, seed=self.task.seed)))
+            self.final = self.last.observation
+        return self.last
+
+    def begin_step(self, state: State, decision: Decision) -> None:
+        """Note what was decided, before its action is carried out."""
+        if self.options.on_decision is not None:
+            self.options.on_decision(state, decision)
+        self._begun = state.observation, decision
+
+    async def end_step(self, result: StepResult) -> None:
+        """Commit the step with what its action brought."""
+        assert self._begun is not None
+        (observation, decision), self._begun = self._begun, None
+        await self._commit(observation, decision, result)
+        self.last, self.final = result, result.observation
+
+    async def cut_step(self) -> None:
+        """Keep the step whose action failed, if there is one."""
+        if self._begun is not None:
+            (observation, decision), self._begun = self._begun, None
+            await self._commit(observation, decision, StepResult(observation=observation, truncated=True))
+
+    @property
+    def ran_out(self) -> Verdict:
+        """The verdict on an episode that reached the step limit."""
+        return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
+
+    def to_episode(self, verdict: Verdict) -> Episode:
+        """The episode with all steps so far. The verdict pays for decisions that led to no step."""
+        if self.unpaid:
+            verdict = verdict.model_copy(update={"usage": merge_usage((*verdict.usage, *self.unpaid))})
+        return Episode(
+            id=self.id,
+            run=self.run,
+            agent=self.agent,
+            task=self.task,
+            steps=(*self.steps, *self.in_flight),
+            final=self.final,
+            verdict=verdict,
+            provenance=self.provenance,
+        )
 
     async def finish(self, episode: Episode, verdict: Verdict) -> None:
         """Commit how an episode ended, and the step that it was cut in."""
+        assert self.store is not None
         for step in episode.steps[-1:]:
             if step.truncated:
                 await self._store(episode.id, step)
         await self.store.finish_episode(episode.id, verdict, episode.final)
 
-    async def go_on(self, begun: Episode, seed: int) -> bool:
-        """Whether the episode goes on: the environment is put where its last step led, or broke on the way."""
+    async def resume(self, begun: Episode, agent: Agent, env: Env) -> bool:
+        """Whether the episode continues: the environment shows the page after its last step, or failed on the way."""
+        assert self.store is not None
         steps, last = [*begun.steps], None
         try:
-            if self.options.may_repeat is None or (begun.task, begun.provenance.seed) != (self.task, seed):
+            if self.options.may_repeat is None or (begun.task, begun.provenance.seed) != (self.task, self.seed):
                 raise DivergedError("its task or its draws are others now")
             steps = with_pictures(begun.steps, self.store)
-            last = await repeat_steps(self.env, begun, self.options.may_repeat)
+            last = await repeat_steps(env, begun, self.options.may_repeat)
         except InfraError as error:
             self.broken = _verdict_of(error)
         except Exception as error:  # whatever it is: the next try begins at the start, and says what is wrong
@@ -155,50 +220,17 @@ class _Play:
             else:
                 await self.finish(begun, begun.verdict)
             return False
-        self.episode, self.final, self.unpaid = begun.id, begun.final, begun.verdict.unstepped
+        self.id, self.provenance = begun.id, begun.provenance
+        self.final, self.unpaid = begun.final, begun.verdict.unstepped
         self.in_flight = tuple(step for step in steps[-1:] if step.truncated)
         self.steps = steps[: len(steps) - len(self.in_flight)]
         if last is not None:
             self.last, self.final = last, last.observation
             for step in self.in_flight:
                 await self._commit(step.observation, step.decision, last)
-        if isinstance(self.agent.scorer, Resumes):
-            await self.agent.scorer.resume(self.task, seed, [step.observation for step in self.steps])
+        if isinstance(agent.scorer, Resumes):
+            await agent.scorer.resume(self.task, self.seed, [step.observation for step in self.steps])
         return True
-
-    async def out(self, seed: int) -> Verdict:
-        """Play to the end, with draws from `seed`; the environment's verdict."""
-        if self.broken is not None:
-            return self.broken
-        if self.last is None:
-            try:
-                self.final = await self.env.reset(self.task, seed=self.task.seed)
-            except Exception as error:
-                return _verdict_of(error)
-        elif ended := _final_verdict(self.last):
-            return ended
-        assert self.final is not None
-        observation = self.final
-        while len(self.steps) < self.options.step_limit:
-            state = state_at(self.task, self.steps, observation, seed=seed)
-            try:
-                decision = await self.agent.decide(state, np.random.default_rng(state.step_seed))
-            except Exception as error:
-                return _verdict_of(error)
-            if self.options.on_decision is not None:
-                self.options.on_decision(state, decision)
-            try:
-                with span("act", action=decision.candidate.action.kind):
-                    result = await self.env.step(decision.candidate.action)
-            except Exception as error:
-                verdict = _verdict_of(error)
-                await self._commit(observation, decision, StepResult(observation=observation, truncated=True))
-                return verdict
-            await self._commit(observation, decision, result)
-            self.final = observation = result.observation
-            if ended := _final_verdict(result):
-                return ended
-        return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
 
     async def _commit(self, observation: Observation, decision: Decision, result: StepResult) -> None:
         if more := (*result.usage, *self.unpaid):
@@ -215,13 +247,35 @@ class _Play:
         if result.truncated:
             self.in_flight = (step,)
             return
-        await self._store(self.episode, step)
+        await self._store(self.id, step)
         self.steps.append(step)
 
     async def _store(self, episode: str, step: Step) -> None:
-        await self.store.append_step(episode, step)
+        if self.store is not None:
+            await self.store.append_step(episode, step)
         if self.options.on_step is not None:
             self.options.on_step(step)
+
+
+class _EpisodeCut(Exception):
+    """An error ended the episode with this verdict."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.reason)
+        self.verdict = verdict
+
+
+async def _guard(awaitable: Awaitable[T]) -> T:
+    """The result of the agent or the environment. _EpisodeCut if it fails."""
+    try:
+        return await awaitable
+    except Exception as error:
+        raise _EpisodeCut(_verdict_of(error)) from error
+
+
+async def _act(env: Env, decision: Decision) -> StepResult:
+    with span("act", action=decision.candidate.action.kind):
+        return await env.step(decision.candidate.action)
 
 
 def _final_verdict(last: StepResult) -> Verdict | None:

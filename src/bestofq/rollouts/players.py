@@ -10,7 +10,7 @@ from bestofq.core.decision import Episode, Verdict
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env, EnvFactory
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 
@@ -62,16 +62,16 @@ class LocalPlayer:
         """At once."""
 
     async def do(self, slot: PlayerSlot) -> PlayedEpisode:
-        """SupersededError where another process plays it, else as `run_episode`."""
+        """SupersededError where another process plays it, else as `record_episode`."""
         env = self._free.pop() if self._free else await self._make_env()
         if env not in self._all:
             self._all.append(env)
         options = replace(self._options, go_on_when_cut=slot.retries > 0)
         broken = False
         try:
-            episode = await run_episode(
-                env,
+            episode = await record_episode(
                 self._agent,
+                env,
                 slot.task,
                 store=self._store,
                 run=self._run,
