@@ -27,11 +27,11 @@ from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.server import serve
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.local_site.web import LocalWebEnv
-from bestofq.envs.webshop.suite import synthetic_suite
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.server import serve
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.local_site.web import LocalWebEnv
+from bestofq_sites.webshop.suite import synthetic_suite
 
 DEPTHS = (2, 5, 10)
 WAYS = ("text copy", "restored", "replayed", "saving")

@@ -21,8 +21,8 @@ import torch
 
 from bestofq.core.language import Generation, Request, user
 from bestofq.models.local import LocalModel
-from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.provenance import commit
+from bestofq_sites.shipped import POCKET_AGENTQ
 
 Run = Callable[[], int]  # gives the tokens written
 
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    model = LocalModel.load(SHIPPED["pocket-agentq"], device="cpu")
+    model = LocalModel.load(POCKET_AGENTQ, device="cpu")
     greedy, beams = (
         requests(model, args.batch, length=args.length, limit=args.limit, beams=width, seed=args.seed)
         for width in (0, 4)

@@ -37,7 +37,7 @@ from bestofq.learning.objectives import preferences
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.learning.tuning import train_on_preferences
 from bestofq.learning.tuning_batches import PairBatches
-from bestofq.models.shipped import POCKET
+from bestofq_sites.shipped import POCKET
 
 
 def load() -> Any:

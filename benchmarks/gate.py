@@ -28,15 +28,15 @@ from typing import Any, NamedTuple
 
 from bestofq.core.actions import Action, Click, Goto, Write
 from bestofq.core.observation import Element, Observation
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.rules import Rules
-from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.miniwob.settings import MiniWobSettings
 from bestofq.envs.miniwob.suite import MiniWob
-from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.suite import Quirks
-from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.safety.irreversible import irreversible
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.rules import Rules
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.quirks.settings import QuirksSettings
+from bestofq_sites.quirks.suite import Quirks
+from bestofq_sites.webshop.suite import synthetic_suite
 
 DATA = Path(__file__).parent / "data" / "gate"
 TRANSLATED = ("oscar", "wagtail", "indico", "home_assistant")

@@ -22,9 +22,9 @@ from bestofq.core.decision import State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.observation import Observation
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.models.local import LocalModel
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.webshop.suite import synthetic_suite
 
 DIALECT = JsonDialect()
 

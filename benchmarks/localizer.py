@@ -21,9 +21,9 @@ from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.browser.browser import Browser
 from bestofq.browser.session import BrowserSession
 from bestofq.core.observation import Element, Observation
-from bestofq.envs.local_site.server import serve
-from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.views import Item, ShopResults, View, to_url
+from bestofq_sites.local_site.server import serve
+from bestofq_sites.webshop.suite import synthetic_suite
+from bestofq_sites.webshop.views import Item, ShopResults, View, to_url
 
 KINDS = ("with its role", "first words", "last words", "a letter wrong", "words in another order")
 

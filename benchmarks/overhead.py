@@ -31,20 +31,20 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import QScorer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.config.agents import POCKET_Q
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.models.embed import LocalEmbedder
 from bestofq.testing.scripted import ScriptedProposer
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.shipped import POCKET_Q
+from bestofq_sites.webshop.suite import synthetic_suite
 
 N = 3
 DIM = 2048  # of Qwen2.5-VL-3B (Table 12)

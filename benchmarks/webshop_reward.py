@@ -22,10 +22,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bestofq.envs.webshop.goals import synthetic_goals
-from bestofq.envs.webshop.products import Product, ShopGoal
-from bestofq.envs.webshop.reward import RewardFunction, spacy_nouns, title_nouns
-from bestofq.envs.webshop.source import ANNOTATIONS, PRODUCTS, load_catalogue
+from bestofq_sites.webshop.goals import synthetic_goals
+from bestofq_sites.webshop.products import Product, ShopGoal
+from bestofq_sites.webshop.reward import RewardFunction, spacy_nouns, title_nouns
+from bestofq_sites.webshop.source import ANNOTATIONS, PRODUCTS, load_catalogue
 
 
 def records(folder: Path) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ trains a model on 200 tasks. Without a model it plays one task by hand, as TRL w
 import sys
 
 import bestofq as bq
-from bestofq.recipes.site_tools import site_tools
+from bestofq_sites.site_tools import site_tools
 
 Shop = site_tools(bq.load_suite("webshop"))  # or "booking", "quirks"
 

@@ -19,11 +19,11 @@ from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.core.decision import DECIDED, Candidate, Episode, Scores, State, state_at
 from bestofq.core.logged import LoggedChoices
 from bestofq.envs.suites import make_suite
-from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.recipes.api import play
 from bestofq.reports.stats import attempts_of, paired_difference, success_rate
 from bestofq.store.store import Store
 from bestofq.testing import ScriptedProposer
+from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.estimating import Judged, predicted
 from experiments.ranking import judge_of
 

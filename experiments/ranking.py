@@ -18,15 +18,8 @@ from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Decision, Episode, State, state_at
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.protocols import Suite
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.suite import LocalSuite
-from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.miniwob.suite import MiniWob
-from bestofq.envs.quirks.suite import Quirks
 from bestofq.envs.suites import make_suite
-from bestofq.envs.webshop.suite import WebShop
-from bestofq.envs.webshop.views import from_url
-from bestofq.recipes.text_site import at_once
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.origin import origins
 from bestofq.reports.recall import rated_counts, recall, recall_table
@@ -36,6 +29,13 @@ from bestofq.reports.table import Row, Table, columns
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.suite import LocalSuite
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.quirks.suite import Quirks
+from bestofq_sites.text_site import at_once
+from bestofq_sites.webshop.suite import WebShop
+from bestofq_sites.webshop.views import from_url
 from experiments.oracles.booking import BookingOracle
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
 from experiments.oracles.quirks import QuirksOracle

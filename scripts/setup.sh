@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 stamp=.venv/.bestofq-setup
-key=$(cat pyproject.toml scripts/setup.sh | sha256sum)
+key=$(cat pyproject.toml sites/pyproject.toml scripts/setup.sh | sha256sum)
 if [[ -x .venv/bin/bestofq && -f $stamp && $(<"$stamp") == "$key" ]]; then
     exit 0
 fi
@@ -97,7 +97,7 @@ install_chromium() {
 make_venv
 install_torch
 say "installing bestofq and its tools"
-pip_install --editable '.[dev]'
+pip_install --editable '.[dev]' --editable ./sites
 install_chromium
 printf '%s\n' "$key" >"$stamp"
 say "done"

@@ -186,7 +186,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
     from tiny_llama import save_llama  # transformers takes seconds to import: not for tests that need no model
     from transformers import PreTrainedTokenizerFast
 
-    from bestofq.models.shipped import POCKET
+    from bestofq_sites.shipped import POCKET
 
     folder = tmp_path_factory.mktemp("weights")
     shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}

@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from scripts.pypi_readme import pypi_readme
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "bestofq"
 EXPERIMENTS = ROOT / "experiments"
-MODULES = sorted([*SRC.rglob("*.py"), *EXPERIMENTS.rglob("*.py")])
+SITES = ROOT / "sites" / "src" / "bestofq_sites"
+MODULES = sorted([*SRC.rglob("*.py"), *SITES.rglob("*.py"), *EXPERIMENTS.rglob("*.py")])
 LINES = 400
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 MACHINE_PATH = re.compile(r"(?<![\w.<])/(?:work|home|root|tmp|Users)/")
@@ -27,27 +29,29 @@ DATA = (
     "browser/snapshot.js",
     "browser/act.js",
     "browser/chromium.toml",
-    "envs/booking/site.css",
-    "envs/booking/words.toml",
-    "envs/local_site/page.jinja",
     "envs/miniwob/tasks.toml",
-    "envs/webshop/site.css",
-    "envs/webshop/reward.toml",
-    "envs/webshop/synthetic.toml",
     "envs/webvoyager/hosts.toml",
-    "models/pocket/config.json",
-    "models/pocket/tokenizer.json",
-    "models/pocket/training_log.json",
-    "models/pocket_q/checkpoint.json",
-    "models/pocket_web/config.json",
-    "models/pocket_web/training_log.json",
-    "models/pocket_agentq/config.json",
-    "models/pocket_agentq/training_log.json",
     "reports/templates/palette.css",
     "safety/commands/delete.toml",
     "safety/words.toml",
     "viewer/assets/viewer.js",
     "viewer/templates/base.jinja",
+)
+SITES_DATA = (
+    "booking/site.css",
+    "booking/words.toml",
+    "local_site/page.jinja",
+    "models/pocket/config.json",
+    "models/pocket/model.safetensors",
+    "models/pocket/training_log.json",
+    "models/pocket_agentq/training_log.json",
+    "models/pocket_q/checkpoint.json",
+    "models/pocket_quirks/training_log.json",
+    "models/pocket_web/training_log.json",
+    "quirks/kinds.toml",
+    "webshop/reward.toml",
+    "webshop/site.css",
+    "webshop/synthetic.toml",
 )
 
 
@@ -75,9 +79,9 @@ def test_no_room_for_leftovers() -> None:
 
 
 def test_a_package_file_holds_one_docstring() -> None:
-    """But for the two that are a public face."""
+    """Except those that are a public face or hold a version."""
     for path in MODULES:
-        if path.name == "__init__.py" and path.parent not in (SRC, SRC / "testing"):
+        if path.name == "__init__.py" and path.parent not in (SRC, SRC / "testing", SITES):
             body = ast.parse(path.read_text("utf-8")).body
             assert len(body) == 1, name_of(path)
             assert isinstance(body[0], ast.Expr), name_of(path)
@@ -94,10 +98,13 @@ def test_no_module_of_the_library_imports_the_experiments() -> None:
     assert found == []
 
 
-def test_the_wheel_holds_the_library_alone() -> None:
-    names = [file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()]
-    assert {"bestofq/__init__.py", *(f"bestofq/{path}" for path in DATA)} <= set(names)
-    assert [name for name in names if not name.startswith("bestofq/") or "oracle" in name] == []
+@pytest.mark.parametrize(
+    ("root", "package", "data"), [(ROOT, "bestofq", DATA), (ROOT / "sites", "bestofq_sites", SITES_DATA)]
+)
+def test_a_wheel_holds_one_package_alone(root: Path, package: str, data: Sequence[str]) -> None:
+    names = [file.distribution_path for file in WheelBuilder(str(root)).recurse_included_files()]
+    assert {f"{package}/__init__.py", *(f"{package}/{path}" for path in data)} <= set(names)
+    assert [name for name in names if not name.startswith(f"{package}/") or "oracle" in name] == []
 
 
 def test_the_readme_on_pypi_leads_nowhere_that_is_not_there() -> None:

@@ -11,7 +11,7 @@ config="--config $here/shop.toml --set model.path=$model --set seed_runs=3"
 lists="--set proposer=experiments.listing:make_proposer"
 matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
 if [ ! -d $model ]; then
-    .venv/bin/python -m experiments pocket --out $model.part --set base=src/bestofq/models/pocket \
+    .venv/bin/python -m experiments pocket --out $model.part --set base=sites/src/bestofq_sites/models/pocket \
         --set examples=20000 --set demonstrations.listing_share=1 --set demonstrations.review_share=0.3 \
         --set demonstrations.miniwob.share=0 --set training.steps=400 --set training.lr_muon=0.006 \
         --set training.lr_adam=0.001 --set training.widths=[192,256,320,400,512]

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from bestofq.core.actions import Action, AskUser, Click, Submit, Write, element_of
 from bestofq.core.observation import Observation
-from bestofq.envs.booking.goals import reply
-from bestofq.envs.booking.pages import COMPLETE
-from bestofq.envs.booking.restaurants import RestaurantTable
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.booking.views import BookingResults, BookingVisit, Chosen, Cities, Done, Home, View, Visited
-from bestofq.envs.booking.writing import clock, long_day, people, short_day
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.local_site.web import LocalWebEnv
+from bestofq_sites.booking.goals import reply
+from bestofq_sites.booking.pages import COMPLETE
+from bestofq_sites.booking.restaurants import RestaurantTable
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.booking.views import BookingResults, BookingVisit, Chosen, Cities, Done, Home, View, Visited
+from bestofq_sites.booking.writing import clock, long_day, people, short_day
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.local_site.web import LocalWebEnv
 from experiments.oracles.advice import Advice, click_on, mark_of
 
 Playing = TextEnv[BookingVisit, View | None] | LocalWebEnv[BookingVisit, View | None]

@@ -5,8 +5,8 @@ import random
 
 from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.quirks.sites import WHOLE, WORD
-from bestofq.envs.quirks.suite import AGAIN, Quirks, QuirksVisit
+from bestofq_sites.quirks.sites import WHOLE, WORD
+from bestofq_sites.quirks.suite import AGAIN, Quirks, QuirksVisit
 from experiments.oracles.advice import Advice, click_on, mark_of
 
 

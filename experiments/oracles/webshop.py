@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from bestofq.core.actions import Action, Click, GoBack, Write
 from bestofq.core.observation import Observation
-from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Shop
-from bestofq.envs.webshop.products import Product, ShopGoal
-from bestofq.envs.webshop.suite import WebShop
-from bestofq.envs.webshop.views import Bought, Detail, Item, ShopResults, Start, View
+from bestofq_sites.webshop.pages import BUY, PAGE_SIZE, Shop
+from bestofq_sites.webshop.products import Product, ShopGoal
+from bestofq_sites.webshop.suite import WebShop
+from bestofq_sites.webshop.views import Bought, Detail, Item, ShopResults, Start, View
 from experiments.oracles.advice import Advice, click_on, mark_of
 
 

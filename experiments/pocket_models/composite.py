@@ -18,13 +18,13 @@ from bestofq.core.decision import Candidate, State
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env
-from bestofq.envs.booking import goals as booking_goals
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.pages import Shop
-from bestofq.envs.webshop.products import ShopGoal
-from bestofq.envs.webshop.suite import WebShop
-from bestofq.envs.webshop.views import Detail, Item, ShopResults, Start, View
+from bestofq_sites.booking import goals as booking_goals
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.webshop.pages import Shop
+from bestofq_sites.webshop.products import ShopGoal
+from bestofq_sites.webshop.suite import WebShop
+from bestofq_sites.webshop.views import Detail, Item, ShopResults, Start, View
 from experiments.oracles.advice import Advice
 from experiments.oracles.booking import BookingOracle
 from experiments.oracles.webshop import Oracle

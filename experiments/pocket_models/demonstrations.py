@@ -19,15 +19,15 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Task
-from bestofq.envs.booking.restaurants import BookingConfig
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Search, Shop, buy_name
-from bestofq.envs.webshop.products import Product
-from bestofq.envs.webshop.settings import Splits, WebShopSettings
-from bestofq.envs.webshop.suite import WebShop, real_suite, synthetic_suite
-from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.envs.webshop.views import Item, ShopResults, View, choose
+from bestofq_sites.booking.restaurants import BookingConfig
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.webshop.pages import BUY, PAGE_SIZE, Search, Shop, buy_name
+from bestofq_sites.webshop.products import Product
+from bestofq_sites.webshop.settings import Splits, WebShopSettings
+from bestofq_sites.webshop.suite import WebShop, real_suite, synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
+from bestofq_sites.webshop.views import Item, ShopResults, View, choose
 from experiments.listing import LISTED
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop

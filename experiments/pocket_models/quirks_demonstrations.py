@@ -11,9 +11,9 @@ from bestofq.core.actions import Action, Click, Write
 from bestofq.core.decision import Candidate, State
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.suite import Quirks, QuirksVisit
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.quirks.settings import QuirksSettings
+from bestofq_sites.quirks.suite import Quirks, QuirksVisit
 from experiments.oracles.quirks import QuirksOracle
 from experiments.pocket_models.examples import (
     Example,

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
-from bestofq.envs.webshop.pages import BUY, Shop, link_name
-from bestofq.envs.webshop.products import Product
-from bestofq.envs.webshop.views import Item, ShopResults, View
+from bestofq_sites.webshop.pages import BUY, Shop, link_name
+from bestofq_sites.webshop.products import Product
+from bestofq_sites.webshop.views import Item, ShopResults, View
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.examples import verdict
 

@@ -5,14 +5,11 @@ from collections.abc import Iterable
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
+from bestofq.models.checkpoints import POCKET_TEMPLATE
+
 END = "<end>"
 PAD = "<pad>"
 START = "<start>"
-# Messages as they are, so that a chat endpoint reads what the model reads here.
-CHAT_TEMPLATE = (
-    "{{ bos_token }}{% for message in messages %}{{ message.content }}"
-    '{% if not loop.last %}{{ "\\n" }}{% endif %}{% endfor %}'
-)
 # Marks stay whole; numbers come in groups of at most three digits; words take the space before them.
 _PIECES = r" ?\[\d+\]|\.\d\d| ?\$?\d{1,3}|\n| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+"
 
@@ -39,6 +36,6 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
         bos_token=START,
         eos_token=END,
         pad_token=PAD,
-        chat_template=CHAT_TEMPLATE,
+        chat_template=POCKET_TEMPLATE,
         clean_up_tokenization_spaces=False,
     )

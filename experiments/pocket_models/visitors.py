@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation
-from bestofq.envs.booking.goals import BookingGoal
-from bestofq.envs.booking.pages import COMPLETE, DETAILS
-from bestofq.envs.webshop.pages import BUY, Shop, link_name
-from bestofq.envs.webshop.views import Item, ShopResults, Start, View
+from bestofq_sites.booking.goals import BookingGoal
+from bestofq_sites.booking.pages import COMPLETE, DETAILS
+from bestofq_sites.webshop.pages import BUY, Shop, link_name
+from bestofq_sites.webshop.views import Item, ShopResults, Start, View
 from experiments.oracles.webshop import Oracle
 
 

@@ -32,10 +32,10 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.language import Request, user
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.core.protocols import LanguageModel
-from bestofq.envs.local_site.server import SiteProcess, serve
-from bestofq.envs.webshop.suite import WebShop, synthetic_suite
 from bestofq.interop.browser_use import elements_on, goal_in, page_in
 from bestofq.interop.nouns import text_of
+from bestofq_sites.local_site.server import SiteProcess, serve
+from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 
 THANKS = "Thank you for shopping"
 _STEPS = re.compile(r"<step>\n(?!Result)(.+)")

@@ -27,13 +27,13 @@ from bestofq.core.errors import ConfigError, ContextError, ModelError, ReplyErro
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.core.picture import Picture, PictureLimits
 from bestofq.core.protocols import Env
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import WebShop, synthetic_suite
-from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import Fault, FaultServer
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.webshop.suite import WebShop, synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
 
 PAGE = Observation(
     url="http://shop/",

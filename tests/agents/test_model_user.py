@@ -16,8 +16,6 @@ from bestofq.core.decision import Provenance, State
 from bestofq.core.errors import ConfigError, ModelError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env
-from bestofq.envs.booking.settings import BookingSettings
-from bestofq.envs.booking.suite import build_booking
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.reports.spending import spent_by_role
 from bestofq.rollouts.episode import record_episode
@@ -28,6 +26,8 @@ from bestofq.search.tree import MutableTree
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedProposer
+from bestofq_sites.booking.settings import BookingSettings
+from bestofq_sites.booking.suite import build_booking
 
 TASK = Task(id="t", suite="s", goal="book a table", start_url="/")
 

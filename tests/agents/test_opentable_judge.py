@@ -14,14 +14,14 @@ from bestofq.agents.judges.chat import OPENTABLE_CRITERIA, ChatJudge
 from bestofq.core.actions import Write, action_text
 from bestofq.core.decision import Episode, Provenance, State
 from bestofq.core.observation import Task
-from bestofq.envs.booking.pages import COMPLETE
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.text import TextEnv
 from bestofq.models.chat import ChatModel
 from bestofq.rollouts.episode import record_episode
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedProposer
+from bestofq_sites.booking.pages import COMPLETE
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.text import TextEnv
 from experiments.oracles.booking import BookingOracle
 
 EACH = {"date_and_time": True, "party_size": True, "user_information": True, "completed": True}

@@ -74,7 +74,7 @@ def test_the_words_that_commands_share_take_the_same_values_everywhere() -> None
 
 
 def test_the_suites_named_in_help_are_those_there_are() -> None:
-    assert {*SUITES} == {*suites.SUITES}
+    assert {*SUITES} == {*suites.KINDS}
 
 
 def test_the_version_is_said() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.cli import demo
-from bestofq.cli.demo import EXPLORED, HELD_OUT, LEARNING, WATCHED, run_demo
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.settings import models_of
 from bestofq.store.store import Store
+from bestofq_sites import demo
+from bestofq_sites.demo import EXPLORED, HELD_OUT, LEARNING, WATCHED, run_demo
 
 SMALL = ("suite.sites=1", "suite.tasks_per_site=12", "suite.quirky=0", "iql.steps=5")  # ordinary: the model succeeds
 

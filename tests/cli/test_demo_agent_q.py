@@ -11,7 +11,6 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.cli.demo import AFTER, BEFORE, RFT_RUN, SEARCHING, SEARCHING_SETTINGS, run_demo_agent_q
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.settings import models_of
 from bestofq.config.models import Models
@@ -20,6 +19,7 @@ from bestofq.core.protocols import LanguageModel
 from bestofq.recipes.agent_q import SEARCH_RUN
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedModel
+from bestofq_sites.demo import AFTER, BEFORE, RFT_RUN, SEARCHING, SEARCHING_SETTINGS, run_demo_agent_q
 
 SEARCHES = (SEARCH_RUN, RFT_RUN)
 SMALL = (

@@ -13,11 +13,11 @@ import pytest
 
 from bestofq.cli.commands import app, console
 from bestofq.cli.main import exit_with
-from bestofq.config.agents import POCKET_Q
 from bestofq.reports.report import gather
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import Fault, FaultServer, Refused
 from bestofq.viewer.export import export
+from bestofq_sites.shipped import POCKET_Q
 
 Within = Callable[..., Awaitable[tuple[int, str]]]
 KEY = "sk-this-must-never-be-written-down"

@@ -19,15 +19,15 @@ from bestofq.core.actions import Write, action_text
 from bestofq.core.decision import Provenance, State
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.server import serve
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.reports.agreement import Agreement
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedProposer
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.server import serve
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.local_site.web import LocalWebEnv
 from experiments.oracles.booking import BookingOracle
 
 STRANGER = "Sam Elsewhere"

@@ -16,14 +16,14 @@ from bestofq.cli.commands import app
 from bestofq.core.decision import DECIDED, Provenance, State
 from bestofq.core.errors import BestOfQError
 from bestofq.core.protocols import Env
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.reports.agreement import Agreement
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedProposer
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.webshop.suite import synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
 
 
 async def bestofq(*arguments: str) -> tuple[int, str]:

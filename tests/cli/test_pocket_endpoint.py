@@ -13,19 +13,18 @@ import httpx
 import pytest
 from rich.console import Console
 
-from bestofq.config.agents import POCKET_Q
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import AgentKind, BestOfQSettings, ModelSettings
 from bestofq.core.decision import Decision
 from bestofq.envs.serving import serve_app
-from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.models.chat import ChatConfig
 from bestofq.models.serving import model_app
-from bestofq.models.shipped import POCKET
 from bestofq.recipes.collect import compare
 from bestofq.store.store import Store
+from bestofq_sites.shipped import POCKET, POCKET_Q
+from bestofq_sites.webshop.settings import WebShopSettings
 
 MODEL = ModelSettings(precision="float32", device="cpu")
 TASKS = 1

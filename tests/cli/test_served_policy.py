@@ -29,10 +29,10 @@ from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.models.chat import ChatConfig
 from bestofq.models.local import LocalModel
 from bestofq.models.serving import model_app
-from bestofq.models.shipped import POCKET, SHIPPED
 from bestofq.recipes.policy_training import policy_prompt
 from bestofq.store.pairs import read_pairs
 from bestofq.testing.fault_server import FaultServer
+from bestofq_sites.shipped import POCKET, POCKET_AGENTQ
 
 TEMPLATE = (
     "{% for message in messages %}<{{ message.role }}>{{ message.content }}\n{% endfor %}"
@@ -171,7 +171,7 @@ async def test_an_instruct_model_is_tuned_on_what_its_server_drew(
 
 
 async def test_what_our_own_server_tells_is_what_the_weights_say() -> None:
-    model = LocalModel.load(SHIPPED["pocket-agentq"], device="cpu", precision="float32")
+    model = LocalModel.load(POCKET_AGENTQ, device="cpu", precision="float32")
     async with serve_app(model_app(model)) as url:
         chat = ChatConfig(model="pocket-agentq", base_url=f"{url}/v1", token_ids=True)
         model.name = chat.model

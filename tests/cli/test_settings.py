@@ -15,8 +15,8 @@ from bestofq.config.models import check_embedder
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.suites import AnySuiteSettings
-from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.store.location import Location
+from bestofq_sites.webshop.settings import WebShopSettings
 
 
 def settings_of(suite: str) -> AnySuiteSettings:

@@ -23,9 +23,9 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.models.shipped import POCKET
 from bestofq.recipes.policy_training import source
 from bestofq.store.pairs import write_pairs
+from bestofq_sites.shipped import POCKET
 
 FILES = Path(__file__).parents[2] / "examples" / "accelerate"
 COMMANDS = Path(__file__).with_name("launched_commands.py")

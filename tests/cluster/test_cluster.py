@@ -28,13 +28,11 @@ from bestofq.core.errors import BudgetError
 from bestofq.core.language import Request, user
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import LanguageModel
-from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.config import NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget
-from bestofq.models.shipped import POCKET
 from bestofq.recipes.collect import collect, select_episodes
 from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
@@ -44,6 +42,8 @@ from bestofq.rollouts.shared import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
+from bestofq_sites.shipped import POCKET
+from bestofq_sites.webshop.settings import WebShopSettings
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow

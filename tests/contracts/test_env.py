@@ -33,20 +33,20 @@ from bestofq.core.actions import (
 from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.server import serve
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.settings import MiniWobSettings
 from bestofq.envs.miniwob.suite import MiniWob
-from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.suite import Quirks
 from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
-from bestofq.envs.webshop.pages import BUY
-from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.server import serve
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.local_site.web import LocalWebEnv
+from bestofq_sites.quirks.settings import QuirksSettings
+from bestofq_sites.quirks.suite import Quirks
+from bestofq_sites.webshop.pages import BUY
+from bestofq_sites.webshop.suite import synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
 from experiments.oracles.booking import BookingOracle
 from experiments.oracles.quirks import QuirksOracle
 

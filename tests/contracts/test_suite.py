@@ -17,7 +17,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Suite
 from bestofq.envs.serving import serve_app
-from bestofq.envs.suites import SUITES, make_suite
+from bestofq.envs.suites import KINDS, make_suite
 from bestofq.testing.contracts import check_suite
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -54,7 +54,7 @@ async def suite(
 
 
 async def test_every_suite_is_tried() -> None:
-    assert set(SUITES) == set(SETTINGS) - {OWN}
+    assert set(KINDS) == set(SETTINGS) - {OWN}
 
 
 async def test_it_keeps_to_the_contract(suite: Suite) -> None:

@@ -15,11 +15,11 @@ from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, DataError
-from bestofq.envs.webshop.settings import WebShopSettings
-from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
 from bestofq.store.store import Store
+from bestofq_sites.shipped import POCKET, POCKET_WEB
+from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.__main__ import app
 from experiments.ablation import read_ablation
 
@@ -148,14 +148,14 @@ def test_an_arm_learns_from_the_tasks_and_as_many_episodes_as_it_says(tmp_path: 
 
 def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(tmp_path: Path, stored: Path) -> None:
     model = tmp_path / "model"
-    model.symlink_to(SHIPPED["pocket"])
+    model.symlink_to(POCKET)
     head = HEAD.replace("test_tasks = 2", "test_tasks = 1")
     head = head.replace("seeds = [0, 1]", "seeds = [0]").replace("[16]", f"[16], model.path = '{model}'")
     beams = (f'[[arm]]\nname = "{n}"\nagent = "beam"\nact = {{ model.beams = {n} }}\n' for n in (2, 3))
     file = write(tmp_path / "study", stored, *beams, head=head)
     before = [run for arm in run(file, tmp_path / "out")["arms"] for run in arm["runs"]]
     model.unlink()
-    model.symlink_to(SHIPPED["pocket-web"])
+    model.symlink_to(POCKET_WEB)
     after = [run for arm in run(file, tmp_path / "out")["arms"] for run in arm["runs"]]
     assert len({*before, *after}) == 4
     with Store.open(tmp_path / "out", read_only=True) as store:

@@ -9,9 +9,9 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance, Verdict
 from bestofq.core.observation import Task
-from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.store.store import Store
+from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.best_of_q import COMPARED, collected, run_best_of_q
 
 SMALL = BestOfQSettings(

@@ -10,10 +10,10 @@ import pytest
 from bestofq.agents.dialects.composite import parse_composite
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation
-from bestofq.envs.booking.restaurants import BookingConfig
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq_sites.booking.restaurants import BookingConfig
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.webshop.suite import synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
 from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
 from experiments.pocket_models.examples import Example
 

@@ -19,14 +19,15 @@ from bestofq.core.decision import State
 from bestofq.core.errors import CheckpointError
 from bestofq.core.language import Request, user
 from bestofq.core.observation import Element, Observation, Task
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.pages import BUY
-from bestofq.envs.webshop.products import Product, ShopGoal
-from bestofq.envs.webshop.suite import WebShop, synthetic_suite
-from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.envs.webshop.views import Item, ShopResults, to_url
 from bestofq.models.local import LocalModel
-from bestofq.models.shipped import SHIPPED
+from bestofq.models.shipped import find_model
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.shipped import POCKET_WEB
+from bestofq_sites.webshop.pages import BUY
+from bestofq_sites.webshop.products import Product, ShopGoal
+from bestofq_sites.webshop.suite import WebShop, synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
+from bestofq_sites.webshop.views import Item, ShopResults, to_url
 from experiments.listing import LISTED, listed
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
@@ -236,7 +237,7 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
 def test_the_shipped_models_are_small_and_know_their_shop(
     name: str, prompt_of: Callable[[State], str], says: str
 ) -> None:
-    model = LocalModel.load(SHIPPED[name], device="cpu")
+    model = LocalModel.load(find_model(name), device="cpu")
     parameters = sum(p.numel() for p in model.model.parameters())
     assert 3_000_000 <= parameters <= 10_000_000
     goal = "i need a silent computer mouse, and price lower than 40 dollars"
@@ -249,7 +250,7 @@ def test_the_shipped_models_are_small_and_know_their_shop(
 
 @pytest.mark.parametrize("name", ["Ana", "Keli", "Truman"])
 def test_the_model_taught_miniwob_fills_in_a_field(name: str) -> None:
-    model = LocalModel.load(SHIPPED["pocket-web"], device="cpu")
+    model = LocalModel.load(POCKET_WEB, device="cpu")
     goal = f'Enter "{name}" into the text field and press Submit.'
     task = Task(id="t", suite="s", goal=goal, start_url="/")
     page = Observation(url="/", title="", text=f'{goal}\ntextbox: "" [1] Submit [2]', elements=())

@@ -13,14 +13,14 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Refresh
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import InputError
-from bestofq.envs.booking.settings import BookingSettings
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.suite import LocalSuite
-from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.suites import make_suite
 from bestofq.recipes.collect import compare
-from bestofq.recipes.text_site import at_once
 from bestofq.store.store import Store
+from bestofq_sites.booking.settings import BookingSettings
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.suite import LocalSuite
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.text_site import at_once
 from experiments.__main__ import app, console
 from experiments.ceiling import Ceiling
 from experiments.dev_ranking import rescored

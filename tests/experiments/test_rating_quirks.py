@@ -7,9 +7,9 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Click, action_text
 from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.observation import Observation
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.suite import Quirks, QuirksVisit
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.quirks.settings import QuirksSettings
+from bestofq_sites.quirks.suite import Quirks, QuirksVisit
 from experiments.oracles.quirks import QuirksOracle
 from experiments.ranking import oracle_steps
 

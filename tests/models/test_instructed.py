@@ -22,8 +22,8 @@ from bestofq.core.observation import Box, Element, Observation, Point, Task
 from bestofq.models.checkpoints import has_own_template
 from bestofq.models.constrained import LETTERS, bound_schema
 from bestofq.models.local import LocalModel
-from bestofq.models.shipped import POCKET
 from bestofq.recipes.policy_training import policy_prompt
+from bestofq_sites.shipped import POCKET
 
 NO_SYSTEM = (
     "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + TEMPLATE

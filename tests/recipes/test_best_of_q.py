@@ -17,7 +17,6 @@ from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
-from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
@@ -33,6 +32,7 @@ from bestofq.reports.curve import dev_curve
 from bestofq.reports.rows import Selection
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
+from bestofq_sites.webshop.settings import WebShopSettings
 
 TASKS = 4
 SMALL = BestOfQSettings(

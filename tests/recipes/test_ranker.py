@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 import bestofq as bq
-from bestofq.config.agents import POCKET_Q, make_agent
+from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import CheckpointError, ConfigError, InputError
 from bestofq.core.observation import Element, Observation
 from bestofq.learning.checkpoint import load_value, read_card
+from bestofq_sites.shipped import POCKET_Q
 
 
 @pytest.fixture(scope="module")

@@ -17,17 +17,17 @@ from bestofq.core.errors import DataError
 from bestofq.core.identity import flat
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
-from bestofq.envs.webshop import suite as webshop
-from bestofq.envs.webshop.reward import title_nouns
 from bestofq.learning.config import NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
-from bestofq.models.shipped import POCKET
 from bestofq.recipes.collect import begin
 from bestofq.recipes.players import Play
 from bestofq.recipes.policy_training import searched_trees
 from bestofq.recipes.run_config import Searcher
 from bestofq.store.store import Store
+from bestofq_sites.shipped import POCKET, POCKET_WEB
+from bestofq_sites.webshop import suite as webshop
+from bestofq_sites.webshop.reward import title_nouns
 
 CHAT = ("chat.model=m", "chat.base_url=http://127.0.0.1:1/v1")  # nothing is asked of it
 
@@ -251,7 +251,7 @@ async def test_trees_are_learned_from_by_the_weights_that_grew_them_only(tmp_pat
     with Store.open(tmp_path / "store") as store:
         await begin(context_with(store, f"model.path={model}"), "r", "train")
         model.unlink()
-        model.symlink_to(POCKET.parent / "pocket_web")
+        model.symlink_to(POCKET_WEB)
         again = context_with(store, f"model.path={model}")
         with pytest.raises(DataError, match=r"run 'r' was begun with weights=\w+, .*: continue with --model"):
             await begin(again, "r", "train")

@@ -21,18 +21,18 @@ from bestofq.core.language import Request
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, LanguageModel
 from bestofq.core.tree import SearchTree
-from bestofq.envs.booking.pages import COMPLETE, DETAILS
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.server import serve
 from bestofq.envs.web import WebEnv
-from bestofq.envs.webshop.pages import BUY
-from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.recipes.collect import begin
 from bestofq.recipes.tree_search import search_tasks, searching_agent
 from bestofq.search.config import SearchConfig
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedModel
+from bestofq_sites.booking.pages import COMPLETE, DETAILS
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.server import serve
+from bestofq_sites.webshop.pages import BUY
+from bestofq_sites.webshop.suite import synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
 
 Ordered = Callable[[], bool]
 """Whether the site's own record holds an order."""

@@ -12,15 +12,15 @@ from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import ENVIRONMENT, find_chromium
 from bestofq.browser.session import BrowserSession
 from bestofq.cli.doctor import DEADLINE, Finding, run_check
-from bestofq.config.agents import SHIPPED_Q
 from bestofq.core.errors import CheckpointError
+from bestofq.core.plugins import list_plugins
 from bestofq.envs.serving import serve_app
-from bestofq.envs.webshop.source import load_catalogue
+from bestofq.envs.suites import KINDS, default_suite, make_suite
 from bestofq.learning.checkpoint import load_networks, read_card
 from bestofq.learning.distributed import choose_device, fast_bfloat16
 from bestofq.models.checkpoints import weights_hash
 from bestofq.models.local import LocalModel
-from bestofq.models.shipped import SHIPPED
+from bestofq.models.shipped import find_model, find_q
 
 INSTALL_CHROMIUM = f"python -m playwright install --with-deps chromium, or name one in {ENVIRONMENT}"
 
@@ -31,17 +31,23 @@ def examine(webshop: Path | None) -> Iterator[Finding]:
     yield Finding(what="PyTorch runs on", found=f"{device}, {bfloat16}")
     yield run_check("Chromium", _chromium, INSTALL_CHROMIUM)
     yield run_check("headless page", lambda: f"rendered from loopback: {asyncio.run(_render())}", INSTALL_CHROMIUM)
-    for name, folder in SHIPPED.items():
+    for name in list_plugins("model"):
+        folder = Path(find_model(name))
         yield run_check(f"{name} model", partial(_model, folder), f"git checkout -- {folder}")
-    for (name, suite), folder in SHIPPED_Q.items():
-        yield run_check(f"{name}'s Q-function", partial(_q, name, suite), f"git checkout -- {folder}")
+    for name in list_plugins("q_function"):
+        model, _, suite = name.rpartition(".")
+        folder = find_q(model, suite) or Path()
+        look = partial(_q, Path(find_model(model)), suite, folder)
+        yield run_check(f"{model}'s Q-function", look, f"git checkout -- {folder}")
+    if "webshop" not in KINDS:
+        yield Finding(what="our sites", found="not installed", fix="pip install bestofq-sites", required=False)
     what = "WebShop's real files"
     if webshop is None:
         yield Finding(what=what, found="no folder given", fix="bestofq doctor --data FOLDER", required=False)
     else:
         yield run_check(
             what,
-            lambda: f"{len(load_catalogue(webshop, seed=0))} products in {webshop}",
+            lambda: f"{asyncio.run(_count_goals(webshop))} training goals in {webshop}",
             "see docs/how-to.md",
             required=False,
         )
@@ -71,9 +77,14 @@ def _model(folder: Path) -> str:
     return f"{parameters:.1f} M parameters, revision {model.revision}"
 
 
-def _q(model: str, suite: str) -> str:
-    card = read_card(SHIPPED_Q[model, suite])
-    load_networks(SHIPPED_Q[model, suite], embed=card.embed)
-    if (revision := weights_hash(SHIPPED[model])) != card.embed.revision:
-        raise CheckpointError(f"made for revision {card.embed.revision} of the {model} model, this is {revision}")
+async def _count_goals(data: Path) -> int:
+    settings = type(default_suite()).model_validate({"name": "webshop", "data": data})
+    return len(await make_suite(settings).tasks("train"))
+
+
+def _q(model: Path, suite: str, folder: Path) -> str:
+    card = read_card(folder)
+    load_networks(folder, embed=card.embed)
+    if (revision := weights_hash(model)) != card.embed.revision:
+        raise CheckpointError(f"made for revision {card.embed.revision} of the {model.name} model, this is {revision}")
     return f"of {suite}, {card.step} steps, N = {card.train_n}, dim {card.embed.dim}"

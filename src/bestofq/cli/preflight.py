@@ -17,7 +17,7 @@ from bestofq.core.errors import BestOfQError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import EnvFactory, Suite
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
-from bestofq.models.shipped import SHIPPED
+from bestofq.models.shipped import find_model
 from bestofq.recipes.run_config import ENDPOINTS
 from bestofq.store.location import Location
 
@@ -59,7 +59,7 @@ async def tunable(models: Models, store: Location) -> list[Finding]:
 
     path, dpo, sizes = chosen.model.path, chosen.agent_q.dpo, gpus_here()
     try:
-        rows = {gpus: tuning_memory(str(SHIPPED.get(path, path)), dpo, gpus) for gpus in (1, 8, len(sizes) or 1)}
+        rows = {gpus: tuning_memory(str(find_model(path)), dpo, gpus) for gpus in (1, 8, len(sizes) or 1)}
     except (OSError, ValueError) as error:
         said = str(error).partition("\n")[0]
         return [tokens, Finding(what=f"tune: {path}", found=said, fix="--set model.path=…", required=False)]
@@ -139,7 +139,7 @@ def _room(role: str, name: str, device: str) -> Finding:
     from bestofq.models.memory import room_for  # with PyTorch
 
     try:
-        room = room_for(str(SHIPPED.get(name, name)), device)
+        room = room_for(str(find_model(name)), device)
     except (RuntimeError, AssertionError) as error:  # PyTorch's own, of a device that is not there
         return Finding(what=f"{role}: {name}", found=str(error).partition("\n")[0], fix="--set model.device=cpu")
     what, has = f"{role}: {name}", f"{room.device} has {room.free / 1e9:,.1f} GB"

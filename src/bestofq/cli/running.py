@@ -18,7 +18,7 @@ from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv
-from bestofq.models.shipped import SHIPPED
+from bestofq.models.shipped import is_shipped
 from bestofq.recipes.run_config import policy_config
 from bestofq.recipes.run_goal import UserJudge, page_task, visit
 from bestofq.rollouts.episode import STEP_LIMIT, EpisodeOptions
@@ -88,7 +88,7 @@ def _agent(wanted: PageRun) -> tuple[Models, Agent]:
 
 
 def _is_pocket(models: Models) -> bool:
-    return models.settings.chat is None and models.settings.model.path in SHIPPED
+    return models.settings.chat is None and is_shipped(models.settings.model.path)
 
 
 def _print_answer(view: StepPrinter, episode: Episode, store: Location) -> bool:

@@ -21,7 +21,7 @@ from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
 from bestofq.agents.scorers.verifier import ChatVerifierScorer, VerifierScorer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
-from bestofq.config.models import Models, in_pocket_prompts, is_shipped
+from bestofq.config.models import Models, in_pocket_prompts, is_pocket
 from bestofq.config.settings import VOTING, AgentKind, BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
@@ -30,22 +30,12 @@ from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import price_of
-from bestofq.models.shipped import POCKET
+from bestofq.models.shipped import find_q
 
 log = logging.getLogger(__name__)
 
-POCKET_Q = POCKET.parent / "pocket_q"
-SHIPPED_Q = {("pocket", "webshop"): POCKET_Q}
-"""Q-functions that ship, by model and suite."""
 CHAT_TOKENS = 1500
 """Of a local model's reply to instructions: three candidates in ordinary words. A longer reply is cut, and repaired."""
-SHIPPED_FOR = {
-    "webshop": "pocket",
-    "miniwob": "pocket-web",
-    "booking": "pocket-agentq --set model.dialect=composite",
-    "quirks": "pocket-quirks",
-}
-"""The shipped model that was taught a suite's pages, as the command line names it."""
 
 
 def check_agent(kind: AgentKind, models: Models) -> None:
@@ -167,7 +157,7 @@ def make_picker(models: Models, own: ChatConfig | None = None) -> PickerScorer |
     """The model that proposes, or one of its `own`, each in the prompts that it was made for."""
     if own is not None:
         model = models.in_role(own)
-        return PickerScorer(model) if is_shipped(own) else ChatPickerScorer(model, 0 if own.base_url == HERE else 1)
+        return PickerScorer(model) if is_pocket(own) else ChatPickerScorer(model, 0 if own.base_url == HERE else 1)
     if models.prompted is not None:
         return PickerScorer(models.prompted)
     return ChatPickerScorer(models.chatting, screenshots=1 if models.endpoint else 0)
@@ -203,7 +193,7 @@ def keeping_vectors(
 
 def shipped_q(settings: BestOfQSettings) -> Path | None:
     """The Q-function that ships for the model that proposes, by its name, and the suite, where one does."""
-    return SHIPPED_Q.get((proposer_name(settings), settings.suite.name))
+    return find_q(proposer_name(settings), settings.suite.name)
 
 
 def make_localizer(models: Models) -> Localizer | None:

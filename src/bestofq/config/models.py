@@ -19,7 +19,7 @@ from bestofq.core.plugins import list_plugins, make_part
 from bestofq.core.protocols import Judge, LanguageModel, SimulatedUser, VisionModel
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import Budget
-from bestofq.models.shipped import SHIPPED
+from bestofq.models.shipped import find_model, is_shipped
 from bestofq.models.token_probe import check_token_ids
 
 if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
@@ -66,7 +66,7 @@ class Models:
         from bestofq.models.local import LocalModel
 
         chosen = self.settings.model
-        return LocalModel.load(SHIPPED.get(chosen.path, chosen.path), device=chosen.device, precision=chosen.precision)
+        return LocalModel.load(find_model(chosen.path), device=chosen.device, precision=chosen.precision)
 
     @cached_property
     def tokens(self) -> "PromptTokens":
@@ -75,7 +75,7 @@ class Models:
 
         path = self.settings.model.path
         loaded: PromptTokens | None = self.__dict__.get("local")
-        return loaded or PromptTokens.read(SHIPPED.get(path, path))
+        return loaded or PromptTokens.read(find_model(path))
 
     @cached_property
     def endpoint(self) -> ChatModel | None:
@@ -134,7 +134,7 @@ class Models:
         from bestofq.rollouts.model_actors import ActorModel
 
         assert self.actors is not None
-        return ActorModel(self.actors, str(SHIPPED.get(path, path)), role)
+        return ActorModel(self.actors, str(find_model(path)), role)
 
     def _load_model(self, path: str) -> "LocalModel":
         from bestofq.models.checkpoints import has_own_template
@@ -144,8 +144,8 @@ class Models:
         if path == chosen.path:
             model = self.local
         else:
-            model = LocalModel.load(SHIPPED.get(path, path), device=chosen.device, precision=chosen.precision)
-        if not has_own_template(SHIPPED.get(path, path)):
+            model = LocalModel.load(find_model(path), device=chosen.device, precision=chosen.precision)
+        if not has_own_template(find_model(path)):
             raise ConfigError(f"{path} has no chat template, so it knows no instructions: name an instruct model")
         return model
 
@@ -199,7 +199,7 @@ class Models:
         if ":" in chosen.embedder or chosen.embedder in list_plugins("embedder"):
             own: CachedEmbedder = make_part("embedder", chosen.embedder, CachedEmbedder, how)
             return own
-        path = SHIPPED.get(chosen.embedder, chosen.embedder)
+        path = find_model(chosen.embedder)
         return load_embedder(path, how, device=chosen.device, precision=chosen.precision)
 
     @property
@@ -233,15 +233,15 @@ def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME")
 def in_pocket_prompts(settings: BestOfQSettings) -> bool:
     """Whether the proposer gets the pocket prompts: an endpoint by its name, a local model by settings or template."""
     if settings.chat is not None:
-        return is_shipped(settings.chat)
+        return is_pocket(settings.chat)
     path, prompts = settings.model.path, settings.model.prompts
-    if prompts != "auto" or path in SHIPPED:
+    if prompts != "auto" or is_shipped(path):
         return prompts != "chat"
     from bestofq.models.checkpoints import has_own_template
 
     return not has_own_template(path)
 
 
-def is_shipped(chat: ChatConfig) -> bool:
+def is_pocket(chat: ChatConfig) -> bool:
     """Whether the endpoint's model is named as a pocket model."""
-    return chat.model.rpartition("/")[2] in SHIPPED
+    return is_shipped(chat.model.rpartition("/")[2])

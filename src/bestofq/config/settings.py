@@ -10,8 +10,7 @@ from bestofq.agents.prompting import SCREENSHOTS, Criteria
 from bestofq.core.embedding import PIXELS, PIXELS_LEAST, ActionText, Context, Pooling, StateText
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
-from bestofq.envs.suites import AnySuiteSettings
-from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.envs.suites import AnySuiteSettings, default_suite
 from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.search.config import SearchConfig
@@ -162,7 +161,7 @@ class BestOfQSettings(FrozenModel):
         description="a model that answers what an agent asks its user (Agent Q, 6.1). Default: the suite's own user, "
         "if it has one",
     )
-    suite: AnySuiteSettings = WebShopSettings()
+    suite: AnySuiteSettings = default_suite()
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")

@@ -6,14 +6,34 @@ A package names its own in its pyproject.toml; the groups are `bestofq.suites`, 
     cheapest = "my_package.my_module:make_scorer"
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import call_object, load_object
 
-Kind = Literal["suite", "scorer", "proposer", "judge", "learner", "embedder", "reader"]
+Kind = Literal[
+    "suite",
+    "suite_setting",
+    "scorer",
+    "proposer",
+    "judge",
+    "learner",
+    "embedder",
+    "reader",
+    "model",
+    "q_function",
+    "command",
+]
+
+
+SITES: Mapping[str, tuple[str, ...]] = {
+    "suite": ("webshop", "booking", "quirks"),
+    "model": ("pocket", "pocket-web", "pocket-agentq", "pocket-quirks"),
+    "command": ("demo",),
+}
+"""The names that the package `bestofq-sites` gives."""
 
 
 def list_plugins(kind: Kind) -> dict[str, str]:
@@ -26,6 +46,8 @@ def object_name(kind: Kind, name: str, built_in: Iterable[str] = ()) -> str:
     if ":" in name:
         return name
     found = list_plugins(kind)
+    if name not in found and name in SITES.get(kind, ()):
+        raise ConfigError(f"the {kind} {name} is in a package of its own: pip install bestofq-sites")
     if name not in found:
         known = "".join(f"{one}, " for one in (*built_in, *sorted(found)))
         raise ConfigError(

@@ -1,6 +1,6 @@
 """What the settings of every suite have in common."""
 
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field, JsonValue
 
@@ -27,6 +27,9 @@ class SuiteSettings(FrozenModel):
     groups: ClassVar[str | None] = None
     """What the part of a task's id before `/` or `--` is called, where a table by it says something."""
 
+    taught: ClassVar[str | None] = None
+    """The shipped model that was taught the suite's pages, as the command line names it."""
+
     @property
     def in_browser(self) -> bool:
         return True
@@ -46,20 +49,6 @@ class SuiteSettings(FrozenModel):
     @classmethod
     def _selecting_fields(cls) -> set[str]:
         return {name for name, field in cls.model_fields.items() if SELECTS in field.metadata}
-
-
-class LocalSiteSettings(SuiteSettings):
-    """Of a site that can be played without a browser."""
-
-    seed: int = Field(default=2026, description="of what the site is made from, and of the splits")
-    env: Literal["text", "browser"] = Field(default="text", description="its pages as text, or in Chromium")
-
-    rules: ClassVar[str]
-    """What makes the site's `local_site.rules.Rules` from these settings: `module:object`."""
-
-    @property
-    def in_browser(self) -> bool:
-        return self.env == "browser"
 
 
 class OwnSuiteSettings(SuiteSettings, extra="allow"):

@@ -1,59 +1,65 @@
 """The suites by name, each made when it is asked for, and suites of a user's own."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 from pydantic import Discriminator, Tag, ValidationError
 
 from bestofq.core.errors import BestOfQError, ConfigError
 from bestofq.core.loading import load_object
-from bestofq.core.plugins import object_name
+from bestofq.core.plugins import list_plugins, load_part, object_name
 from bestofq.core.protocols import Suite
-from bestofq.envs.booking.settings import BookingSettings
 from bestofq.envs.miniwob.settings import MiniWobSettings
-from bestofq.envs.quirks.settings import QuirksSettings
 from bestofq.envs.settings import OwnSuiteSettings, SuiteSettings
-from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 
 SUITES: Mapping[str, str] = {
-    "webshop": "bestofq.envs.local_site.suite:LocalSuite",
-    "booking": "bestofq.envs.local_site.suite:LocalSuite",
-    "quirks": "bestofq.envs.local_site.suite:LocalSuite",
     "miniwob": "bestofq.envs.miniwob.suite:MiniWob",
     "webvoyager": "bestofq.envs.webvoyager.suite:WebVoyager",
 }
-"""What makes each suite from its settings."""
+"""What makes each suite of the library from its settings."""
+KINDS: Mapping[str, type[SuiteSettings]] = {
+    **{name: cast(type[SuiteSettings], load_part("suite_setting", name)) for name in list_plugins("suite_setting")},
+    "miniwob": MiniWobSettings,
+    "webvoyager": WebVoyagerSettings,
+}
+"""The settings of each suite that has a class for them: an installed package names its own in the entry points of the
+group `bestofq.suite_settings`."""
 _OWN = "own"
 
 
 def _tag(settings: object) -> str:
-    """ConfigError where there is no suite of that name."""
-    given = str(
+    """The kind of settings. ConfigError if there is no suite of that name."""
+    if isinstance(settings, OwnSuiteSettings):
+        return _OWN
+    name = str(
         settings.get("name", "webshop") if isinstance(settings, Mapping) else getattr(settings, "name", "webshop")
     )
-    if given in SUITES:
-        return given
-    object_name("suite", given, SUITES)
+    if name in KINDS:
+        return name
+    object_name("suite", name, SUITES)
     return _OWN
 
 
-AnySuiteSettings = Annotated[
-    Annotated[WebShopSettings, Tag("webshop")]
-    | Annotated[BookingSettings, Tag("booking")]
-    | Annotated[QuirksSettings, Tag("quirks")]
-    | Annotated[MiniWobSettings, Tag("miniwob")]
-    | Annotated[WebVoyagerSettings, Tag("webvoyager")]
-    | Annotated[OwnSuiteSettings, Tag(_OWN)],
-    Discriminator(_tag),
-]
+if TYPE_CHECKING:
+    AnySuiteSettings: TypeAlias = SuiteSettings
+else:
+    _tagged = [Annotated[kind, Tag(name)] for name, kind in {**KINDS, _OWN: OwnSuiteSettings}.items()]
+    AnySuiteSettings = Annotated[reduce(or_, _tagged), Discriminator(_tag)]
+
+
+def default_suite() -> SuiteSettings:
+    """The settings of the shop. Without its package they only name it, and `make_suite` says what to install."""
+    return KINDS["webshop"](name="webshop") if "webshop" in KINDS else OwnSuiteSettings(name="webshop")
 
 
 def make_suite(settings: SuiteSettings) -> Suite:
     """The suite that the settings name. ConfigError where a suite of the user's own cannot be made."""
     name = settings.name
     make = cast(Any, load_object(SUITES.get(name) or object_name("suite", name, SUITES)))
-    if name in SUITES:
+    if name in KINDS:
         return cast(Suite, make(settings))
     if not callable(make):
         raise ConfigError(f"{name} is {make!r}: name a function or a class that takes a table of settings")

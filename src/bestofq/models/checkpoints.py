@@ -13,9 +13,13 @@ from transformers.utils.logging import disable_progress_bar
 
 from bestofq.core.errors import SetupError
 from bestofq.core.loading import extra
-from bestofq.models.shipped import POCKET
 
 Precision = Literal["auto", "float32", "bfloat16"]
+POCKET_TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}{{ message.content }}"
+    '{% if not loop.last %}{{ "\\n" }}{% endif %}{% endfor %}'
+)
+"""The chat template of models that read short prompts: the messages, a line each."""
 
 
 def load_checkpoint(auto: Any, path: str | Path, device: str, precision: Precision) -> tuple[Any, Any, str, str]:
@@ -68,7 +72,7 @@ def gguf_of(path: str | Path) -> tuple[str | Path, dict[str, str]]:
 def has_own_template(path: str | Path) -> bool:
     """Whether a checkpoint has a chat template that is not the pocket models'; False where no tokenizer is."""
     try:
-        return not _nowhere(path) and _template(path) not in (None, _template(POCKET))
+        return not _nowhere(path) and _template(path) not in (None, POCKET_TEMPLATE)
     except (OSError, ValueError):
         return False
 

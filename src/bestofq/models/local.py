@@ -32,7 +32,7 @@ from bestofq.models.checkpoints import Precision, checkpoint_errors, gguf_of, lo
 from bestofq.models.constrained import Grammars
 from bestofq.models.decoding import CACHE, attend_in_order, window_of, with_room
 from bestofq.models.pooling import pad_ids
-from bestofq.models.shipped import POCKET
+from bestofq.models.shipped import find_model
 
 # On a CPU, oneDNN and PyTorch's layer over it keep a kernel for each of the last 1,024 shapes: hundreds of megabytes
 # where hardly a batch has the shape of another. A few serve as well; read when the first kernel is made.
@@ -105,8 +105,9 @@ class LocalModel(PromptTokens):
         self._ends = torch.tensor([ends] if isinstance(ends, int) else list(ends or [tokenizer.eos_token_id]))
 
     @classmethod
-    def load(cls, path: str | Path = POCKET, *, device: str = "auto", precision: Precision = "auto") -> Self:
+    def load(cls, path: str | Path = "pocket", *, device: str = "auto", precision: Precision = "auto") -> Self:
         """Load a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
+        path = find_model(path)
         with checkpoint_errors(path):
             model, tokenizer, target, revision = load_checkpoint(AutoModelForCausalLM, path, device, precision)
         attend_in_order(model)

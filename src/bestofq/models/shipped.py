@@ -1,11 +1,26 @@
-"""The models that ship with the package."""
+"""Models and Q-functions that installed packages ship, by name.
+
+A package names folders in the entry points of the group `bestofq.models`, and those of a Q-function for a model and a
+suite as `model.suite` in the group `bestofq.q_functions`.
+"""
 
 from pathlib import Path
 
-POCKET = Path(__file__).parent / "pocket"  # the checkpoint that ships with the package
-SHIPPED = {
-    "pocket": POCKET,
-    "pocket-web": POCKET.parent / "pocket_web",  # knows MiniWoB++ too
-    "pocket-agentq": POCKET.parent / "pocket_agentq",  # writes Agent Q's format, in the shop and on the booking site
-    "pocket-quirks": POCKET.parent / "pocket_quirks",  # knows shops and restaurants without quirks
-}  # by name
+from bestofq.core.plugins import SITES, list_plugins, load_part
+
+
+def find_model(path: str | Path) -> str | Path:
+    """Return the folder of a shipped model, and any other path as it is. ConfigError if its package is missing."""
+    if isinstance(path, str) and (is_shipped(path) or (path in SITES["model"] and not Path(path).exists())):
+        return Path(str(load_part("model", path)))
+    return path
+
+
+def is_shipped(name: str) -> bool:
+    return name in list_plugins("model")
+
+
+def find_q(model: str, suite: str) -> Path | None:
+    """Return the folder of the Q-function that ships for a model and a suite."""
+    name = f"{model}.{suite}"
+    return Path(str(load_part("q_function", name))) if name in list_plugins("q_function") else None

@@ -6,7 +6,7 @@ from operator import attrgetter
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.config.agents import SHIPPED_FOR, check_agent
+from bestofq.config.agents import check_agent
 from bestofq.config.context import OpenSuite, RunContext
 from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -61,7 +61,7 @@ def _without_action(settings: BestOfQSettings, ended: Sequence[EpisodeSummary], 
     """Why these episodes ended: their model's replies were no valid actions."""
     last = ended[-1]
     example = next((reply for reply in last.verdict.replies or () if reply.strip()), "")
-    taught = SHIPPED_FOR.get(settings.suite.name)
+    taught = settings.suite.taught
     advice = f"--model {taught}" if taught and taught != settings.model.path else "another --model"
     return (
         f"{len(ended)} of {of} episodes of {last.agent} in {last.run} ended because the model replied no valid action, "

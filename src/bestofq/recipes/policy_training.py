@@ -27,7 +27,7 @@ from bestofq.learning.objectives import Means, PairMeans, TurnMeans
 from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.tuning import Report, TuningProgress, train_on_preferences, train_on_successes
 from bestofq.models.local import LocalModel
-from bestofq.models.shipped import SHIPPED
+from bestofq.models.shipped import find_model
 from bestofq.recipes.run_config import check_tree_run
 from bestofq.rollouts.progress import bar
 from bestofq.search.mcts import state_after
@@ -254,7 +254,7 @@ def _train_copy(
             log(made.step, {**made.means._asdict(), "gradient_norm": made.gradient_norm, "lr": made.lr})
 
         with group_left():
-            path = SHIPPED.get(chosen.path, chosen.path)
+            path = find_model(chosen.path)
             folder = train(LocalModel.load(path, device=chosen.device, precision=precision).model, report)
     if is_first_process():
         models.tokens.tokenizer.save_pretrained(folder)

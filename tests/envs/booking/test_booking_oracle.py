@@ -9,10 +9,10 @@ import pytest
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import AskUser, Clear, Click, GoBack, Goto, Refresh, Restart, Submit, Write
 from bestofq.core.observation import Task
-from bestofq.envs.booking.suite import STEP_LIMIT, Booking
-from bestofq.envs.local_site.server import serve
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.local_site.web import LocalWebEnv
+from bestofq_sites.booking.suite import STEP_LIMIT, Booking
+from bestofq_sites.local_site.server import serve
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.local_site.web import LocalWebEnv
 from experiments.oracles.booking import BookingOracle
 
 

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from bestofq.core.actions import AskUser, Clear, Click, GoBack, Scroll, Submit, Write
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.booking.goals import BookingGoal, reply
-from bestofq.envs.booking.pages import COMPLETE
-from bestofq.envs.booking.restaurants import BookingConfig, Plan, Restaurant, RestaurantTable, Tables, minutes
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.booking.views import BookingVisit, Chosen, Details, Reservation, from_url, to_url
-from bestofq.envs.local_site.text import TextEnv
+from bestofq_sites.booking.goals import BookingGoal, reply
+from bestofq_sites.booking.pages import COMPLETE
+from bestofq_sites.booking.restaurants import BookingConfig, Plan, Restaurant, RestaurantTable, Tables, minutes
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.booking.views import BookingVisit, Chosen, Details, Reservation, from_url, to_url
+from bestofq_sites.local_site.text import TextEnv
 from experiments.oracles.booking import BookingOracle
 
 

@@ -22,11 +22,11 @@ from bestofq.core.actions import (
 )
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.booking.pages import COMPLETE
-from bestofq.envs.booking.suite import Booking
-from bestofq.envs.local_site.server import serve
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.local_site.web import LocalWebEnv
+from bestofq_sites.booking.pages import COMPLETE
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.server import serve
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.local_site.web import LocalWebEnv
 from experiments.oracles.booking import BookingOracle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -8,10 +8,10 @@ import pytest
 
 from bestofq.core.actions import Click, Write
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.sites import KINDS, Quirk, site
-from bestofq.envs.quirks.suite import AGAIN, Quirks, QuirksVisit
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.quirks.settings import QuirksSettings
+from bestofq_sites.quirks.sites import KINDS, Quirk, site
+from bestofq_sites.quirks.suite import AGAIN, Quirks, QuirksVisit
 from experiments.oracles.quirks import QuirksOracle
 
 pytestmark = pytest.mark.asyncio

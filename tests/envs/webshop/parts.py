@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from bestofq.core.observation import Split
-from bestofq.envs.webshop.products import Catalogue, Product, ShopGoal
-from bestofq.envs.webshop.settings import Splits, WebShopSettings
-from bestofq.envs.webshop.suite import WebShop
+from bestofq_sites.webshop.products import Catalogue, Product, ShopGoal
+from bestofq_sites.webshop.settings import Splits, WebShopSettings
+from bestofq_sites.webshop.suite import WebShop
 
 
 def goals_of(

@@ -9,12 +9,12 @@ from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Clear, Click, GoBack, Goto, Refresh, Restart, Scroll, Submit, Write
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Element, Observation
-from bestofq.envs.local_site.server import serve
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.local_site.web import LocalWebEnv
-from bestofq.envs.webshop.pages import BUY
-from bestofq.envs.webshop.suite import WebShop, synthetic_suite
-from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq_sites.local_site.server import serve
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.local_site.web import LocalWebEnv
+from bestofq_sites.webshop.pages import BUY
+from bestofq_sites.webshop.suite import WebShop, synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
 
 STEPS = 14
 AT_ONCE = 4  # pages that walk side by side

@@ -7,8 +7,8 @@ import pytest
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Split
 from bestofq.envs.splits import SHARES, split_of
-from bestofq.envs.webshop.goals import NO_LIMIT, human_goals, synthetic_goals
-from bestofq.envs.webshop.products import Instruction, Option, Product, ShopGoal
+from bestofq_sites.webshop.goals import NO_LIMIT, human_goals, synthetic_goals
+from bestofq_sites.webshop.products import Instruction, Option, Product, ShopGoal
 from tests.envs.webshop.parts import goals_of, products_of
 
 

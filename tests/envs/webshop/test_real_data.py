@@ -9,13 +9,13 @@ import pytest
 
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.observation import Split
-from bestofq.envs.webshop.goals import NO_LIMIT, synthetic_goals
-from bestofq.envs.webshop.products import Catalogue, ShopGoal
-from bestofq.envs.webshop.reward import RewardFunction
-from bestofq.envs.webshop.search import SearchIndex
-from bestofq.envs.webshop.settings import SearchFields, WebShopSettings
-from bestofq.envs.webshop.source import load_catalogue
-from bestofq.envs.webshop.suite import real_suite
+from bestofq_sites.webshop.goals import NO_LIMIT, synthetic_goals
+from bestofq_sites.webshop.products import Catalogue, ShopGoal
+from bestofq_sites.webshop.reward import RewardFunction
+from bestofq_sites.webshop.search import SearchIndex
+from bestofq_sites.webshop.settings import SearchFields, WebShopSettings
+from bestofq_sites.webshop.source import load_catalogue
+from bestofq_sites.webshop.suite import real_suite
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from tests.envs.webshop.parts import goals_of
 

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from bestofq.core.errors import ConfigError, SetupError
-from bestofq.envs.webshop.products import Option, Product, ShopGoal
-from bestofq.envs.webshop.reward import RewardFunction, RewardParts, spacy_nouns, title_nouns
-from bestofq.envs.webshop.settings import WebShopSettings
-from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq_sites.webshop.products import Option, Product, ShopGoal
+from bestofq_sites.webshop.reward import RewardFunction, RewardParts, spacy_nouns, title_nouns
+from bestofq_sites.webshop.settings import WebShopSettings
+from bestofq_sites.webshop.suite import synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
 
 WANTED = Product(
     id="wanted",

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bestofq.core.errors import DataError
-from bestofq.envs.webshop.products import Option, Product
-from bestofq.envs.webshop.search import SearchIndex
+from bestofq_sites.webshop.products import Option, Product
+from bestofq_sites.webshop.search import SearchIndex
 
 
 def product(id: str, name: str, **fields: object) -> Product:
@@ -96,7 +96,7 @@ def test_searching_starts_no_jax(before: str, tmp_path: Path) -> None:
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax" / "__init__.py").write_text("")
     (tmp_path / "jax" / "lax.py").write_text("print('started')")
-    code = f"{before}import bestofq.envs.webshop.search, sys; print('jax' in sys.modules)"
+    code = f"{before}import bestofq_sites.webshop.search, sys; print('jax' in sys.modules)"
     paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     ran = subprocess.run(
         [sys.executable, "-c", code],

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from bestofq.core.errors import DataError, InputError
-from bestofq.envs.webshop.products import Option
-from bestofq.envs.webshop.settings import WebShopSettings
-from bestofq.envs.webshop.source import load_catalogue
-from bestofq.envs.webshop.suite import real_suite
+from bestofq_sites.webshop.products import Option
+from bestofq_sites.webshop.settings import WebShopSettings
+from bestofq_sites.webshop.source import load_catalogue
+from bestofq_sites.webshop.suite import real_suite
 
 RECORD = {
     "asin": "B000000001",

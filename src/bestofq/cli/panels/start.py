@@ -1,11 +1,10 @@
 """A goal on any page, and the demo."""
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Exit, Option
 
-from bestofq.cli.options import CommonOptions, PageRun, Place, console, takes
+from bestofq.cli.options import CommonOptions, PageRun, Place, takes
 
 
 @takes("config", "set_", "budget")
@@ -31,15 +30,7 @@ def demo(
     ] = False,
 ) -> None:
     """Watch a Q-function learn what no page tells, from a frozen model's episodes: before, after, and in Chromium."""
-    from bestofq.core.concurrency import run_interruptible
+    from bestofq.core.plugins import load_part
 
-    console.print("bestofq demo: a frozen model of 5 million parameters, four minutes on two cores; loading …")
-    from bestofq.cli.demo import LEARNING, SEARCHING_SETTINGS, run_demo, run_demo_agent_q
-    from bestofq.cli.settings import models_of
-
-    if agentq:
-        models, out = models_of(given, *SEARCHING_SETTINGS), out or Path("runs/demo-agentq")
-        run_interruptible(run_demo_agent_q(models, console, tasks=tasks or 24, out=out, fresh=fresh))
-    else:
-        models, out = models_of(given, *LEARNING), out or Path("runs/demo")
-        run_interruptible(run_demo(models, console, tasks=tasks or 160, out=out, fresh=fresh))
+    run_demo: Any = load_part("command", "demo")
+    run_demo(given, tasks, out, fresh=fresh, agentq=agentq)

@@ -36,3 +36,4 @@ class MiniWobSettings(SuiteSettings):
     families: Annotated[Families, SELECTS] = Field(default="all", description="all, seen in training, or held-out")
 
     groups: ClassVar[str | None] = "task"
+    taught: ClassVar[str | None] = "pocket-web"

@@ -1,0 +1,108 @@
+"""Table reservations as a suite of tasks: Agent Q's booking experiment (6.1) on a local site.
+
+Train, dev and test each have their own site with their own restaurants.
+"""
+
+from importlib.resources import files
+from itertools import chain
+
+from bestofq.core.actions import Action, Click, Submit, Write
+from bestofq.core.frozen import FrozenModel
+from bestofq.core.observation import Element, Split, Task
+from bestofq.envs.splits import split_of
+from bestofq_sites.booking.goals import BookingGoal, details, make_goals, reply
+from bestofq_sites.booking.pages import COMPLETE, DETAILS, BookingServer
+from bestofq_sites.booking.restaurants import BookingConfig, Directory, Tables, make_restaurants
+from bestofq_sites.booking.settings import BookingSettings
+from bestofq_sites.booking.views import BookingVisit, Details, View
+from bestofq_sites.local_site.rules import Rules
+
+STEP_LIMIT = 30
+
+
+class Criteria(FrozenModel):
+    """The paper's four (6.1). All must hold; a seating that the guest prefers counts as information of the guest's, the
+    restaurant with date and time: at another one, no table is set for then."""
+
+    date_and_time: bool = False
+    party_size: bool = False
+    user_information: bool = False
+    completed: bool = False
+
+    @property
+    def reward(self) -> float:
+        return float(all(dict(self).values()))
+
+
+class Booking(Rules[BookingGoal, BookingVisit, View | None]):
+    """Goals and sites. Agents get `tasks`; goals stay here."""
+
+    name = "booking"
+    step_limit = STEP_LIMIT
+    style = files(__package__).joinpath("site.css").read_text("utf-8")
+
+    def __init__(self, config: BookingConfig | None = None) -> None:
+        self.config = config or BookingConfig()
+        self.tables = Tables(self.config)
+        self.restaurants = Directory((r.id, r) for r in make_restaurants(self.config))  # of all splits
+        self._servers: dict[Split, BookingServer] = {}
+        each = (make_goals(restaurant, self.tables, self.config) for restaurant in self.restaurants.values())
+        super().__init__(chain.from_iterable(each), self.config.seed)
+
+    def goals_of(self, split: Split) -> list[BookingGoal]:
+        return [goal for goal in self.goals.values() if split_of(goal.restaurant_id, self.seed) == split]
+
+    def server(self, split: Split) -> BookingServer:
+        if split not in self._servers:
+            mine = ((r.id, r) for r in self.restaurants.values() if split_of(r.id, self.seed) == split)
+            self._servers[split] = BookingServer(Directory(mine), self.tables)
+        return self._servers[split]
+
+    def visit(self, task: Task) -> BookingVisit:
+        return BookingVisit(city=self.goal(task.id).start_city)
+
+    def is_over(self, visit: BookingVisit) -> bool:
+        return visit.reservation is not None
+
+    def reply(self, task: Task, question: str) -> str:
+        return reply(self.goal(task.id), question)
+
+    def details(self, task: Task) -> str:
+        return details(self.goal(task.id))
+
+    def criteria(self, task: Task, visit: BookingVisit) -> Criteria:
+        """Which criteria hold, by the site's record: of the reservation, or before it of the table held last."""
+        goal, made = self.goal(task.id), visit.reservation
+        table, details = (visit.held, visit.draft) if made is None else (made.table, made.details)
+        if table is None:
+            return Criteria()
+        right = self.tables.nearest(self.restaurants[goal.restaurant_id], goal.plan)
+        return Criteria(
+            date_and_time=(table.restaurant_id, table.day) == (goal.restaurant_id, goal.day) and table.time in right,
+            party_size=table.party == goal.party,
+            user_information=details is not None
+            and goal.seating in (None, table.seating)
+            and _comparison_key(details) == _comparison_key(goal),
+            completed=made is not None,
+        )
+
+    def reward(self, task: Task, visit: BookingVisit) -> float:
+        """1 where the right reservation was made, else 0 (sparse, as the paper's)."""
+        return self.criteria(task, visit).reward
+
+    def commits(self, action: Action, element: Element) -> bool:
+        """Whether it makes the reservation, if its form is filled in."""
+        match action:
+            case Click():
+                return element.role == "button" and element.name == COMPLETE
+            case Submit() | Write(enter=True):
+                return element.name in (*DETAILS, COMPLETE) and element.form is not None
+        return False
+
+
+def build_booking(settings: BookingSettings) -> Booking:
+    return Booking(BookingConfig(seed=settings.seed))
+
+
+def _comparison_key(guest: Details | BookingGoal) -> tuple[str, str, str]:
+    return guest.name.casefold(), "".join(filter(str.isdecimal, guest.phone)), guest.email.casefold()

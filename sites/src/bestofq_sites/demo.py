@@ -1,0 +1,228 @@
+"""`bestofq demo`: sites whose rules no page tells, before and after Q was learned from a frozen model's episodes. With
+--agentq the booking site, before and after RFT and one round of search, pairs and DPO (Agent Q, 6.2)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import Thread
+
+from rich.console import Console
+from rich.markup import escape
+from rich.rule import Rule
+
+from bestofq.cli.options import CommonOptions, console
+from bestofq.cli.settings import models_of
+from bestofq.cli.writing import make_room
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.config.settings import AgentKind
+from bestofq.core.concurrency import run_interruptible
+from bestofq.core.errors import ConfigError
+from bestofq.core.loading import extra
+from bestofq.core.observation import Split
+from bestofq.core.tree import SearchTree
+from bestofq.recipes.agent_q import SEARCH_RUN, grow_training_trees
+from bestofq.recipes.best_of_q import train
+from bestofq.recipes.collect import collect, compare
+from bestofq.recipes.players import Play
+from bestofq.recipes.policy_training import need_pairs, reinforce, step_pairs, tune
+from bestofq.reports.costs import agent_costs, cost_table
+from bestofq.reports.diagnosis import Options
+from bestofq.reports.report import gather
+from bestofq.reports.rows import BASELINE, Selection
+from bestofq.reports.searches import search_row, search_table
+from bestofq.reports.success import SuccessReport, agent_results, success_table
+from bestofq.search.pairs import node_pairs
+from bestofq.store.filter import EpisodeFilter
+from bestofq.store.location import Location
+from bestofq.store.store import Store
+from bestofq.viewer.export import export
+from bestofq.viewer.server import serve
+from bestofq_sites.booking.settings import BookingSettings
+
+HELD_OUT, EXPLORED, WATCHED = "demo", "demo-explored", "demo-chromium"
+IN_CHROMIUM = 6  # tasks
+
+LEARNING = (
+    *("model.path=pocket-quirks", "suite.name=quirks", "suite.sites=4", "suite.tasks_per_site=240"),
+    *("suite.train_tasks=250", "seed_runs=1"),
+    *("iql.steps=1500", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.network.hidden=[512,256]"),
+)
+"""What the demo sets apart from the defaults: as in experiments/quirks, with four of its sites; on 100 dev tasks 250
+episodes did as well as 500."""
+
+SEARCHING_SETTINGS = (
+    *("model.path=pocket-agentq", "model.dialect=composite", "model.samples_per_candidate=2", "model.temperature=1.0"),
+    "suite.name=booking",
+    *("agent_q.reference=rft", "agent_q.tasks=20", "agent_q.search.iterations=10", "agent_q.search.candidates=4"),
+    *("agent_q.inference.iterations=8", "agent_q.inference.candidates=4", "agent_q.inference.stop_at_success=true"),
+    *("agent_q.search.rollout=greedy", "agent_q.inference.rollout=greedy"),
+    *("agent_q.rft.lr=5e-5", "agent_q.rft.precision=bfloat16"),
+    *("agent_q.alpha=0.85", "agent_q.dpo.lr=5e-5", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_size=8"),
+)
+"""What the demo of Agent Q sets apart from the defaults: as in experiments/agentq-booking-pocket, chosen there on dev
+tasks, with half the trees."""
+RFT_RUN = "search-rft"
+BEFORE, AFTER, SEARCHING = "zero-shot", "agent-q", "agent-q + mcts"
+
+
+def demo(given: CommonOptions, tasks: int | None, out: Path | None, *, fresh: bool, agentq: bool) -> None:
+    """What the command `bestofq demo` does."""
+    console.print("bestofq demo: a frozen model of 5 million parameters, four minutes on two cores; loading …")
+    if agentq:
+        models, out = models_of(given, *SEARCHING_SETTINGS), out or Path("runs/demo-agentq")
+        run_interruptible(run_demo_agent_q(models, console, tasks=tasks or 24, out=out, fresh=fresh))
+    else:
+        models, out = models_of(given, *LEARNING), out or Path("runs/demo")
+        run_interruptible(run_demo(models, console, tasks=tasks or 160, out=out, fresh=fresh))
+
+
+async def run_demo(models: Models, console: Console, *, tasks: int, out: Path, fresh: bool) -> None:
+    """Play held-out tasks; explore others of the same sites and learn Q; play again; some in Chromium; report."""
+    _ = models.embedder  # a model that is not there is found out before an earlier demo is removed
+    if fresh:
+        make_room(out)
+    text, seen = _on(models, env="text"), _on(models, env="browser", screenshots=True, concurrency=IN_CHROMIUM)
+    with Store.open(out) as store, _serve_viewer(out, console):
+        async with open_suite(text) as suite:
+            context = RunContext(text, suite, store, console)
+            console.print(Rule("1. Before: a frozen model, and tasks that it has not seen"))
+            await compare(context, HELD_OUT, ["prompting", "random"], values=None, split="test", tasks=tasks, runs=1)
+            console.print(Rule("2. It explores other tasks of the same sites; Q learns from what came of each action"))
+            await collect(context, EXPLORED, Play("explore", text.settings.seed_runs))
+            values = train(text, store, [EXPLORED], out / "q", console)
+            console.print(Rule("3. After: the same model and tasks, and Q chooses"))
+            await compare(context, HELD_OUT, ["best-of-q"], values=values, split="test", tasks=tasks, runs=1)
+        compared = Selection(runs=[HELD_OUT], baseline=BASELINE)
+        results = agent_results(store, compared)
+        console.print(success_table(results))
+        console.print(_in_words(results, store.catalogue.count(EpisodeFilter(run=EXPLORED))), style="bold")
+        console.print(Rule("4. To watch: some of these tasks in a real Chromium"))
+        async with open_suite(seen) as suite:
+            context = RunContext(seen, suite, store, console)
+            agents: list[AgentKind] = ["prompting", "best-of-q"]
+            await compare(context, WATCHED, agents, values=values, split="test", tasks=IN_CHROMIUM, runs=1)
+        report = export(store, gather(store, compared), out / "report", title="Best-of-Q: the demo")
+    console.print(f"\nThe report: [bold]{escape(str(report.resolve()))}[/bold]")
+    console.print(f"Look at each step of each episode: [bold]bestofq view {escape(str(out))}[/bold]")
+
+
+def _in_words(found: SuccessReport, episodes: int) -> str:
+    """What Q brought."""
+    rows = {row.agent: row for row in found.rows}
+    before, after = rows[BASELINE], rows["best-of-q"]
+    gain = after.difference
+    assert gain is not None
+    return (
+        f"The model itself is as it was. Choosing among its candidates by what {episodes} episodes taught brings it "
+        f"from {100 * before.success.mean:.0f} % of these tasks to {100 * after.success.mean:.0f}: "
+        f"{100 * gain.mean:+.0f} points [{100 * gain.low:+.0f}, {100 * gain.high:+.0f}], "
+        f"{'more than chance' if gain.clear else 'which may be chance'}."
+    )
+
+
+@contextmanager
+def _serve_viewer(out: Path, console: Console) -> Iterator[None]:
+    """The viewer beside it, on any free port, as long as this process lives."""
+
+    def ready(address: str) -> None:
+        console.print(f"Watch it live: [bold]{address}[/bold]")
+
+    with Store.open(out, read_only=True) as seen:
+        show = partial(serve, seen, name=Location.of(out).title, host="127.0.0.1", port=0, ready=ready)
+        Thread(target=show, daemon=True).start()
+        yield
+
+
+async def run_demo_agent_q(
+    models: Models, console: Console, *, tasks: int, out: Path, fresh: bool, split: Split = "test"
+) -> None:
+    """Play held-out tasks in Chromium; search training tasks on the same pages as text; learn from successes and pairs;
+    play again, without and with search; report. ConfigError on another suite, SetupError without the extra of DPO."""
+    if not isinstance(models.settings.suite, BookingSettings):
+        raise ConfigError(f"the demo of Agent Q plays on the booking site, not on {models.settings.suite.name}")
+    extra("accelerate")  # before the minutes that the first steps take
+    if fresh:
+        make_room(out)
+    chosen, numbers = models.settings.agent_q, count(1)
+    text, seen = _on(models, env="text"), _on(models, env="browser", screenshots=True, concurrency=8)
+
+    def heading(text: str) -> None:
+        console.print(Rule(f"{next(numbers)}. {text}"))
+
+    async def play(chosen: Play) -> None:
+        """One pass over held-out tasks in Chromium; what searches does so on the site as text."""
+        async with open_suite(seen) as suite, open_suite(text) as simulator:
+            await collect(RunContext(seen, suite, store, console), chosen.name, chosen, simulator=simulator)
+
+    with Store.open(out) as store:
+        heading("Zero-shot: the model as it is, held-out tasks, real Chromium")
+        console.print(f"{_size(models)} parameters, Agent Q's composite actions. {tasks} {split} tasks.")
+        await play(Play("prompting", split=split, limit=tasks, name=BEFORE))
+        console.print(success_table(agent_results(store, Selection(runs=[BEFORE]))))
+
+        heading("Search: a tree for each training task, K actions a node, ranked by the model itself")
+        policy, searches = text, [SEARCH_RUN]
+        trees = await _search(policy, store, SEARCH_RUN, console, part=0)
+        if chosen.reference == "rft":
+            heading("RFT: the model learns what succeeded, and searches as many other tasks")
+            policy = policy.with_model(reinforce(policy, trees, out / "rft", console))
+            searches.append(RFT_RUN)
+            trees = await _search(policy, store, RFT_RUN, console, part=1)
+
+        heading("Pairs of actions that differ in Q, and DPO on them")
+        pairs = list(step_pairs(policy, trees))
+        need_pairs(pairs, len(trees))
+        console.print(f"{len(pairs)} pairs; the clearest:")
+        console.print("\n".join(_clearest(trees, chosen.alpha, chosen.threshold)), highlight=False)
+        tuned = tune(policy, pairs, out / "policy", console)
+        console.print(f"the tuned model: {tuned}")
+
+        heading("Agent Q: the tuned model on the same held-out tasks, without and with search")
+        seen = seen.with_model(tuned)
+        await play(Play("prompting", split=split, limit=tasks, name=AFTER))
+        await play(Play("mcts", split=split, limit=max(1, tasks // 4), name=SEARCHING))
+        runs = [BEFORE, AFTER, SEARCHING]
+        played = Selection(runs=runs, agents=runs, baseline=BEFORE)
+        console.print(success_table(agent_results(store, played)))
+        console.print(cost_table(agent_costs(store, played)).with_title("Costs: what search takes at each step counts"))
+        options = Options(alpha=chosen.alpha, threshold=chosen.threshold)
+        found = gather(store, replace(played, runs=[*runs, *searches]), options)
+        report = export(store, found, out / "report", title="Agent Q: the demo")
+    console.print(f"\nReport with the trees and replays of the episodes: [bold]{escape(str(report.resolve()))}[/bold]")
+    console.print(f"{tasks} tasks tell a large difference only: read the intervals, not the means.")
+
+
+def _size(models: Models) -> str:
+    return f"{models.local.name}: {sum(p.numel() for p in models.local.model.parameters()):,}"
+
+
+def _on(models: Models, **suite: object) -> Models:
+    """The same models on the site as text or in Chromium."""
+    changed = models.settings.suite.model_copy(update=suite)
+    checked = type(changed).model_validate(changed.model_dump())
+    return models.with_settings(models.settings.model_copy(update={"suite": checked}))
+
+
+async def _search(policy: Models, store: Store, run: str, console: Console, *, part: int) -> list[SearchTree]:
+    """Trees of the training tasks of that part, and a table of them."""
+    chosen = policy.settings.agent_q
+    async with open_suite(policy) as suite:
+        trees = await grow_training_trees(RunContext(policy, suite, store, console), run, part=part)
+    console.print(search_table([search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)]))
+    return trees
+
+
+def _clearest(trees: Sequence[SearchTree], alpha: float, threshold: float) -> Iterable[str]:
+    """Three pairs in words, of as many tasks."""
+    found = [
+        (max(pairs, key=lambda p: p.margin), tree)
+        for tree in trees
+        if (pairs := [*node_pairs(tree, alpha=alpha, threshold=threshold)])
+    ]
+    for pair, tree in sorted(found, key=lambda one: -one[0].margin)[:3]:
+        labels = [one.label[:60] for node in (pair.chosen, pair.rejected) if (one := tree.candidate[node])]
+        yield escape(f"  {'  rather than  '.join(labels)}: by {pair.margin:.2f} ({tree.task.id})")
