@@ -35,7 +35,7 @@ from bestofq.recipes.q_training import TrainingIdentity, learn, lesson
 from bestofq.recipes.ranked_logs import logs_of, rank_logs
 from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, apart
-from bestofq.reports.ranks import auc
+from bestofq.reports.off_policy import auc
 from bestofq.reports.stats import (
     Attempt,
     Doubles,

@@ -5,7 +5,7 @@ from report_nouns import PROVENANCE, decision, page, record, task
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.usage import Usage
-from bestofq.reports.behaviour import behaviour_table, habits, refused_table
+from bestofq.reports.behaviour import behaviour_table, habits
 from bestofq.reports.differences import compare_agents, differences
 from bestofq.reports.spending import tabulate_spending
 from bestofq.reports.stats import Measure, Quantity
@@ -104,21 +104,3 @@ async def test_another_button_with_the_same_words_is_no_repetition(tmp_path: Pat
         await record(store, "a", task("t"), 0, steps, "failure")
         found = habits(list(store.episodes()), "a")
     assert value(found["same step again %"]) == round(1 / 3, 6)
-
-
-async def test_hosts_that_pages_asked_for_in_vain_are_counted_by_episode(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        for number in range(3):
-            await record(store, "a", task(str(number)), 0, 1)
-        read = list(store.episodes())
-    made = {"a": RowSource(runs=("eval",), repeats=1, n=3)}
-    assert refused_table(read, made) is None
-    wanted = (("cdn.test",), ("ads.test", "cdn.test"), None)
-    read = [
-        e.model_copy(update={"final": page(9).model_copy(update={"refused": r})})
-        for e, r in zip(read, wanted, strict=True)
-    ]
-    table = refused_table(read, made)
-    assert table is not None
-    assert [row.cells for row in table.rows] == [("a", "cdn.test", 2, 3), ("a", "ads.test", 1, 3)]

@@ -9,10 +9,9 @@ from rich.console import Console
 from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
 from bestofq.reports.domains import ALL, Domains, domain_grid, domain_of, domain_results
-from bestofq.reports.outcomes import count_judged
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
-from bestofq.reports.success import agent_results
+from bestofq.reports.success import agent_results, count_judged
 from bestofq.reports.table import Table
 from bestofq.store.store import Store
 

@@ -7,8 +7,7 @@ from logged_choices import SMALL, log_of, played
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Bools
 from bestofq.reports.estimate import LEAST_TASKS, estimate, verdict_line
-from bestofq.reports.off_policy import first, greedy, known, local_approximation
-from bestofq.reports.ranks import auc
+from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation
 
 
 def test_q_chooses_among_the_first_candidates_alone() -> None:

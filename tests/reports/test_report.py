@@ -46,7 +46,7 @@ async def test_every_ratio_has_its_bounds(tmp_path: Path) -> None:
                 bare = isinstance(cell, Measure) and cell.value is not None and cell.interval is None
                 assert not bare, (table.name, column.name, row.cells)
                 within_runs = column.name.startswith("±")
-                stored = table.name in ("values", "prices")  # numbers as they are, no estimates
+                stored = table.name == "values"  # numbers as they are, no estimates
                 assert not isinstance(cell, float) or within_runs or stored, (table.name, column.name)
 
 

@@ -78,12 +78,6 @@ def test_runs_are_identical_only_when_tasks_success_and_steps_are() -> None:
     assert not stats.identical_runs(other)
 
 
-def test_the_variance_is_that_of_each_task_averaged() -> None:
-    # task 0: 1, 1 -> 0; task 1: 1, 0 -> 0.5; task 2 done once, left out
-    assert stats.task_variance(attempts("111", "10.")) == pytest.approx(0.25)
-    assert stats.task_variance(attempts("11")) is None
-
-
 def test_a_difference_pairs_by_task_with_runs_averaged() -> None:
     ours = attempts("110", "100")  # tasks: 1, 0.5, 0
     theirs = attempts("010.", "0101")  # tasks: 0, 1, 0, (1: not ours)

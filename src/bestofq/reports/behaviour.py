@@ -1,6 +1,5 @@
 """How agents behave, whatever they are paid for it: duplicates among candidates, loops, actions that cannot be done."""
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from bestofq.core.actions import identity
@@ -71,22 +70,6 @@ def behaviour_table(episodes: Sequence[Episode], made: Mapping[str, RowSource]) 
             "actions with the same words.",
             f"A loop: the same action on the same page {LOOP} times or more.",
         ),
-    )
-
-
-def refused_table(episodes: Sequence[Episode], made: Mapping[str, RowSource]) -> Table | None:
-    """A row an agent of `made` and a host that its pages asked for in vain, the most wanted first; None without any."""
-    vain = [(e.agent, host) for e in episodes for host in (e.final and e.final.refused) or ()]
-    rows = sorted(Counter(vain).items(), key=lambda one: (list(made).index(one[0][0]), -one[1], one[0][1]))
-    count = Counter(episode.agent for episode in episodes)
-    if not rows:
-        return None
-    return Table(
-        name="refused",
-        title="Hosts that pages asked for in vain",
-        columns=columns("agent", "host", "episodes", "of"),
-        rows=tuple(Row(cells=(agent, host, often, count[agent]), origin=made[agent]) for (agent, host), often in rows),
-        notes=("They are not among the hosts of the task. Allow what pages need, such as by suite.allow.",),
     )
 
 

@@ -21,7 +21,7 @@ from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
 from bestofq.reports.spending import Prices, Spent
 from bestofq.reports.stats import Interval, attempts_of, group_by
 from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shorten
-from bestofq.reports.table import Column, Row, Table, columns
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
@@ -130,16 +130,6 @@ def cost_table(found: Costs) -> Table:
         columns=tuple(Column(name=name, digits=0 if name.startswith("tokens/") else 1) for name in names[first:]),
         rows=tuple(Row(cells=row[first:]) for row in cells),
         notes=found.notes,
-    )
-
-
-def price_table(prices: Prices) -> Table:
-    """Table 13: what tokens cost that have no price in the store."""
-    return Table(
-        name="prices",
-        title="Prices, USD per million tokens (Best-of-Q, Table 13)",
-        columns=(*columns("role"), *columns("in", "out", digits=2)),
-        rows=tuple(Row(cells=(role, usd_in, usd_out)) for role, (usd_in, usd_out) in prices.items()),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bestofq.core.decision import Candidate, Episode, Step
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Rated
-from bestofq.reports.behaviour import behaviour_table, refused_table
+from bestofq.reports.behaviour import behaviour_table
 from bestofq.reports.calibration import are_values, calibration, calibration_table, distance_table, valued_steps
 from bestofq.reports.charts import calibration_svg, distances_svg, reliability_svg, values_svg
 from bestofq.reports.differences import compare_agents, differences, differences_table
@@ -93,7 +93,6 @@ def diagnose(
         *([values_table(paths, made)] if paths else []),
         behaviour_table(read, made),
         spending_table(read, made, prices=options.prices),
-        *([found] if (found := refused_table(read, made)) else []),
     ]
     beside = [agent for agent in made if tasks[agent] & tasks.get(baseline or "", set())]
     if baseline is not None and len(beside) > 1:
@@ -108,7 +107,7 @@ def _slim(episode: Episode, agent: str) -> Episode:
 
     def page(seen: Observation) -> Observation:
         digest = hashlib.sha256(seen.text.encode("utf-8", "surrogatepass")).hexdigest()
-        return Observation(url=seen.url, title="", text=digest, elements=(), error=seen.error, refused=seen.refused)
+        return Observation(url=seen.url, title="", text=digest, elements=(), error=seen.error)
 
     def step(one: Step) -> Step:
         candidates = tuple(Candidate(action=c.action, label=c.label) for c in one.decision.candidates)

@@ -9,15 +9,6 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Usage, merge_usage
 from bestofq.reports import stats
-from bestofq.reports.outcomes import (
-    count_judged,
-    count_unfinished,
-    judge_notes,
-    judges_of,
-    outcome_notes,
-    outcome_words,
-    outcomes_of,
-)
 from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
 from bestofq.reports.stats import (
     Attempt,
@@ -28,6 +19,15 @@ from bestofq.reports.stats import (
     attempts_of,
     distinct,
     group_by,
+)
+from bestofq.reports.success import (
+    count_judged,
+    count_unfinished,
+    judge_notes,
+    judges_of,
+    outcome_notes,
+    outcome_words,
+    outcomes_of,
 )
 from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.store.records import EpisodeSummary

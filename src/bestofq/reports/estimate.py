@@ -13,8 +13,7 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Bools
 from bestofq.reports.calibration import calibration
-from bestofq.reports.off_policy import first, greedy, known, local_approximation
-from bestofq.reports.ranks import auc, to_valued_steps
+from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation, to_valued_steps
 from bestofq.reports.stats import UNIT, Measure, PairedDifference, Quantity, tally_by_task
 from bestofq.reports.table import Row, Table, columns
 

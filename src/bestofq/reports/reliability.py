@@ -59,7 +59,7 @@ def pass_at(attempts: Sequence[Attempt], k: int) -> Quantity:
 
 
 def pass_variance(attempts: Sequence[Attempt], k: int) -> Quantity:
-    """The "mean of variances" of pass@k (Fig. 9) over the tasks done more than k times; k = 1: `task_variance`.
+    """The "mean of variances" of pass@k (Fig. 9) over the tasks done more than k times.
 
     A task that k tries miss with probability m = qᵏ has variance m − m². Unbiased from f failures in n ≥ 2k runs:
     C(f, k) / C(n, k) − C(f, 2k) / C(n, 2k), which for k = 1 is the variance with n − 1. For k < n < 2k the plug-in of

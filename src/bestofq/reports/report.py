@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from bestofq.reports.costs import agent_costs, pareto_svg, price_table
+from bestofq.reports.costs import agent_costs, pareto_svg
 from bestofq.reports.diagnosis import DEFAULTS, Options, diagnose
 from bestofq.reports.domains import domain_results, domain_table
 from bestofq.reports.figures import learning_curve_svg, success_bars_svg
@@ -56,7 +56,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     episodes = [episode for episode in finished if episode.agent in names]
     known = origins(store, episodes)
     made = {name: known[name] for name in names}
-    read = replace(selection, runs=[source.run for source in results.sources], agents=rows.agents(names))
+    read = replace(selection, runs=results.runs, agents=rows.agents(names))
     domains = domain_results(store, replace(selection, agents=names, baseline=results.baseline))
     more_tables, more_figures = diagnose(store, episodes, made, results.baseline, options)
     bars = success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline)
@@ -79,7 +79,6 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
             success_table(results, made),
             *([domain_table(domains, made)] if 2 < len(domains.rows) < DOMAINS else []),
             *more_tables,
-            *([price_table(options.prices)] if options.prices else []),
             *found.tables,
         ],
         figures=[*figures, *more_figures],

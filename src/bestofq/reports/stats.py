@@ -168,13 +168,6 @@ def identical_runs(attempts: Sequence[Attempt]) -> bool:
     return len(runs) > 1 and all(run == runs[0] for run in runs)
 
 
-def task_variance(attempts: Sequence[Attempt]) -> float | None:
-    """The "mean of variances" of Appendix F, Fig. 9: each task's variance (n - 1) of success over its runs, averaged.
-    Between 0 and 0.5. None when no task was done twice; tasks done once are left out."""
-    several = [[a.success for a in task] for task in by_task(attempts).values() if len(task) > 1]
-    return float(np.mean([np.var(task, ddof=1) for task in several])) if several else None
-
-
 Tally = Mapping[Hashable, tuple[float, float]]
 """By task, a part and the whole that it is of."""
 Counts = Mapping[Any, Doubles | tuple[float, float]]

@@ -1,19 +1,20 @@
 """Success and steps of each agent (Best-of-Q, Table 2)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
 
 from pydantic import Field
 
-from bestofq.core.decision import Outcome
+from bestofq.core.decision import DECIDED, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.reports import stats
 from bestofq.reports.naming import place
-from bestofq.reports.outcomes import count_unfinished, judge_notes, judges_of, outcome_notes, outcome_words, outcomes_of
 from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
 from bestofq.reports.stats import Attempt, Estimate, Interval, Measure, PairedDifference, attempts_of, group_by
 from bestofq.reports.table import Cell, Row, RowSource, Table, columns
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 
@@ -29,7 +30,6 @@ class Performance(FrozenModel):
     tasks: int
     runs: int
     identical_runs: bool
-    task_variance: float | None
     difference: PairedDifference | None  # None: the baseline itself, or no baseline, or no task in common
 
     @property
@@ -65,7 +65,6 @@ def performance(attempts: Sequence[Attempt], against: Sequence[Attempt] = ()) ->
         "tasks": len(stats.by_task(attempts)),
         "runs": len({attempt.run for attempt in attempts}),
         "identical_runs": stats.identical_runs(attempts),
-        "task_variance": stats.task_variance(attempts),
         "difference": stats.paired_difference(attempts, against),
     }
 
@@ -77,21 +76,12 @@ class AgentRow(Performance):
     judges: dict[str, int] = Field(default_factory=dict)  # verdicts of DECIDED that a judge gave, by its name
 
 
-class Source(FrozenModel):
-    """A run of the store that the table reads, and what made it."""
-
-    run: str
-    config_hash: str
-    version: str
-    commit: str | None
-
-
 class SuccessReport(FrozenModel):
     """All agents' results, and the runs they come from."""
 
     rows: tuple[AgentRow, ...]
     baseline: str | None
-    sources: tuple[Source, ...]
+    runs: tuple[str, ...]  # that the rows and the baseline come from
     apart: bool = False  # whether a row holds only some of its agent's runs
     unjudged: tuple[str, ...] = ()  # rows left out: none of their episodes has a verdict
 
@@ -162,15 +152,10 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> SuccessRep
     if agents is None:
         found.sort(key=lambda row: (row.agent != baseline, not rows.main(row.agent), *place(row.agent)))
     read = {e.run for e in finished if e.agent in (*names, baseline)}
-    sources = tuple(
-        Source(run=run.name, config_hash=run.config_hash, version=run.provenance.version, commit=run.provenance.commit)
-        for run in store.runs()
-        if run.name in read
-    )
     return SuccessReport(
         rows=tuple(found),
         baseline=baseline if against else None,
-        sources=sources,
+        runs=tuple(run.name for run in store.runs() if run.name in read),
         apart=any(map(rows.part_of, names)),
         unjudged=tuple(unjudged),
     )
@@ -188,3 +173,61 @@ def success_table(found: SuccessReport, made: Mapping[str, RowSource] | None = N
         ),
         notes=("In brackets: 95 % bootstrap over tasks; a number of one task alone has none.", *found.notes),
     )
+
+
+def outcomes_of(finished: Iterable[EpisodeSummary], cut: int) -> dict[Outcome, int]:
+    """How many finished episodes came to each outcome; `infra_error`: the `cut` ones that never finished."""
+    counts = Counter[str | None](episode.outcome for episode in finished) | Counter[str | None](infra_error=cut)
+    return {name: counts[name] for name in get_args(Outcome) if counts[name]}
+
+
+def count_unfinished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSummary]) -> Counter[str]:
+    """By agent, the episodes that were cut and have no finished episode."""
+    lost = {(e.run, e.agent, e.key) for e in cut}
+    done = ((e.run, e.agent, e.key) for e in finished) if lost else ()
+    return Counter(agent for _, agent, _ in lost.difference(done))
+
+
+def count_judged(outcomes: Mapping[Outcome, int]) -> int:
+    """How many of them a success rate is a share of."""
+    return sum(count for outcome, count in outcomes.items() if outcome in DECIDED)
+
+
+def outcome_notes(rows: Iterable[Mapping[Outcome, int]]) -> list[str]:
+    """What is left out of the rates, and what is not, one sentence each."""
+    total = sum(map(Counter, rows), Counter[Outcome]())
+    notes = []
+    if total["blocked"] or total["impossible"]:
+        notes.append("Blocked and impossible episodes count as not successful, as in the paper (D).")
+    if total["unparseable"] or total["unjudged"]:
+        notes.append(
+            f"{total['unparseable']} unparseable and {total['unjudged']} unjudged episodes are left out of success: "
+            "`bestofq judge` judges them again."
+        )
+    if total["infra_error"]:
+        notes.append(
+            f"{total['infra_error']} episodes cut by the infrastructure and never finished are left out of success."
+        )
+    return notes
+
+
+def judges_of(episodes: Iterable[EpisodeSummary]) -> dict[str, int]:
+    """How many verdicts that tell each judge gave; the environment's are left out."""
+    return dict(Counter(e.judge for e in episodes if e.decided and e.judge))
+
+
+def judge_notes(judges: Iterable[Mapping[str, int]], outcomes: Iterable[Mapping[Outcome, int]]) -> list[str]:
+    """Which of the verdicts are a judge's, a sentence a judge."""
+    total, decided = sum(map(Counter, judges), Counter[str]()), sum(map(count_judged, outcomes))
+    return [
+        f"{count} of {decided} verdicts are by the judge {judge}. These intervals do not include its error: "
+        "`bestofq judge --against-env` measures it."
+        for judge, count in total.items()
+    ]
+
+
+def outcome_words(outcomes: Mapping[Outcome, int]) -> str:
+    """`3 success, 1 blocked (of 4); apart: 1 unparseable`."""
+    decided = [f"{count} {name}" for name, count in outcomes.items() if name in DECIDED]
+    apart = [f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items() if name not in DECIDED]
+    return f"{', '.join(decided)} (of {count_judged(outcomes)})" + (f"; apart: {', '.join(apart)}" if apart else "")

@@ -71,12 +71,9 @@ def columns(*heads: str, signed: Collection[str] = (), digits: int | None = 1) -
 
 
 class Row(FrozenModel):
-    """One value a column; `origin` is None where the row comes from no run. In a table whose rows are different numbers
-    `percent` and `signed` hold for the row, beside what its columns say."""
+    """One value a column. `origin` is None if the row comes from no run."""
 
     cells: tuple[Cell, ...]
-    percent: bool = False
-    signed: bool = False
     origin: RowSource | None = None
 
 
@@ -98,7 +95,7 @@ class Table(FrozenModel):
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """The rows, rounded."""
         return tuple(
-            tuple(_text(cell, column, row) for cell, column in zip(row.cells, self.columns, strict=True))
+            tuple(_text(cell, column) for cell, column in zip(row.cells, self.columns, strict=True))
             for row in self.rows
         )
 
@@ -231,8 +228,8 @@ def _pipes(cells: Sequence[str]) -> str:
     return f"| {' | '.join(escaped)} |"
 
 
-def _text(cell: Cell, column: Column, row: Row) -> str:
-    scale, sign = 100 if column.percent or row.percent else 1, "+" if column.signed or row.signed else ""
+def _text(cell: Cell, column: Column) -> str:
+    scale, sign = 100 if column.percent else 1, "+" if column.signed else ""
 
     def number(value: float, sign: str = sign) -> str:
         shown = scale * value

@@ -28,7 +28,7 @@ from bestofq.envs.webvoyager.suite import RUNS, STEP_LIMIT, WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.judging import episodes_to_judge, judge_run
 from bestofq.reports.domains import ALL, domain_results
-from bestofq.reports.outcomes import count_judged
+from bestofq.reports.success import count_judged
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
