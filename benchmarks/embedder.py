@@ -7,7 +7,7 @@ A state is a screenshot of 1280 × 800 and 130 words, as Best-of-Q embeds them (
 them: some 10 of a label, 40 with its reasoning. The model is built from transformers' class with the published numbers
 and never written to disk; nothing is fetched. `states` is `VisionEmbedder.embed_all`, pictures prepared by its threads;
 `model alone` the same batches when they are prepared; `windows one by one` transformers' own attention to pictures
-(`models/windows.py`). FLOP are counted by PyTorch in one pass, without attention's, which are some 5 % more.
+(`models/embed_vision.py`). FLOP are counted by PyTorch in one pass, without attention's, which are some 5 % more.
 """
 
 import argparse
@@ -35,9 +35,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.observation import Screenshot
 from bestofq.models.checkpoints import Precision
-from bestofq.models.embed_vision import VisionEmbedder
-from bestofq.models.vision_readers import QwenReader
-from bestofq.models.windows import at_once
+from bestofq.models.embed_vision import QwenReader, VisionEmbedder, at_once
 
 WIDTH, HEIGHT = 1280, 800
 CONTROL = ("<|endoftext|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")

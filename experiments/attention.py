@@ -28,8 +28,9 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.iql import expectile_loss, td_loss
 from bestofq.models.batching import in_groups
+from bestofq.models.decoding import pad_ids
+from bestofq.models.embed import hidden_states
 from bestofq.models.local import LocalModel
-from bestofq.models.pooling import hidden_states, pad_ids
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import tabulate
 from experiments.prior_inputs import prior_of, taken_priors

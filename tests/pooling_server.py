@@ -14,7 +14,8 @@ import numpy as np
 
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.observation import Screenshot
-from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint
+from bestofq.models.embed_http import PoolingEndpoint
+from bestofq.models.endpoint import EndpointConfig
 
 FRAME = "<|vision_start|><|image_pad|><|vision_end|>"
 
@@ -56,7 +57,7 @@ def served(vector: Callable[[EmbedItem], np.ndarray], status: int = 200) -> Iter
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    config = PoolingConfig(model="tiny", base_url=f"http://127.0.0.1:{server.server_port}/v1", attempts=1)
+    config = EndpointConfig(model="tiny", base_url=f"http://127.0.0.1:{server.server_port}/v1", attempts=1)
     endpoint = PoolingEndpoint(config)
     try:
         yield endpoint

@@ -76,9 +76,9 @@ async def test_q_scores_each_candidate_in_its_state() -> None:
     ("model", "price", "usd"),
     [
         ("lengths", None, None),
-        ("Qwen2.5-VL-3B-Instruct", None, 0.1),  # Table 13
+        ("gpt-4.1", None, 2.0),
         ("lengths", Price(0.7, 9.0), 0.7),
-        ("Qwen2.5-VL-3B-Instruct", UNKNOWN, None),
+        ("gpt-4.1", UNKNOWN, None),
     ],
 )
 async def test_q_costs_what_its_embedder_reads(model: str, price: Price | None, usd: float | None) -> None:

@@ -101,7 +101,8 @@ def written(folder: Path) -> bytes:
 async def test_eval_through_an_endpoint(tmp_path: Path, within: Within) -> None:
     """PyTorch is loaded for a Q-function only."""
     async with FaultServer(shopper, {"429": 0.1, "500": 0.1}, seed=4) as server:
-        where = ("--model", "qwen2.5-vl-7b", "--base-url", server.base_url, "--set", "chat.backoff=0.01")
+        prices = ("--set", "chat.usd_in=0.15", "--set", "chat.usd_out=0.6")
+        where = ("--model", "qwen2.5-vl-7b", "--base-url", server.base_url, "--set", "chat.backoff=0.01", *prices)
         few = ("--tasks", "2", "--runs", "1")
         code, said = await bestofq(tmp_path, "eval", *where, "--agents", "prompting,picker", *few)
         assert (code, said.rstrip().rpartition("\n")[2]) == (0, "loaded: []"), said
@@ -114,7 +115,7 @@ async def test_eval_through_an_endpoint(tmp_path: Path, within: Within) -> None:
     first = episodes["picker"][0].steps[0].decision
     assert (len(first.candidates), first.scores, first.chosen) == (2, (0.0, 1.0), 1)
     usage = {used.role: used for used in first.usage}
-    assert usage["proposer"].usd == (100 * 0.15 + 20 * 0.6) / 1e6  # Table 13
+    assert usage["proposer"].usd == (100 * 0.15 + 20 * 0.6) / 1e6
     assert usage["critic"].calls == 1
     assert episodes["best-of-q"][0].steps[0].decision.state_value is not None
     assert KEY.encode() not in written(tmp_path)
@@ -210,7 +211,7 @@ async def test_another_endpoint_picks(tmp_path: Path, within: Within) -> None:
     first = episode.steps[0].decision
     assert first.chosen == 1
     critic = {used.role: used for used in first.usage}["critic"]
-    assert (critic.calls, critic.usd) == (1, (100 * 2.0 + 20 * 8.0) / 1e6)  # Table 13
+    assert (critic.calls, critic.usd) == (1, (100 * 2.0 + 20 * 8.0) / 1e6)
     assert run.config["picker_chat"] == {"model": "gpt-4.1", "base_url": picker.base_url, "temperature": 0.7}
 
 

@@ -25,7 +25,7 @@ from bestofq.core.usage import Usage
 from bestofq.envs.serving import serve_app
 from bestofq.envs.suites import make_suite
 from bestofq.models.chat import ChatConfig
-from bestofq.models.memory import room_for
+from bestofq.models.checkpoints import room_for
 from bestofq.search.tree import MutableTree
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -33,7 +33,8 @@ from bestofq.testing.fault_server import FaultServer
 
 
 def at(base_url: str, model: str = "qwen2.5-vl-7b") -> ChatConfig:
-    return ChatConfig(model=model, base_url=base_url, key_variable="NO_SUCH_KEY")
+    prices = {"usd_in": 0.15, "usd_out": 0.6}
+    return ChatConfig(model=model, base_url=base_url, key_variable="NO_SUCH_KEY", **prices)
 
 
 def settings(**given: object) -> BestOfQSettings:
@@ -41,14 +42,14 @@ def settings(**given: object) -> BestOfQSettings:
 
 
 def test_an_episode_is_assumed_by_hand_arithmetic() -> None:
-    chosen = settings(suite={"name": "webvoyager"}, model={"embedder": "qwen2.5-vl-3b", "embed_state": "history"})
+    chosen = settings(suite={"name": "webvoyager"}, model={"embedder": "gpt-4.1", "embed_state": "history"})
     use = assume_use(chosen, "best-of-q", 30, judged=True)
     assert use is not None
     assert {one.role: (one.tokens_in, one.tokens_out) for one in use.usage} == {
         "proposer": (20 * (800 + 5000 + 1288 * 728 // 784), 20 * 300),  # the picture in multiples of 28
         "embedder": (20 * (800 + 1280 * 720 // 784 + 300), 0),
     }
-    assert use.usd == pytest.approx((139_920 * 0.15 + 6000 * 0.6 + 45_500 * 0.1) / 1e6)  # Table 13
+    assert use.usd == pytest.approx((139_920 * 0.15 + 6000 * 0.6 + 45_500 * 2) / 1e6)
     assert (use.steps, use.seconds) == (20, 200.0)
 
 

@@ -7,8 +7,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.core.language import Request, user
-from bestofq.models.beams import beam_search
-from bestofq.models.decoding import CACHE, with_room
+from bestofq.models.decoding import CACHE, beam_search, with_room
 from bestofq.models.local import LocalModel
 
 WORDS, END = 6, 0

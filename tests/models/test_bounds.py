@@ -9,9 +9,10 @@ from bestofq.agents.json_replies import json_of, tolerant_json
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.language import Request, user
-from bestofq.models import bounds
+from bestofq.models import endpoint as bounds
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint
+from bestofq.models.embed_http import PoolingEndpoint
+from bestofq.models.endpoint import EndpointConfig
 from bestofq.testing.fault_server import FaultServer
 
 ASK = Request(messages=user("hello"), greedy=False)
@@ -61,7 +62,7 @@ async def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_embeddings_are_held_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "BODY_LIMIT", 2**20)
     async with FaultServer(lambda _: "hi", script=["flood", "elsewhere"], other="http://127.0.0.2:9/v1") as server:
-        endpoint = PoolingEndpoint(PoolingConfig(model="any", base_url=server.base_url, attempts=1))
+        endpoint = PoolingEndpoint(EndpointConfig(model="any", base_url=server.base_url, attempts=1))
         for kind, named in ((ModelError, "1 MiB"), (ConfigError, "307")):
             with pytest.raises(kind, match=named):
                 await asyncio.to_thread(endpoint.vectors, [EmbedItem(text="hi")])

@@ -26,14 +26,15 @@ from bestofq.core.errors import (
     SetupError,
 )
 from bestofq.core.language import Generation, Reply, Request, user
-from bestofq.models import chat, rate_limit
-from bestofq.models.api_errors import api_error_of
+from bestofq.models import chat, endpoint
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint
+from bestofq.models.embed_http import PoolingEndpoint
+from bestofq.models.endpoint import EndpointConfig, api_error_of
 from bestofq.testing.fault_server import Fault, FaultServer
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 KEY = "sk-this-must-never-be-written-down"
+ENDPOINT = EndpointConfig(model="m", base_url="http://127.0.0.1:9/v1", key_variable="K")
 ASK = Request(messages=user("hello"), greedy=False, schema=SCHEMA)
 
 
@@ -233,7 +234,7 @@ async def test_an_endpoint_that_gives_one_reply_at_a_time_is_asked_so() -> None:
 def test_a_refused_setting_is_told_from_one_that_is_repeated(complaint: str, setting: str | None) -> None:
     response = httpx.Response(422, request=httpx.Request("POST", "http://any/"))
     error = openai.APIStatusError(complaint, response=response, body=None)
-    assert api_error_of(error, where="any", key_variable="KEY", attempt=1.0).setting == setting
+    assert api_error_of(error, ENDPOINT).setting == setting
 
 
 async def test_log_probabilities_of_words_make_that_of_a_reply() -> None:
@@ -305,7 +306,7 @@ async def test_a_retry_after_of_nothing_is_no_reason_to_hurry() -> None:
 def test_retry_after_is_a_number_or_a_date(header: str | int, least: float, most: float) -> None:
     """A whole number stands for the date so many seconds from now."""
     said = formatdate(time.time() + header, usegmt=True) if isinstance(header, int) else header
-    found = api_error_of(slow_down(said), where="m", key_variable="K", attempt=1)
+    found = api_error_of(slow_down(said), ENDPOINT)
     assert found.kind == "overload"
     assert found.wait is not None
     assert least <= found.wait <= most
@@ -313,7 +314,7 @@ def test_retry_after_is_a_number_or_a_date(header: str | int, least: float, most
 
 @pytest.mark.parametrize("header", ["", "soon", "nan", "inf", "Mon, 99 Foo 2026"])
 def test_a_retry_after_that_is_neither_is_our_own_back_off(header: str) -> None:
-    assert api_error_of(slow_down(header), where="m", key_variable="K", attempt=1).wait is None
+    assert api_error_of(slow_down(header), ENDPOINT).wait is None
 
 
 @pytest.mark.parametrize(
@@ -327,7 +328,7 @@ def test_a_retry_after_that_is_neither_is_our_own_back_off(header: str) -> None:
 def test_each_way_to_refuse_log_probabilities_is_known(status: int, said: str) -> None:
     request = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
     error = openai.APIStatusError(said, response=httpx.Response(status, request=request), body=None)
-    assert api_error_of(error, where="m", key_variable="K", attempt=1).setting == "logprobs"
+    assert api_error_of(error, ENDPOINT).setting == "logprobs"
 
 
 def slow_down(header: str) -> openai.RateLimitError:
@@ -363,7 +364,7 @@ async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(cap
 async def test_a_pause_is_told_again_while_it_lasts(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rate_limit, "AGAIN", 0.1)
+    monkeypatch.setattr(endpoint, "AGAIN", 0.1)
     settings = {"trip_after": 2, "cooldown": 0.06, "attempts": 9}
     async with FaultServer(good, script=["500"] * 8) as server, model(server, **settings) as asked:
         await asked.generate(ASK)
@@ -485,7 +486,7 @@ async def test_a_key_that_no_request_can_carry_is_refused_unseen(key: str, monke
         with pytest.raises(ConfigError, match="OPENAI_API_KEY holds more than") as refused:
             model(server)
         with pytest.raises(ConfigError, match="OPENAI_API_KEY holds more than"):
-            PoolingEndpoint(PoolingConfig(model="m", base_url=server.base_url))
+            PoolingEndpoint(EndpointConfig(model="m", base_url=server.base_url))
     assert KEY not in str(refused.value)
 
 

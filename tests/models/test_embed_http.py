@@ -12,8 +12,9 @@ from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.commands import app
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import CheckpointError, ConfigError, ModelError
-from bestofq.models.embed_http import HttpEmbedder, PoolingConfig, PoolingEndpoint, PromptAgreement, check
+from bestofq.models.embed_http import HttpEmbedder, PoolingEndpoint, PromptAgreement, check
 from bestofq.models.embed_vision import VisionEmbedder
+from bestofq.models.endpoint import EndpointConfig
 
 PIXELS = 112 * 112
 ITEMS = [
@@ -73,7 +74,7 @@ def test_an_endpoint_that_sees_other_pixels_is_refused(folder: Path, local: Visi
 def test_no_endpoint_is_used_on_another_s_word(local: VisionEmbedder, tmp_path: Path) -> None:
     with served(lambda item: local.embed_all([item])[0]) as endpoint:
         agreement = check(endpoint, local, ITEMS)
-    other = PoolingEndpoint(PoolingConfig(model="other", base_url=endpoint.config.base_url))
+    other = PoolingEndpoint(EndpointConfig(model="other", base_url=endpoint.config.base_url))
     with pytest.raises(CheckpointError, match="was compared, not other"):
         HttpEmbedder(other, agreement)
     with pytest.raises(CheckpointError, match="least cosine"):
@@ -85,7 +86,7 @@ def test_no_endpoint_is_used_on_another_s_word(local: VisionEmbedder, tmp_path: 
 
 def test_an_endpoint_s_troubles_are_told_apart(local: VisionEmbedder) -> None:
     with served(lambda _: np.zeros(32), status=404) as endpoint:
-        with pytest.raises(ConfigError, match=r"refuses the request \(HTTP 404: .*no such model"):
+        with pytest.raises(ConfigError, match=r"it is not there: check `model`.*HTTP 404"):
             endpoint.vectors(ITEMS[:1])
         with pytest.raises(ConfigError, match="texts alone"):
             endpoint.vectors([EmbedItem(text="a", context="b")])
@@ -94,7 +95,7 @@ def test_an_endpoint_s_troubles_are_told_apart(local: VisionEmbedder) -> None:
     with served(lambda _: np.zeros(31)) as endpoint, pytest.raises(CheckpointError, match=r"31 numbers.*'s 32"):
         check(endpoint, local, ITEMS)
     gone = PoolingEndpoint(endpoint.config)
-    with pytest.raises(ModelError, match="cannot be reached"):
+    with pytest.raises(ModelError, match="no connection"):
         gone.vectors(ITEMS[:1])
     gone.close()
 

@@ -157,7 +157,7 @@ def test_all_windows_of_a_length_are_attended_to_at_once(folder: Path, monkeypat
         sizes.append(tuple(q.shape))
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=scale)
 
-    monkeypatch.setattr("bestofq.models.windows.scaled_dot_product_attention", attended)
+    monkeypatch.setattr("bestofq.models.embed_vision.scaled_dot_product_attention", attended)
     found = finer.embed_all([TWO])
     finer._model.visual.config._attn_implementation = "sdpa"
     np.testing.assert_allclose(found, finer.embed_all([TWO]), atol=1e-5)

@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from bestofq.core.embedding import EmbedConfig, EmbedItem
-from bestofq.models.embed import LocalEmbedder
+from bestofq.models.embed import MATCHES, LocalEmbedder, matches
 from bestofq.models.local import LocalModel
-from bestofq.models.matching import MATCHES, matches
 
 
 def test_matches_by_hand() -> None:

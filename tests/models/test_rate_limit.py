@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bestofq.models.rate_limit import RateLimit
+from bestofq.models.endpoint import RateLimit
 
 
 async def test_a_call_that_is_given_up_as_its_turn_comes_leaves_it_to_the_next() -> None:

@@ -8,7 +8,7 @@ import pytest
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Reply, Request, ids_hash, user
 from bestofq.models.chat import ChatModel
-from bestofq.models.token_probe import check_token_ids
+from bestofq.models.token_ids import check_token_ids
 from bestofq.testing.fault_server import FaultServer
 
 SAID = "click the button"

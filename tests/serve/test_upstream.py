@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from bestofq.cli.panels.maintain import serve_model
-from bestofq.models import bounds
+from bestofq.models import endpoint as bounds
 from bestofq.serve import upstream
 from bestofq.serve.app import _usage
 from bestofq.serve.upstream import UpstreamReply, post

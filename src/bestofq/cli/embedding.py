@@ -13,8 +13,9 @@ from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Screenshot
 from bestofq.core.secrets import hide_json
-from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint, check
+from bestofq.models.embed_http import PoolingEndpoint, check
 from bestofq.models.embed_vision import load_embedder
+from bestofq.models.endpoint import EndpointConfig
 
 
 def compare_embeddings(wanted: Checkup, base_url: str) -> None:
@@ -23,7 +24,7 @@ def compare_embeddings(wanted: Checkup, base_url: str) -> None:
     check_out(wanted.out)
     if model is None:
         raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
-    config = config_of(PoolingConfig, {"model": model, "base_url": base_url})
+    config = config_of(EndpointConfig, {"model": model, "base_url": base_url})
     sizes = {"pixels": wanted.pixels, "pixels_least": wanted.pixels_least}
     how = EmbedConfig(prompt=prompt_hash(), **{name: size for name, size in sizes.items() if size is not None})
     mine = load_embedder(wanted.local or model, how, device=wanted.device)

@@ -136,7 +136,7 @@ def _disk(store: Location, needed: float) -> Finding:
 
 
 def _room(role: str, name: str, device: str) -> Finding:
-    from bestofq.models.memory import room_for  # with PyTorch
+    from bestofq.models.checkpoints import room_for  # with PyTorch
 
     try:
         room = room_for(str(find_model(name)), device)

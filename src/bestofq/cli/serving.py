@@ -13,7 +13,7 @@ from bestofq import __version__
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import validate_settings
-from bestofq.models.api_errors import address_of
+from bestofq.models.endpoint import address_of
 from bestofq.recipes.provenance import this_command
 from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions

@@ -29,7 +29,6 @@ from bestofq.core.plugins import load_part, make_part
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
-from bestofq.models.prices import price_of
 from bestofq.models.shipped import find_q
 
 log = logging.getLogger(__name__)
@@ -148,9 +147,7 @@ def proposer_name(settings: BestOfQSettings) -> str:
 
 def make_q_scorer(models: Models, values: Values) -> QScorer:
     """Scores of a Q-function, with what its embeddings cost."""
-    chat = models.settings.chat
-    price = price_of(models.embedder.spec.model, chat.prices if chat else None)
-    return QScorer(values, models.embedder, models.texts, checkpoint=values.checkpoint, price=price)
+    return QScorer(values, models.embedder, models.texts, checkpoint=values.checkpoint)
 
 
 def make_picker(models: Models, own: ChatConfig | None = None) -> PickerScorer | ChatPickerScorer:

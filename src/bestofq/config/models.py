@@ -20,7 +20,7 @@ from bestofq.core.protocols import Judge, LanguageModel, SimulatedUser, VisionMo
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import Budget
 from bestofq.models.shipped import find_model, is_shipped
-from bestofq.models.token_probe import check_token_ids
+from bestofq.models.token_ids import check_token_ids
 
 if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
     from bestofq.models.cached_embedder import CachedEmbedder

@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import inf
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import openai
@@ -19,18 +18,24 @@ from pydantic import AfterValidator, Field, model_validator
 
 from bestofq.core.counted import attach_usage
 from bestofq.core.errors import ConfigError, ModelError, SetupError
-from bestofq.core.frozen import FrozenModel
-from bestofq.core.language import Finish, Generation, Message, Reply, Request
+from bestofq.core.language import Finish, Generation, Message, Reply, Request, ids_hash
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
-from bestofq.core.secrets import hide
 from bestofq.core.usage import token_count
-from bestofq.models.api_errors import ApiError, Setting, address_of, api_error_of, key_of, without_key
-from bestofq.models.bounds import async_client
+from bestofq.models.endpoint import (
+    NEEDS,
+    ApiError,
+    EndpointConfig,
+    RateLimit,
+    Setting,
+    address_of,
+    api_error_of,
+    async_client,
+    key_of,
+    without_key,
+)
 from bestofq.models.images import PictureCache, image_part, limits_of
 from bestofq.models.prices import Budget, Price, price_of
-from bestofq.models.rate_limit import RateLimit
-from bestofq.models.token_ids import ASK, drawn_tokens
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +45,7 @@ HERE = "local"  # in the place of an address
 STARTING = 10.0  # seconds that a server may need until it is there
 
 
-class ChatConfig(FrozenModel):
+class ChatConfig(EndpointConfig):
     """One model at one endpoint, or loaded here."""
 
     model: str = Field(description="the name the endpoint knows it by; with local: directory, hub name or GGUF file")
@@ -49,28 +54,23 @@ class ChatConfig(FrozenModel):
         description="of the endpoint, with its /v1; local: the model is loaded here and reads texts alone; no setting "
         "below applies to it (not of `chat`: a local model that proposes is `model.path`)",
     )
-    key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
     temperature: float = Field(default=0.7, ge=0, description="of every draw but the greedy first")
     max_tokens: int = Field(default=1500, ge=1, description="of a reply")
     deadline: float = Field(default=180.0, gt=0, description="seconds one reply may take, all attempts together")
-    attempt: float = Field(default=90.0, gt=0, description="seconds one attempt may take")
-    attempts: int = Field(default=8, ge=1, description="tries for one reply")
     backoff: float = Field(default=0.5, gt=0, description="seconds before the second try; doubles, with jitter")
     backoff_most: float = Field(default=30.0, gt=0, description="seconds between tries, at most")
-    concurrency: int = Field(default=16, ge=1, description="calls in flight, at most")
     trip_after: int = Field(default=20, ge=1, description="failures in a row after which the run pauses")
     cooldown: float = Field(default=15.0, gt=0, description="seconds of a pause before the endpoint is probed")
     pixels_most: int | None = Field(default=None, ge=1, description="of a picture sent. Default: by the model's name")
     pixels_least: int | None = Field(default=None, ge=1, description="of a picture sent. Default: by the model's name")
     pixels_factor: int | None = Field(default=None, ge=1, description="of both sides. Default: by the model's name")
     coordinates: Coordinates | None = Field(default=None, description="of its answers. Default: by the model's name")
-    usd_in: float | None = Field(default=None, ge=0, description="per million tokens read. Default: see `prices`")
-    usd_out: float | None = Field(default=None, ge=0, description="per million tokens written. Default: see `prices`")
+    usd_in: float | None = Field(default=None, ge=0, description="per million tokens read. Default: genai-prices'")
+    usd_out: float | None = Field(default=None, ge=0, description="per million tokens written. Default: genai-prices'")
     token_ids: bool = Field(
         default=False,
         description="ask for the tokens of composite actions (`return_token_ids` of vLLM and SGLang): for tuning",
     )
-    prices: Path | None = Field(default=None, description="TOML file, by model. Default: Table 13, else unknown")
 
     @property
     def limits(self) -> PictureLimits:
@@ -85,10 +85,10 @@ class ChatConfig(FrozenModel):
         return self
 
     def price(self) -> Price:
-        """What is set here, else in `prices`, else the paper's; unknown for a local model. DataError on that file."""
+        """Return the price set here, else that of genai-prices; unknown for a local model."""
         if self.base_url == HERE:
             return Price(None, None)
-        known = price_of(self.model, self.prices)
+        known = price_of(self.model)
         return Price(
             known.usd_in if self.usd_in is None else self.usd_in,
             known.usd_out if self.usd_out is None else self.usd_out,
@@ -111,7 +111,7 @@ class ChatModel:
                 f"{config.model} is asked behind an endpoint: give its base_url; a local model that proposes is "
                 "model.path, or --model alone"
             )
-        self._where = f"{config.model} at {hide(config.base_url)}"
+        self._where = config.place
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
             api_key=key_of(config.key_variable),
@@ -152,15 +152,13 @@ class ChatModel:
     async def list_models(self) -> list[str] | None:
         """The models that the endpoint lists, None where it lists none; asks no model. ConfigError where the key or the
         address is refused, ModelError where nobody answers."""
-        where = self._where
         try:
             async with asyncio.timeout(self.config.attempt):
                 return [one.id for one in (await self._client.models.list()).data] or None
         except (openai.NotFoundError, AttributeError, TypeError):  # it answers, and has no such list
             return None
         except Exception as error:
-            found = api_error_of(error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt)
-            raise ModelError(f"{where}: {found.what}") from error
+            raise ModelError(f"{self._where}: {api_error_of(error, self.config).what}") from error
 
     async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
         """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
@@ -221,9 +219,7 @@ class ChatModel:
                         )
                     found = self._read(completion, where if self.config.token_ids and request.log_probs else None)
                 except Exception as error:
-                    failure = api_error_of(
-                        error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt
-                    )
+                    failure = api_error_of(error, self.config)
                 else:
                     self._met = True
                     self._pace.record_success()
@@ -301,7 +297,7 @@ class ChatModel:
         if request.log_probs and "logprobs" not in refused:
             found["logprobs"] = True
         if request.log_probs and config.token_ids:
-            found["extra_body"] = ASK
+            found["extra_body"] = {"return_token_ids": True}
         if request.schema is not None and rung == "json_schema":
             schema = {"name": request.name, "schema": dict(request.schema), "strict": True}
             found["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -311,7 +307,7 @@ class ChatModel:
 
     def _read(self, completion: Any, where: str | None) -> Generation:
         """Replies and tokens of a completion; without a price where tokens were not counted. ModelError where it is
-        none. `where`: whose token ids are wanted too, errors as `drawn_tokens`."""
+        none. `where`: whose token ids are wanted too, errors as `_drawn_tokens`."""
         choices = getattr(completion, "choices", None)
         if not choices:
             raise ModelError("the endpoint's answer is no chat completion")
@@ -320,7 +316,7 @@ class ChatModel:
         read, written = (count or 0 for count in counts)
         replies = [_reply(choice, written, self.config.key_variable) for choice in choices]
         if where is not None:
-            told = [drawn_tokens(completion, choice, where) for choice in choices]
+            told = [_drawn_tokens(completion, choice, where) for choice in choices]
             replies = [
                 replace(reply, ids=ids, log_prob=log_prob, prompt_hash=prompt)
                 for reply, (ids, log_prob, prompt) in zip(replies, told, strict=True)
@@ -344,3 +340,20 @@ def _reply(choice: Any, tokens: int, key_variable: str) -> Reply:
         finish = "empty"
     drawn = getattr(getattr(choice, "logprobs", None), "content", None)
     return Reply(text, sum(one.logprob for one in drawn) if drawn else None, (), finish, tokens)
+
+
+def _drawn_tokens(completion: Any, choice: Any, where: str) -> tuple[tuple[int, ...], float, str]:
+    """Return a choice's drawn tokens, the sum of their log-probabilities, and `ids_hash` of the prompt's tokens.
+
+    `return_token_ids` asks for them: of vLLM from 0.10.2 (the prompt's are in the completion), of SGLang from July 2026
+    (the prompt's are in the choice). ConfigError if the server gave none, or not one log-probability for each token.
+    """
+    ids = getattr(choice, "token_ids", None)
+    prompt = getattr(completion, "prompt_token_ids", None) or getattr(choice, "prompt_token_ids", None)
+    if ids is None or prompt is None:
+        raise ConfigError(f"{where} ignores return_token_ids and gave no token ids; {NEEDS}")
+    log_probs = [one.logprob for one in getattr(getattr(choice, "logprobs", None), "content", None) or ()]
+    if len(log_probs) != len(ids):
+        count = f"{len(log_probs)} log-probabilities (logprobs) of {len(ids)} tokens"
+        raise ConfigError(f"{where} gave {count}; {NEEDS}")
+    return tuple(map(int, ids)), sum(log_probs), ids_hash(prompt)

@@ -17,16 +17,14 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
+from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec, Pooling
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Generation, Request, user
 from bestofq.core.transitions import Floats
 from bestofq.models.batching import in_groups
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.models.decoding import CACHE
+from bestofq.models.decoding import CACHE, pad_ids
 from bestofq.models.local import LocalModel
-from bestofq.models.matching import MATCHES, matches
-from bestofq.models.pooling import hidden_states, pad_ids, pool_vectors
 
 
 class _Reading(NamedTuple):
@@ -154,3 +152,41 @@ class LocalEmbedder(CachedEmbedder):
 
     def _hidden(self, **inputs: Any) -> Tensor:
         return hidden_states(self._model.model.base_model, self.spec.layer, **inputs)
+
+
+MATCHES = 8
+SAME = 0.999
+"""Cosine from which two tokens are the same."""
+
+
+def matches(text: Tensor, goal: Tensor) -> Tensor:
+    """[MATCHES], from the frozen model's input embeddings of the tokens of a text [T, D] and of its goal [G, D]. Of
+    each of the text's tokens, the largest cosine with a token of the goal: mean, least, share of the same, whether all
+    are the same, number of the same / 10. Of each of the goal's tokens: mean, share of the same. Then T / 10."""
+    cosine = torch.nn.functional.normalize(text.float(), dim=-1) @ torch.nn.functional.normalize(goal.float(), dim=-1).T
+    ours, theirs = cosine.amax(1), cosine.amax(0)
+    found, covered = (ours > SAME).float(), (theirs > SAME).float()
+    length = found.new_tensor(len(text) / 10)
+    own = (ours.mean(), ours.amin(), found.mean(), found.amin(), found.sum() / 10)
+    return torch.stack([*own, theirs.mean(), covered.mean(), length])
+
+
+def hidden_states(body: Any, layer: int, **inputs: Any) -> Tensor:
+    """A layer [B, T, D] of a model without its head; without keeping the other layers where it is the last (-1)."""
+    if layer == -1:
+        last: Tensor = body(**inputs).last_hidden_state
+        return last
+    chosen: Tensor = body(**inputs, output_hidden_states=True).hidden_states[layer]
+    return chosen
+
+
+def pool_vectors(hidden: Tensor, own: Tensor, pooling: Pooling) -> Floats:
+    """One vector a row, of its own tokens, which stand together: [B, T, D], [B, T] → [B, D] float32."""
+    if pooling == "last":
+        last = own.int().cumsum(1).argmax(1)
+        vectors = hidden[torch.arange(len(own)), last].float()
+    else:
+        weights = own[..., None].float()
+        vectors = (hidden.float() * weights).sum(1) / weights.sum(1)
+    result: Floats = vectors.cpu().numpy()
+    return result

@@ -27,9 +27,8 @@ from bestofq.core.errors import CheckpointError, ConfigError, ModelError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.secrets import hide
 from bestofq.core.usage import token_count
-from bestofq.models.api_errors import Address, key_of, without_key
-from bestofq.models.bounds import OversizedError, client
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
+from bestofq.models.endpoint import EndpointConfig, api_error_of, client, key_of
 from bestofq.models.images import image_part
 
 COSINE = 0.999
@@ -42,25 +41,10 @@ _TEMPLATE = (
 )
 
 
-class PoolingConfig(FrozenModel):
-    """One embedding model at one endpoint."""
-
-    model: str = Field(description="the name the endpoint knows it by")
-    base_url: Address = Field(description="of the endpoint, with its /v1")
-    key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
-    attempt: float = Field(default=60.0, gt=0, description="seconds one attempt may take")
-    attempts: int = Field(default=5, ge=1, description="tries for one item")
-    concurrency: int = Field(default=16, ge=1, description="items in flight, at most")
-
-    @property
-    def name(self) -> str:
-        return f"{self.model} at {hide(self.base_url)}"
-
-
 class PromptAgreement(FrozenModel):
     """How near an endpoint's vectors came to those of the model in this process."""
 
-    endpoint: PoolingConfig
+    endpoint: EndpointConfig
     spec: EmbedSpec = Field(description="of the vectors, as the model in this process makes them")
     items: int = Field(ge=1, description="how many were compared")
     cosine: float = Field(description="the least of them")
@@ -80,7 +64,7 @@ class PromptAgreement(FrozenModel):
 class PoolingEndpoint:
     """A client of `/v1/embeddings`: a request an item, many at once."""
 
-    def __init__(self, config: PoolingConfig) -> None:
+    def __init__(self, config: EndpointConfig) -> None:
         self.config = config
         self._client = openai.OpenAI(
             base_url=config.base_url,
@@ -93,7 +77,7 @@ class PoolingEndpoint:
     def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
         """ConfigError where a setting must be fixed, ModelError when the attempts are spent."""
         if any(item.context or item.answer for item in items):
-            raise ConfigError(f"{self.config.name} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
+            raise ConfigError(f"{self.config.place} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
         with ThreadPoolExecutor(self.config.concurrency) as pool:
             return list(pool.map(self._vector, items))
 
@@ -105,23 +89,15 @@ class PoolingEndpoint:
         try:
             reply = self._client.post("/embeddings", cast_to=CreateEmbeddingResponse, body=body)
             return Vector(np.asarray(reply.data[0].embedding, np.float32), token_count(reply.usage.prompt_tokens) or 0)
-        except openai.APIStatusError as error:
-            said = " ".join(without_key(error.message, self.config.key_variable).split())[:200]
-            if error.status_code in (408, 409, 429) or error.status_code >= 500:
-                raise ModelError(
-                    f"{self.config.name} gave no vector in {self.config.attempts} attempts: {said}"
+        except Exception as error:
+            problem = api_error_of(error, self.config)
+            if problem.kind in ("format", "setting"):
+                raise ConfigError(
+                    f"{self.config.place}: {problem.what}: serve it for pooling as models/embed_http.py says"
                 ) from error
-            raise ConfigError(
-                f"{self.config.name} refuses the request (HTTP {error.status_code}: {said}): check the model's name, "
-                f"the key in {self.config.key_variable}, and that it is served for pooling as models/embed_http.py says"
+            raise ModelError(
+                f"{self.config.place} gave no vector in {self.config.attempts} attempts (last: {problem.what})"
             ) from error
-        except OversizedError as error:
-            raise ModelError(f"{self.config.name} gave no embedding: {error}") from error
-        except openai.APIConnectionError as error:
-            said = hide(str(error.__cause__ or error.message))
-            raise ModelError(f"{self.config.name} cannot be reached: {said}") from error
-        except (openai.APIError, AttributeError, IndexError, TypeError, ValueError) as error:
-            raise ModelError(f"{self.config.name} gave no embedding ({type(error).__name__})") from error
 
 
 class HttpEmbedder(CachedEmbedder):
@@ -131,7 +107,7 @@ class HttpEmbedder(CachedEmbedder):
         """CheckpointError when the agreement is another endpoint's, or too little."""
         config, known = endpoint.config, agreement.endpoint
         if (config.model, hide(config.base_url)) != (known.model, hide(known.base_url)):
-            raise CheckpointError(f"{known.name} was compared, not {config.name}: run `bestofq doctor --base-url`")
+            raise CheckpointError(f"{known.place} was compared, not {config.place}: run `bestofq doctor --base-url`")
         _require(agreement)
         super().__init__(agreement.spec, batch=4 * config.concurrency)
         self._endpoint = endpoint
@@ -158,7 +134,7 @@ def check(endpoint: PoolingEndpoint, local: CachedEmbedder, items: Sequence[Embe
 
 
 def _require(agreement: PromptAgreement) -> None:
-    where = agreement.endpoint.name
+    where = agreement.endpoint.place
     if agreement.cosine < COSINE:
         raise CheckpointError(
             f"{where} embeds otherwise than {agreement.spec.model} does here: the least cosine of {agreement.items} "

@@ -27,11 +27,9 @@ from bestofq.core.language import Generation, Message, Reply, Request, ids_hash
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
 from bestofq.models.batching import MicroBatcher, in_groups
-from bestofq.models.beams import beam_search
 from bestofq.models.checkpoints import Precision, checkpoint_errors, gguf_of, load_checkpoint, revision_of
 from bestofq.models.constrained import Grammars
-from bestofq.models.decoding import CACHE, attend_in_order, window_of, with_room
-from bestofq.models.pooling import pad_ids
+from bestofq.models.decoding import CACHE, attend_in_order, beam_search, pad_ids, window_of, with_room
 from bestofq.models.shipped import find_model
 
 # On a CPU, oneDNN and PyTorch's layer over it keep a kernel for each of the last 1,024 shapes: hundreds of megabytes

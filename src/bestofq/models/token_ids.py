@@ -1,27 +1,36 @@
-"""What tuning needs of a served model: the tokens of its prompts and replies, and their log-probabilities.
+"""Check, before a search begins, that a served model reports what tuning needs: token ids and log-probabilities."""
 
-`return_token_ids` asks for them, in vLLM's chat completions (from 0.10.2; the prompt's stand beside the choices) and in
-SGLang's (from July 2026; they stand in each choice), `logprobs` for the likelihoods.
-"""
-
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bestofq.core.errors import ConfigError
-from bestofq.core.language import ids_hash
+from bestofq.core.language import Request, ids_hash, user
+from bestofq.models.chat import ChatModel
 
-ASK = {"return_token_ids": True}
-NEEDS = "tuning needs them: serve the model by vLLM 0.10.2 or later, or a current SGLang, or set chat.token_ids=false"
+if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
+    from bestofq.models.local import PromptTokens
+
+APART = 0.1  # nats between two answers for one token: more than bfloat16 and other batches make
+_WORD = "Name any number between 1 and 100. Reply with the number alone."  # many first tokens are about as likely
 
 
-def drawn_tokens(completion: Any, choice: Any, where: str) -> tuple[tuple[int, ...], float, str]:
-    """Of a choice: its tokens as drawn, the sum of their log-probabilities, and `ids_hash` of the prompt's tokens.
-    ConfigError where the server gave none, or not one log-probability for each token."""
-    ids = getattr(choice, "token_ids", None)
-    prompt = getattr(completion, "prompt_token_ids", None) or getattr(choice, "prompt_token_ids", None)
-    if ids is None or prompt is None:
-        raise ConfigError(f"{where} ignores return_token_ids and gave no token ids; {NEEDS}")
-    log_probs = [one.logprob for one in getattr(getattr(choice, "logprobs", None), "content", None) or ()]
-    if len(log_probs) != len(ids):
-        count = f"{len(log_probs)} log-probabilities (logprobs) of {len(ids)} tokens"
-        raise ConfigError(f"{where} gave {count}; {NEEDS}")
-    return tuple(map(int, ids)), sum(log_probs), ids_hash(prompt)
+async def check_token_ids(model: ChatModel, temperature: float, setting: str, tokens: "PromptTokens | None") -> None:
+    """ConfigError where a server gives no token ids, or log-probabilities at the temperature of its draws (SGLang's
+    default, vLLM's with `--logprobs-mode processed_logprobs`): DPO's reference is π_ref(a|h) at temperature 1 (Agent Q,
+    Eq. 5). So where it reads another prompt than `tokens` make. It is asked for a token, at most nine times; at
+    temperature 0 servers answer as at 1. `setting`: names `temperature`."""
+    n, prompt = 1 if temperature == 1 else 9, user(_WORD)
+    ask = Request(messages=prompt, n=n, max_tokens=1, temperature=temperature, seed=0, log_probs=True)
+    greedy, *draws = (await model.generate(ask)).replies
+    if tokens is not None and greedy.prompt_hash != ids_hash(tokens.encode(*prompt)):
+        raise ConfigError(
+            f"{model.name} at {model.config.base_url} reads a prompt as other tokens than the chat template of "
+            f"{tokens.name} make of it, and tuning needs the same: set model.path to the checkpoint that is served"
+        )
+    for reply in draws:
+        if reply.ids == greedy.ids and abs((reply.log_prob or 0) - (greedy.log_prob or 0)) > APART:
+            raise ConfigError(
+                f"{model.name} at {model.config.base_url} gives log-probabilities at the sampling temperature "
+                f"{temperature:g} ({reply.log_prob:.2f} for a token that has {greedy.log_prob:.2f}), and tuning needs "
+                "them at 1: start vLLM with --logprobs-mode raw_logprobs, SGLang with the environment variable "
+                f"SGLANG_RETURN_ORIGINAL_LOGPROB=1, or set {setting}=1"
+            )

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from bestofq.core.secrets import hide
 from bestofq.interop.nouns import json_in
-from bestofq.models.bounds import BODY_LIMIT, OversizedError, limit_response
+from bestofq.models.endpoint import BODY_LIMIT, OversizedError, limit_response
 from bestofq.serve.wire import Json
 
 Headers = Sequence[tuple[bytes, bytes]]  # as they are sent: in any encoding, and some more than once

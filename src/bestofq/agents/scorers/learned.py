@@ -42,7 +42,7 @@ class QScorer:
     texts: EmbeddingTexts
     _: KW_ONLY
     checkpoint: str | None = None
-    price: Price | None = None  # of the embedder; None: Table 13's, where its model is there
+    price: Price | None = None  # of the embedder; None: that of genai-prices
 
     async def prepare(self, state: State) -> tuple[Usage, ...]:
         """Embed state and task while the candidates are being proposed. `seconds` pass beside the proposer's."""

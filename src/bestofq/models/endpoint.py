@@ -1,24 +1,99 @@
-"""Errors of an endpoint, classified in one place."""
+"""What chat and embeddings share at an OpenAI-compatible endpoint: its fields, errors, limits and pace."""
 
+import asyncio
 import logging
 import os
 import re
+import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import openai
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from bestofq.core.errors import ConfigError, ContextError, ModelError
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.secrets import hide, keep_secret, keep_secrets_of
-from bestofq.models.bounds import OversizedError
-from bestofq.models.token_ids import NEEDS
+
+BODY_LIMIT = 32 * 2**20  # bytes of an answer: n = 16 replies of 4096 tokens with log-probabilities take a fifth
+
+
+class OversizedError(ValueError):
+    """The answer is longer than `BODY_LIMIT`, or it is compressed although nobody asked for that."""
+
+
+def async_client() -> Any:
+    """A client of the HTTP library that the SDK uses. It follows no redirect and reads at most `BODY_LIMIT` bytes."""
+    return openai.DefaultAsyncHttpxClient(**_options(), event_hooks={"response": [limit_response]})
+
+
+def client() -> Any:
+    """The same client for blocking calls."""
+    return openai.DefaultHttpxClient(**_options(), event_hooks={"response": [_limit_sync_response]})
+
+
+def _options() -> dict[str, Any]:
+    return {"follow_redirects": False, "headers": {"accept-encoding": "identity"}}
+
+
+async def limit_response(response: Any) -> None:
+    """Hook of an asynchronous client: count the body's bytes while they arrive. Raise OversizedError."""
+    _check_headers(response)
+    source = response.stream
+
+    class CountedAsyncStream(_library(response).AsyncByteStream):  # type: ignore[misc]
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for piece in source:
+                size += len(piece)
+                _check_size(size)
+                yield piece
+
+        async def aclose(self) -> None:
+            await source.aclose()
+
+    response.stream = CountedAsyncStream()
+
+
+def _limit_sync_response(response: Any) -> None:
+    _check_headers(response)
+    source = response.stream
+
+    class CountedStream(_library(response).SyncByteStream):  # type: ignore[misc]
+        def __iter__(self) -> Iterator[bytes]:
+            size = 0
+            for piece in source:
+                size += len(piece)
+                _check_size(size)
+                yield piece
+
+        def close(self) -> None:
+            source.close()
+
+    response.stream = CountedStream()
+
+
+def _library(response: Any) -> Any:
+    return sys.modules[type(response).__module__.partition(".")[0]]
+
+
+def _check_headers(response: Any) -> None:
+    length = response.headers.get("content-length", "")
+    _check_size(int(length) if length.isascii() and length.isdigit() else 0)
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise OversizedError("its answer is compressed, which hides its size")
+
+
+def _check_size(size: int) -> None:
+    if size > BODY_LIMIT:
+        raise OversizedError(f"its answer is longer than {BODY_LIMIT >> 20} MiB")
 
 
 def address_of(text: str) -> str:
@@ -35,7 +110,24 @@ def address_of(text: str) -> str:
 
 
 Address = Annotated[str, AfterValidator(address_of)]
-"""Of an endpoint. What can be none is refused before anything is tried, and tried again."""
+"""The address of an endpoint. An impossible address is refused before the first attempt."""
+NEEDS = "tuning needs them: serve the model by vLLM 0.10.2 or later, or a current SGLang, or set chat.token_ids=false"
+
+
+class EndpointConfig(FrozenModel):
+    """One model at one endpoint: the fields that chat and embeddings share."""
+
+    model: str = Field(description="the name the endpoint knows it by")
+    base_url: Address = Field(description="of the endpoint, with its /v1")
+    key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
+    attempt: float = Field(default=90.0, gt=0, description="seconds one attempt may take")
+    attempts: int = Field(default=8, ge=1, description="tries for one reply")
+    concurrency: int = Field(default=16, ge=1, description="calls in flight, at most")
+
+    @property
+    def place(self) -> str:
+        """Model and address, as messages name them."""
+        return f"{self.model} at {hide(self.base_url)}"
 
 
 Setting = Literal["max_tokens", "temperature", "logprobs", "seed", "n"]
@@ -68,11 +160,14 @@ _SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|schema", re.I)
 
 
-def api_error_of(error: Exception, *, where: str, key_variable: str, attempt: float) -> ApiError:
-    """The one place where errors are distinguished. `where` names model and endpoint, `attempt` the seconds it had.
-    Raises what no further attempt can fix: ConfigError, ContextError, and what is no error of an endpoint at all."""
+def api_error_of(error: Exception, config: EndpointConfig) -> ApiError:
+    """Classify an error of a call to the endpoint of `config`.
+
+    Raises what another attempt cannot fix: ConfigError, ContextError, and errors that are not an endpoint's.
+    """
+    where, key_variable = config.place, config.key_variable
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        return ApiError(f"no answer within {attempt:g} s", "overload")
+        return ApiError(f"no answer within {config.attempt:g} s", "overload")
     if isinstance(error, openai.APIStatusError):
         return _status(error, where, key_variable)
     if isinstance(error, OversizedError) or isinstance(error.__cause__, OversizedError):
@@ -82,7 +177,7 @@ def api_error_of(error: Exception, *, where: str, key_variable: str, attempt: fl
         what = f"no connection ({_brief(error.__cause__ or error, key_variable)})"
         return ApiError(what, "absent" if absent else "retry")
     if isinstance(error, ModelError | ValueError | AttributeError | TypeError | RecursionError):
-        return ApiError(f"an answer that is no chat completion ({type(error).__name__})")
+        return ApiError(f"an answer of another form ({type(error).__name__})")
     raise error
 
 
@@ -178,3 +273,85 @@ def _retry_after(error: openai.APIStatusError) -> float | None:
         except (ValueError, OverflowError):
             return None
     return max(0.0, seconds) if isfinite(seconds) else None
+
+
+AGAIN = 60.0  # seconds after which a pause is reported again
+
+
+class RateLimit:
+    """Adaptive concurrency (additive increase, multiplicative decrease). After `trip_after` failures in a row one call
+    in `cooldown` seconds probes: the run pauses instead of burning episodes, until one succeeds."""
+
+    def __init__(self, most: int, *, trip_after: int = 20, cooldown: float = 15.0) -> None:
+        self._most = most
+        self._allowed = float(most)
+        self._trip_after = trip_after
+        self._cooldown = cooldown
+        self._in_flight = 0
+        self._failures = 0
+        self._paused_until = 0.0
+        self._report_at = 0.0
+        self._cut_at = 0  # calls begun when the allowance was last halved
+        self._begun = 0
+        self._changed = asyncio.Condition()
+
+    @property
+    def allowed(self) -> int:
+        """Calls that may be in flight now."""
+        return 1 if self.paused else max(1, int(self._allowed))
+
+    @property
+    def paused(self) -> bool:
+        """Whether the breaker is open: only probes go through."""
+        return self._failures >= self._trip_after
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[int]:
+        """Waits for a free place; yields the call's number, which `overloaded` wants back."""
+        loop = asyncio.get_running_loop()
+        async with self._changed:
+            while True:
+                wait = self._paused_until - loop.time() if self.paused else 0.0
+                if wait <= 0 and self._in_flight < self.allowed:
+                    break
+                try:
+                    async with asyncio.timeout(wait if wait > 0 else None):
+                        await self._changed.wait()
+                except TimeoutError:
+                    continue
+                except asyncio.CancelledError:
+                    self._changed.notify()  # the place it may have been woken for is another's
+                    raise
+            self._in_flight += 1
+            self._begun += 1
+            number = self._begun
+        try:
+            yield number
+        finally:
+            async with self._changed:
+                self._in_flight -= 1
+                self._changed.notify(max(1, self.allowed - self._in_flight))
+
+    def record_success(self) -> None:
+        """One more call in flight for about every full round of successes."""
+        self._failures, self._report_at = 0, 0.0
+        self._allowed = min(self._most, self._allowed + 1 / self._allowed)
+
+    def record_overload(self, number: int) -> None:
+        """Half as many calls in flight; calls that were under way at the last cut do not cut again."""
+        if number > self._cut_at:
+            self._allowed = max(1.0, self._allowed / 2)
+            self._cut_at = self._begun
+
+    def record_failure(self) -> bool:
+        """A call that got no reply. Enough of them in a row open the breaker: whether that is to be reported, now and
+        then while it is open."""
+        self._failures += 1
+        if not self.paused:
+            return False
+        now = asyncio.get_running_loop().time()
+        self._paused_until = now + self._cooldown
+        report = now >= self._report_at
+        if report:
+            self._report_at = now + AGAIN
+        return report
