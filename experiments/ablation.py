@@ -14,6 +14,7 @@ from rich.console import Console
 from bestofq.cli.config import config_of, merge_settings, read_tree
 from bestofq.cli.options import console
 from bestofq.cli.writing import write_out
+from bestofq.config.agents import agent_config
 from bestofq.config.context import RunContext, open_suite, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -29,7 +30,7 @@ from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
 from bestofq.recipes.q_training import TrainingIdentity, episodes_of, learn, lesson, transitions_of
-from bestofq.recipes.run_config import agent_config, run_config, search_config_of
+from bestofq.recipes.run_config import run_config, search_config_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from experiments.ablation_config import Ablation, Arm, ArmConfig, Data, Sources, choose

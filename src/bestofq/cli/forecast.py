@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bestofq.config.settings import VOTING, AgentKind, BestOfQSettings
+from bestofq.config.agents import AGENTS
+from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Episode
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Role, Usage, merge_usage
@@ -71,7 +72,7 @@ def assume_use(
         tree = _tree(settings, chat, settings.agent_q.inference or settings.agent_q.search, limit)
         return tree._replace(episodes=1 / steps, seconds=steps * tree.seconds, steps=steps)
     n = 1 if kind == "prompting" else n or settings.n_candidates
-    single = kind == "prior" or kind in VOTING or settings.model.dialect == "composite"
+    single = AGENTS[kind].log_probs or AGENTS[kind].votes or settings.model.dialect == "composite"
     calls = steps * (min(n, 2) if single else 1)  # a candidate each reply: the greedy one, then the others together
     seen = PROMPT + (suite.browser.text_limit // CHARACTERS if suite.in_browser else 1000)
 

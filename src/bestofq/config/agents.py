@@ -1,9 +1,12 @@
 """Agents and what they consist of, from the settings."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.commands import COMMANDS
@@ -13,6 +16,7 @@ from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.localizers.page import FallbackLocalizer, PageLocalizer
 from bestofq.agents.localizers.text import TextLocalizer
 from bestofq.agents.localizers.vision import VisionLocalizer
+from bestofq.agents.prompting import VERIFIER, prompt_hash
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
@@ -22,7 +26,7 @@ from bestofq.agents.scorers.verifier import ChatVerifierScorer, VerifierScorer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.config.models import Models, in_pocket_prompts, is_pocket
-from bestofq.config.settings import VOTING, AgentKind, BestOfQSettings
+from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.plugins import load_part, make_part
@@ -37,66 +41,193 @@ CHAT_TOKENS = 1500
 """Of a local model's reply to instructions: three candidates in ordinary words. A longer reply is cut, and repaired."""
 
 
-def check_agent(kind: AgentKind, models: Models) -> None:
-    """ConfigError where the settings do not name what such an agent needs, or name what cannot be imported. It loads no
-    model."""
-    settings = models.settings
-    if settings.proposer is not None:
-        if kind in ("beam", "prior"):
-            raise ConfigError("the agents beam and prior read a model's tokens: leave the setting proposer out")
-        load_part("proposer", settings.proposer)
-    match kind:
-        case "beam" if settings.chat is not None or not in_pocket_prompts(settings):
+@dataclass(frozen=True)
+class AgentParts:
+    """What an agent is built from. `n`: candidates a step."""
+
+    models: Models
+    values: Values | None
+    n: int
+
+    @property
+    def settings(self) -> BestOfQSettings:
+        return self.models.settings
+
+
+class AgentConfig:
+    """One way to choose among candidates (Best-of-Q, 4.1 and Fig. 5). To add one, write a subclass with what differs
+    from this one, which takes the proposer's first of N, and name it in `AGENTS`."""
+
+    single = False  # proposes one candidate
+    log_probs = False  # needs the log-probability of each candidate
+    votes = False  # needs a reply for each candidate
+
+    def check(self, settings: BestOfQSettings) -> None:
+        """ConfigError if the settings do not name what the agent needs. It loads no model."""
+
+    def proposer(self, models: Models) -> Proposer:
+        return make_proposer(models, log_probs=self.log_probs, votes=self.votes)
+
+    def scorer(self, parts: AgentParts) -> Scorer:
+        return ConstantScorer()
+
+    def selector(self, settings: BestOfQSettings) -> Selector:
+        return GreedySelector()
+
+    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """What only this agent depends on, besides N. `q`: the Q-function."""
+        return {**q}
+
+    def build(self, name: str, parts: AgentParts) -> Agent:
+        """The agent. ConfigError as `check`, and if a learned agent has no Q-function."""
+        return Agent(
+            name=name,
+            proposer=self.proposer(parts.models),
+            scorer=self.scorer(parts),
+            selector=self.selector(parts.settings),
+            n_candidates=1 if self.single else parts.n,
+            localizer=make_localizer(parts.models),
+        )
+
+
+class Prompting(AgentConfig):
+    single = True
+
+    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        return {}
+
+
+class RandomAction(AgentConfig):
+    def selector(self, settings: BestOfQSettings) -> Selector:
+        return UniformSelector()
+
+
+class Explore(AgentConfig):
+    def selector(self, settings: BestOfQSettings) -> Selector:
+        return EpsilonGreedySelector(settings.epsilon)
+
+
+class Vote(AgentConfig):
+    votes = True
+
+    def scorer(self, parts: AgentParts) -> Scorer:
+        return VoteScorer()
+
+
+class Picker(AgentConfig):
+    def scorer(self, parts: AgentParts) -> Scorer:
+        return make_picker(parts.models, parts.settings.picker_chat)
+
+
+class Verifier(AgentConfig):
+    def scorer(self, parts: AgentParts) -> Scorer:
+        return make_verifier(parts.models)
+
+    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        return {} if in_pocket_prompts(settings) else {"prompts": prompt_hash(VERIFIER)}
+
+
+class BestOfQ(AgentConfig):
+    def scorer(self, parts: AgentParts) -> Scorer:
+        return _build_q_scorer("best-of-q", parts)
+
+
+class Prior(AgentConfig):
+    log_probs = True
+
+    def check(self, settings: BestOfQSettings) -> None:
+        _check_own_tokens(settings)
+
+    def scorer(self, parts: AgentParts) -> Scorer:
+        return PriorScorer(_build_q_scorer("prior", parts), beta=parts.settings.beta)
+
+    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        return {"beta": settings.beta, **q}
+
+
+class Own(AgentConfig):
+    def check(self, settings: BestOfQSettings) -> None:
+        if settings.scorer is None:
+            raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
+        load_part("scorer", settings.scorer)
+
+    def scorer(self, parts: AgentParts) -> Scorer:
+        scorer: Scorer = make_part("scorer", str(parts.settings.scorer), Scorer, parts.models)
+        return scorer
+
+    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        return {"scorer": settings.scorer}
+
+
+class Beam(AgentConfig):
+    single = True
+
+    def check(self, settings: BestOfQSettings) -> None:
+        _check_own_tokens(settings)
+        if settings.chat is not None or not in_pocket_prompts(settings):
             raise ConfigError(
                 "the agent beam searches through a local model's tokens, in short prompts: leave chat and --base-url "
                 "out, or set model.prompts=short"
             )
-        case "own":
-            if settings.scorer is None:
-                raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
-            load_part("scorer", settings.scorer)
+
+    def proposer(self, models: Models) -> Proposer:
+        return make_proposer(models, beams=models.settings.model.beams)
+
+    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        return {"model": {"beams": settings.model.beams}}
+
+
+class Mcts(AgentConfig):
+    single = True  # its search has an identity and an N of its own
+
+    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        return {}
+
+    def build(self, name: str, parts: AgentParts) -> Agent:
+        raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
+
+
+AGENTS: dict[AgentKind, AgentConfig] = {
+    "prompting": Prompting(),
+    "random": RandomAction(),
+    "explore": Explore(),
+    "vote": Vote(),
+    "picker": Picker(),
+    "verifier": Verifier(),
+    "best-of-q": BestOfQ(),
+    "prior": Prior(),
+    "own": Own(),
+    "beam": Beam(),
+    "mcts": Mcts(),
+}
+
+
+def check_agent(kind: AgentKind, models: Models) -> None:
+    """ConfigError if the settings do not name what such an agent needs, or name what cannot be imported. It loads no
+    model."""
+    AGENTS[kind].check(models.settings)
+    if models.settings.proposer is not None:
+        load_part("proposer", models.settings.proposer)
 
 
 def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
-    """The settings of the paper: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5). ConfigError as
-    `check_agent`, and when a learned agent is given no Q-function; warns when N is not the Q-function's."""
+    """The agent of that name. ConfigError as `check_agent` and `AgentConfig.build`. It warns if N is not the
+    Q-function's."""
     check_agent(kind, models)
-    settings = models.settings
-    n = n or settings.n_candidates
-    scorer: Scorer = ConstantScorer()
-    selector: Selector = GreedySelector()
-    proposer = make_proposer(
-        models, beams=settings.model.beams if kind == "beam" else 0, log_probs=kind == "prior", votes=kind in VOTING
-    )
-    match kind:
-        case "prompting":
-            n = 1
-        case "beam":
-            n = 1
-        case "random":
-            selector = UniformSelector()
-        case "explore":
-            selector = EpsilonGreedySelector(settings.epsilon)
-        case "vote":
-            scorer = VoteScorer()
-        case "picker":
-            scorer = make_picker(models, settings.picker_chat)
-        case "verifier":
-            scorer = make_verifier(models)
-        case "best-of-q" | "prior":
-            scorer = _build_learned_scorer(kind, models, values, n)
-        case "own":
-            scorer = make_part("scorer", str(settings.scorer), Scorer, models)
-        case "mcts":
-            raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
-    return Agent(
-        name=kind,
-        proposer=proposer,
-        scorer=scorer,
-        selector=selector,
-        n_candidates=n,
-        localizer=make_localizer(models),
-    )
+    return AGENTS[kind].build(kind, AgentParts(models, values, n or models.settings.n_candidates))
+
+
+def agent_config(
+    settings: BestOfQSettings, kind: AgentKind, n: int | None, q: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """What only this kind of agent depends on. `n`: candidates a step; None: as the settings say."""
+    agent = AGENTS[kind]
+    return {**({} if agent.single else {"n": n or settings.n_candidates}), **agent.identity(settings, q)}
+
+
+def _check_own_tokens(settings: BestOfQSettings) -> None:
+    if settings.proposer is not None:
+        raise ConfigError("the agents beam and prior read a model's tokens: leave the setting proposer out")
 
 
 def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False, votes: bool = False) -> Proposer:
@@ -165,18 +296,18 @@ def make_verifier(models: Models) -> Scorer:
     return VerifierScorer(models.prompted) if models.prompted else ChatVerifierScorer(models.chatting, shots)
 
 
-def _build_learned_scorer(kind: AgentKind, models: Models, values: Values | None, n: int) -> Scorer:
+def _build_q_scorer(name: str, parts: AgentParts) -> QScorer:
+    values = parts.values
     if values is None:
-        raise ConfigError(f"the agent {kind} needs a Q-function: give --q a folder made by `bestofq train`")
-    if values.train_n != n:
+        raise ConfigError(f"the agent {name} needs a Q-function: give --q a folder made by `bestofq train`")
+    if values.train_n != parts.n:
         log.warning(
             "N = %d candidates at inference, but the Q-function learned from episodes with N = %d: "
             "performance usually peaks where they match (Best-of-Q, Table 4)",
-            n,
+            parts.n,
             values.train_n,
         )
-    scorer = make_q_scorer(models, values)
-    return PriorScorer(scorer, beta=models.settings.beta) if kind == "prior" else scorer
+    return make_q_scorer(parts.models, values)
 
 
 def keeping_vectors(

@@ -29,8 +29,6 @@ AgentKind = Literal[
     "beam",
     "mcts",
 ]
-VOTING: frozenset[AgentKind] = frozenset({"vote"})
-"""Those that count replies."""
 
 
 class ModelSettings(FrozenModel):

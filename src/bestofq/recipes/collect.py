@@ -6,7 +6,7 @@ from operator import attrgetter
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.config.agents import check_agent
+from bestofq.config.agents import agent_config, check_agent
 from bestofq.config.context import OpenSuite, RunContext
 from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -14,7 +14,7 @@ from bestofq.core.errors import DataError, InfraError
 from bestofq.core.observation import Split
 from bestofq.recipes.players import Play, players, run_options
 from bestofq.recipes.provenance import current_provenance
-from bestofq.recipes.run_config import Searcher, agent_config, run_config, search_config_of
+from bestofq.recipes.run_config import Searcher, run_config, search_config_of
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import play_all
 from bestofq.store.configuration import DISCOUNT, Q

@@ -5,9 +5,8 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from bestofq.agents.prompting import VERIFIER, prompt_hash
-from bestofq.config.models import Models, in_pocket_prompts
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import DataError
 from bestofq.core.identity import Difference, flat, identity_of
 from bestofq.core.observation import Split
@@ -42,27 +41,6 @@ def policy_config(settings: BestOfQSettings) -> dict[str, JsonValue]:
     unused |= {"judge_screenshots", "judge_criteria"} if settings.judge is None else set()
     unused |= {name for name in ("proposer", "own_judge") if kept[name] is None}
     return {name: hidden(value) for name, value in kept.items() if name not in unused}
-
-
-def agent_config(
-    settings: BestOfQSettings, kind: AgentKind, n: int | None, q: Mapping[str, JsonValue]
-) -> dict[str, JsonValue]:
-    """What only this kind of agent depends on; `n`: candidates a step, None: as the settings say."""
-    many: dict[str, JsonValue] = {"n": n or settings.n_candidates}
-    reviewed: dict[str, JsonValue] = {} if in_pocket_prompts(settings) else {"prompts": prompt_hash(VERIFIER)}
-    match kind:
-        case "prompting" | "mcts":  # a search keeps its own
-            return {}
-        case "beam":
-            return {"model": {"beams": settings.model.beams}}
-        case "prior":
-            return {**many, "beta": settings.beta, **q}
-        case "own":
-            return {**many, "scorer": settings.scorer}
-        case "verifier":
-            return {**many, **reviewed}
-        case _:
-            return {**many, **q}
 
 
 def search_config_of(models: Models, searcher: Searcher) -> dict[str, JsonValue]:
