@@ -13,10 +13,10 @@ from sqlalchemy import Connection, event
 from store_nouns import PROVENANCE, WON, step, task
 
 from bestofq.core.errors import DataError, SupersededError
-from bestofq.store import attempts, claim, database
+from bestofq.store import attempts, claim
 from bestofq.store.database import insert_new
 from bestofq.store.location import Location
-from bestofq.store.schema import EPISODES, PAGES, WRITERS
+from bestofq.store.schema import PAGES, WRITERS
 from bestofq.store.store import Store
 
 
@@ -94,8 +94,7 @@ async def test_a_step_that_meets_a_takeover_waits_for_it_and_is_refused(
         on_another_machine(monkeypatch)
         with Store.open(shared) as other:
             with other._engine.begin() as connection:
-                [row] = attempts.select_abandoned(connection, "r", "a", other._writer.token)
-                database.replace(connection, EPISODES, row | {"owner": other._writer.token})
+                attempts.settle_abandoned(connection, "r", "a", other._writer.token, None, take_over=True)
                 late = asyncio.create_task(slow.append_step(episode, step(1)))
                 await asyncio.wait([late], timeout=0.3)
                 assert not late.done()

@@ -49,6 +49,13 @@ class DataError(InputError):
 class DamageError(DataError):
     """What a store holds is not what was written; the message names the store, what is damaged, and the remedy."""
 
+    @classmethod
+    def of(cls, what: str, store: object) -> "DamageError":
+        return cls(
+            f"{what} is not what was written: `bestofq doctor --store {store}` says what is lost and what can be "
+            "recovered"
+        )
+
 
 class SupersededError(DataError):
     """Another process plays this episode now, or grows this tree; what this one had committed is kept."""

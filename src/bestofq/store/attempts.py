@@ -7,7 +7,7 @@ row: a writer whose episode was taken over, because it seemed dead, can commit n
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, literal_column, or_, select, true
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import IntegrityError
@@ -77,36 +77,23 @@ def superseded_error(episode: object) -> SupersededError:
     )
 
 
-def select_abandoned(
-    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None = None
-) -> list[dict[str, Any]]:
-    """The rows of what runs without a living writer other than this owner, locked; or `only` these ids of them."""
+def settle_abandoned(
+    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None, *, take_over: bool
+) -> list[str]:
+    """Make this owner's what runs without another living writer, or mark it as `interrupted`. `only` limits this to
+    these episode ids. Return the ids."""
     others = bury(connection) - {owner}
     mine = or_(EPISODES.c.owner.is_(None), EPISODES.c.owner.not_in(others))
-    some: list[ColumnElement[bool]] = [] if only is None else [EPISODES.c.id.in_(only)]
-    query = select(EPISODES).where(*EpisodeFilter(run=run, agent=agent, status="running").clauses, mine, *some)
-    found = connection.execute(query.order_by(EPISODES.c.id).with_for_update()).all()
-    return [row._asdict() for row in verify_rows(connection, EPISODES, found)]
-
-
-def take_over(
-    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None = None
-) -> list[str]:
-    """Make what is abandoned this owner's; the ids."""
-    found = select_abandoned(connection, run, agent, owner, only)
-    for row in found:
-        replace(connection, EPISODES, row | {"owner": owner})
-    return [row["id"] for row in found]
-
-
-def mark_abandoned(
-    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None = None
-) -> int:
-    """Mark what is abandoned as `interrupted`; how many episodes."""
-    found = select_abandoned(connection, run, agent, owner, only)
-    for row in found:
-        interrupt(connection, row)
-    return len(found)
+    named = true() if only is None else EPISODES.c.id.in_(only)
+    query = select(EPISODES).where(*EpisodeFilter(run=run, agent=agent, status="running").clauses, mine, named)
+    locked = connection.execute(query.order_by(EPISODES.c.id).with_for_update()).all()
+    abandoned = [row._asdict() for row in verify_rows(connection, EPISODES, locked)]
+    for row in abandoned:
+        if take_over:
+            replace(connection, EPISODES, row | {"owner": owner})
+        else:
+            interrupt(connection, row)
+    return [row["id"] for row in abandoned]
 
 
 def release(connection: Connection, episode: str, owner: str) -> None:

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.observation import Task
-from bestofq.store import rows
+from bestofq.store import records
 from bestofq.store.codec import content_key, text_of
 from bestofq.store.database import read, rows_of, scalar_of
 from bestofq.store.filter import EpisodeFilter, came_to
@@ -55,7 +55,7 @@ class StepPlace:
 class Catalogue:
     """Plain calls, each a few indexed queries."""
 
-    def __init__(self, engine: Engine, pages: rows.Pages) -> None:
+    def __init__(self, engine: Engine, pages: records.Pages) -> None:
         self._engine = engine
         self._pages = pages
         self._goals: dict[bytes, str] = {}  # by the task's key, which is a hash of it: they never change
@@ -142,7 +142,7 @@ class Catalogue:
     def episodes(self, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 50) -> list[EpisodeSummary]:
         """A part of these episodes, those that began last first."""
         query = select(EPISODES.c.id).where(*wanted.clauses).order_by(*_NEWEST_FIRST).offset(offset).limit(limit)
-        return read(self._engine, lambda connection: rows.summaries_of(connection, [*connection.scalars(query)]))
+        return read(self._engine, lambda connection: records.summaries_of(connection, [*connection.scalars(query)]))
 
     def beside(self, episode: EpisodeSummary, wanted: EpisodeFilter) -> StepPlace:
         """Where an episode stands in the order of `episodes` among these, of which it need not be one."""
@@ -175,10 +175,10 @@ class Catalogue:
                 TASKS, TASKS.c.key == EPISODES.c.task_key
             )
             each = connection.execute(said.where(*here).distinct().order_by(EPISODES.c.task_key.desc()))
-            tasks = {row[:2]: rows.read_task(connection, row.task_key, row.body) for row in each}
+            tasks = {row[:2]: records.read_task(connection, row.task_key, row.body) for row in each}
             ids = connection.scalars(select(EPISODES.c.id).where(*here).order_by(*order))
             episodes: dict[tuple[str, str], list[EpisodeSummary]] = {}
-            for summary in rows.summaries_of(connection, list(ids)):
+            for summary in records.summaries_of(connection, list(ids)):
                 episodes.setdefault(summary.key[:2], []).append(summary)
             return [(tasks[key], episodes[key]) for key in some]
 
@@ -188,8 +188,8 @@ class Catalogue:
         """One episode, in both its forms, with its steps so far; None where there is none of this id."""
 
         def both(connection: Connection) -> tuple[EpisodeSummary, Episode] | None:
-            found = rows.summaries_of(connection, [episode])
-            return (found[0], rows.episodes(connection, [episode], self._pages)[0]) if found else None
+            found = records.summaries_of(connection, [episode])
+            return (found[0], records.episodes(connection, [episode], self._pages)[0]) if found else None
 
         return read(self._engine, both)
 

@@ -169,14 +169,21 @@ def _unreachable(engine: Engine, error: DatabaseError) -> SetupError:
 
 
 def check_lists(engine: Engine) -> None:
-    """DamageError where a list of episodes, runs or verdicts may lack one: where an index does not fit its table. What
-    else may lack is missed when it is read."""
-    if is_sqlite(engine):
-        with engine.connect() as connection:
-            for table in (schema.EPISODES, schema.RUNS, schema.VERDICTS):
-                said = connection.exec_driver_sql(f"PRAGMA integrity_check({table.name})").scalar()
-                if said != "ok":
-                    raise damage_error(engine, f"a list ({said})")
+    """Raise DamageError if an index does not fit its table: a list of episodes, runs or verdicts may then lack one.
+    Other damage is found when it is read."""
+    with engine.connect() as connection:
+        for table in (schema.EPISODES, schema.RUNS, schema.VERDICTS):
+            if damage := find_file_damage(connection, table.name):
+                raise damage_error(engine, f"a list ({damage})")
+
+
+def find_file_damage(connection: Connection, what: str = "1") -> str:
+    """Return the first fault that SQLite finds in its file, or in the table `what`; empty without any. PostgreSQL has
+    its own tools for that."""
+    if not is_sqlite(connection.engine):
+        return ""
+    first = str(connection.exec_driver_sql(f"PRAGMA integrity_check({what})").scalar())
+    return "" if first == "ok" else first
 
 
 def open_connection(engine: Engine) -> Connection:
@@ -203,13 +210,6 @@ def transaction(connection: Connection, *, one_statement: bool = False) -> Itera
                 connection.exec_driver_sql("ROLLBACK")
             raise
         connection.exec_driver_sql("COMMIT")
-
-
-def integrity(connection: Connection) -> list[str]:
-    """What SQLite finds wrong in its own file, the first of it. PostgreSQL has tools of its own for that."""
-    if not is_sqlite(connection.engine):
-        return []
-    return [line for line in connection.exec_driver_sql("PRAGMA integrity_check(1)").scalars() if line != "ok"]
 
 
 def row_number(connection: Connection) -> Label[Any]:
@@ -241,12 +241,8 @@ def scalar_of(engine: Engine, query: Select[Any]) -> Any:
 
 
 def damage_error(bind: Engine | Connection, what: str) -> DamageError:
-    """The error where something in a store is not what was written."""
-    name = name_of(bind.engine)
-    return DamageError(
-        f"{what} in {name} is not what was written: `bestofq doctor --store {store_of(bind.engine)}` says what is lost "
-        "and what can be recovered"
-    )
+    """Return the error for something in a store that is not what was written."""
+    return DamageError.of(f"{what} in {name_of(bind.engine)}", store_of(bind.engine))
 
 
 def verify_rows(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) -> Iterator[Any]:

@@ -1,16 +1,24 @@
-"""Rows that are no core nouns: a run, and an episode without its steps."""
+"""What rows are read back as: core nouns, and summaries of runs, episodes and trees."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
+from sqlalchemy import Connection, Engine, Select, func, select
 
-from bestofq.core.decision import DECIDED, Outcome, Provenance, Verdict
+from bestofq.core.decision import DECIDED, Decision, Episode, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import DamageError
-from bestofq.store.schema import Status
+from bestofq.core.observation import Observation, Task
+from bestofq.store.codec import content_key, unpack
+from bestofq.store.database import damage_error, verify_rows
+from bestofq.store.filter import EpisodeFilter
+from bestofq.store.schema import EPISODES, PAGES, STEPS, TASKS, Status
 
+_PAGES_KEPT = 4096
+_ORDER = ("run", "agent", "suite", "task", "repeat", "started_at", "id")
 _UNJUDGED = '{"reward":0.0,"outcome":"unjudged"}'
 _verdict = lru_cache(4096)(Verdict.model_validate_json)  # most of the environment's are alike
 
@@ -107,3 +115,104 @@ class EpisodeSummary(NamedTuple):
     def decided(self) -> bool:
         """Whether the outcome tells how the agent did (`DECIDED`)."""
         return self.outcome in DECIDED
+
+
+def filter_query(query: Select[Any], where: EpisodeFilter) -> Select[Any]:
+    """The query narrowed to these episodes, in an order that does not depend on which one ended first."""
+    return query.where(*where.clauses).order_by(*(EPISODES.c[name] for name in _ORDER))
+
+
+class Pages:
+    """Packed observations read by their keys; the last ones are kept, and are one object for all who ask."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, Observation] = {}
+
+    def read(self, key: bytes, body: bytes) -> Observation | None:
+        """None where the body is not what was written."""
+        if (found := self._kept.get(key)) is None:
+            if content_key(body) != key:
+                return None
+            if len(self._kept) >= _PAGES_KEPT:
+                self._kept.clear()
+            found = self._kept[key] = unpack(Observation, body)
+        return found
+
+
+def summaries(connection: Connection, query: Select[Any]) -> list[EpisodeSummary]:
+    """The episodes of a query over `summary_rows`, as their rows stand: a list of many compares no checksums."""
+    return [*map(EpisodeSummary._make, connection.execute(query))]
+
+
+def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSummary]:
+    """The episodes with these ids, in their order; unknown ids are left out."""
+    found = {one.id: one for one in summaries(connection, summary_rows().where(EPISODES.c.id.in_(ids)))}
+    return [found[episode] for episode in ids if episode in found]
+
+
+def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[Episode]:
+    """The episodes with these ids, in their order; unknown ids are left out. DamageError."""
+
+    def page(key: bytes, body: bytes | None, number: int | None, episode: str) -> Observation:
+        if body is None or (found := pages.read(key, body)) is None:
+            where = "last page" if number is None else f"page of step {number}"
+            raise damage_error(connection, f"the {where} of episode {episode}")
+        return found
+
+    step_rows = (
+        select(STEPS, PAGES.c.body)
+        .outerjoin(PAGES, PAGES.c.key == STEPS.c.page_key)
+        .where(STEPS.c.episode.in_(ids))
+        .order_by(STEPS.c.episode, STEPS.c.number)
+    )
+    steps: dict[str, list[Step]] = {episode: [] for episode in ids}
+    for row in verify_rows(connection, STEPS, connection.execute(step_rows)):
+        episode, number, key, reward, terminated, truncated, decision, _, body = row
+        steps[episode].append(
+            Step(
+                index=number,
+                observation=page(key, body, number, episode),
+                decision=unpack(Decision, decision),
+                reward=reward,
+                terminated=terminated,
+                truncated=truncated,
+            )
+        )
+    episode_rows = (
+        select(EPISODES, TASKS.c.body.label("task_body"), PAGES.c.body.label("final_body"))
+        .outerjoin(TASKS, TASKS.c.key == EPISODES.c.task_key)
+        .outerjoin(PAGES, PAGES.c.key == EPISODES.c.final_key)
+        .where(EPISODES.c.id.in_(ids))
+    )
+    found: dict[str, Episode] = {}
+    for row in verify_rows(connection, EPISODES, connection.execute(episode_rows)):
+        own = steps[row.id]
+        if [step.index for step in own] != list(range(len(own) if row.steps is None else row.steps)):
+            raise damage_error(connection, f"the number of steps of episode {row.id}")
+        found[row.id] = Episode(
+            id=row.id,
+            run=row.run,
+            agent=row.agent,
+            task=read_task(connection, row.task_key, row.task_body),
+            steps=tuple(own),
+            final=None if row.final_key is None else page(row.final_key, row.final_body, None, row.id),
+            verdict=Verdict(reward=0.0, outcome="infra_error", reason=row.status)
+            if row.verdict is None
+            else Verdict.model_validate_json(row.verdict),
+            provenance=Provenance.model_validate_json(row.provenance),
+        )
+    return [found[episode] for episode in ids if episode in found]
+
+
+def read_task(bind: Engine | Connection, key: bytes, body: bytes | None) -> Task:
+    """DamageError where the body is not what was written."""
+    if body is None or content_key(body) != key:
+        raise damage_error(bind, f"task {key.hex()}")
+    return unpack(Task, body)
+
+
+def summary_rows() -> Select[Any]:
+    """All episodes as `EpisodeSummary`: its columns, and the number of its steps so far."""
+    counted = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery()
+    *names, _ = (name.removesuffix("_json") for name in EpisodeSummary._fields)
+    return select(*(EPISODES.c[name] for name in names), func.coalesce(EPISODES.c.steps, counted))

@@ -53,7 +53,8 @@ def examine(where: Location | Path | str) -> Condition:
             said: list[str] = []  # by SQLite, where it could not read
             read = {table.name: list(_rows(connection, table, said)) for table in _TABLES}
             with suppress(DatabaseError, DamageError):
-                said += database.integrity(connection)
+                if damage := database.find_file_damage(connection):
+                    said.append(damage)
     found = {table.name: [row for row in read[table.name] if _intact(table, row)] for table in _TABLES}
     whole = _whole(found)
     kept = dict(found)

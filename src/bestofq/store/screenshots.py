@@ -58,8 +58,5 @@ class Screenshots:
     def _read(self, path: PurePosixPath) -> bytes:
         data = self._files.get(str(path))
         if hashlib.sha256(data).hexdigest() != path.stem:
-            raise DamageError(
-                f"the picture {path} in {self._files} is not what was written: `bestofq doctor --store {self._store}` "
-                "says what is lost and what can be recovered"
-            )
+            raise DamageError.of(f"the picture {path} in {self._files}", self._store)
         return data

@@ -20,7 +20,7 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError, SupersededError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.secrets import hidden, hide_json
-from bestofq.store import attempts, claim, database, rows
+from bestofq.store import attempts, claim, database, records
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.claim import Claim
 from bestofq.store.codec import content_key, pack
@@ -61,7 +61,7 @@ class Store:
         self._files = files
         self._opened = opened
         self._writer = Writer(engine, claim)
-        self._pages = rows.Pages()
+        self._pages = records.Pages()
 
     @classmethod
     def open(cls, where: Location | Path | str, *, files: Path | str | None = None, read_only: bool = False) -> Self:
@@ -243,9 +243,8 @@ class Store:
     async def take_over(self, run: str, agent: str, *, only: Collection[str] | None = None) -> list[EpisodeSummary]:
         """What no living process plays, and what this one has left running, or `only` these ids of it: from now on this
         one plays it."""
-        own = self._writer.token
-        ids = await self._writer.commit(lambda connection: attempts.take_over(connection, run, agent, own, only))
-        return database.read(self._engine, lambda connection: rows.summaries_of(connection, ids))
+        ids = await self._settle_abandoned(run, agent, only, take_over=True)
+        return database.read(self._engine, lambda connection: records.summaries_of(connection, ids))
 
     async def release(self, episode: str) -> None:
         """Leave a running episode to whoever takes it over."""
@@ -263,8 +262,15 @@ class Store:
     async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
         """Mark as `interrupted` what no living process plays, and what this one has left running, or `only` these ids
         of it; how many they were. Their steps stay."""
+        return len(await self._settle_abandoned(run, agent, only, take_over=False))
+
+    async def _settle_abandoned(
+        self, run: str, agent: str, only: Collection[str] | None, *, take_over: bool
+    ) -> list[str]:
         own = self._writer.token
-        return await self._writer.commit(lambda c: attempts.mark_abandoned(c, run, agent, own, only))
+        return await self._writer.commit(
+            lambda connection: attempts.settle_abandoned(connection, run, agent, own, only, take_over=take_over)
+        )
 
     # ---- reading
 
@@ -281,8 +287,8 @@ class Store:
 
     def summaries(self, **which: Unpack[Which]) -> list[EpisodeSummary]:
         """Finished episodes, or those of a `status`, without their steps, in the order of `episodes`."""
-        query = rows.filter_query(rows.summary_rows(), _filter(which))
-        return database.read(self._engine, lambda connection: rows.summaries(connection, query))
+        query = records.filter_query(records.summary_rows(), _filter(which))
+        return database.read(self._engine, lambda connection: records.summaries(connection, query))
 
     def episodes(self, **which: Unpack[Which]) -> Iterator[Episode]:
         """Finished episodes, or those of a `status`, by run, agent, suite, task, repeat: an order that does not depend
@@ -291,7 +297,7 @@ class Store:
         Episodes without a verdict (interrupted, running) come with outcome infra_error. Pages that several steps share
         are one object. Pictures come without their bytes: `screenshots.load` reads them.
         """
-        ids = [row.id for row in rows_of(self._engine, rows.filter_query(select(EPISODES.c.id), _filter(which)))]
+        ids = [row.id for row in rows_of(self._engine, records.filter_query(select(EPISODES.c.id), _filter(which)))]
         for start in range(0, len(ids), _EPISODES_A_QUERY):
             yield from self._episodes(ids[start : start + _EPISODES_A_QUERY])
 
@@ -300,7 +306,7 @@ class Store:
     ) -> dict[str, dict[str, Verdict]]:
         """What judges said of finished episodes beside the verdict in force: by judge, then by episode id."""
         where = EpisodeFilter(run=run, agent=agent, status="finished")
-        query = rows.filter_query(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
+        query = records.filter_query(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
         found: dict[str, dict[str, Verdict]] = {}
         given = rows_of(self._engine, query if judge is None else query.where(VERDICTS.c.judge == judge))
         for row in verify_rows(self._engine, VERDICTS, given):
@@ -320,7 +326,7 @@ class Store:
         raise DataError(f"there is no episode {episode!r} in {database.name_of(self._engine)}")
 
     def _episodes(self, ids: Sequence[str]) -> list[Episode]:
-        return database.read(self._engine, lambda connection: rows.episodes(connection, ids, self._pages))
+        return database.read(self._engine, lambda connection: records.episodes(connection, ids, self._pages))
 
     async def _keep_pictures(self, *pages: Observation | None) -> None:
         """On disk before the rows that name them; those of many episodes at once."""
