@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from bestofq.learning.losses import implicit_reward, rft_loss, step_dpo_loss, trajectory_dpo_loss
+from bestofq.learning.objectives import implicit_reward, rft_loss, step_dpo_loss, trajectory_dpo_loss
 
 
 def test_equation_5_by_hand() -> None:

@@ -3,7 +3,7 @@ from typing import Literal
 import pytest
 import torch
 
-from bestofq.learning.config import NetworkConfig
+from bestofq.learning.config import PAPER, NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections, parameter_counts
 
 SMALL = NetworkConfig(project=16, hidden=(24, 8), dropout=0.1)
@@ -17,6 +17,24 @@ def test_the_papers_sizes() -> None:
     with torch.device("meta"):
         assert parameters(QNetwork(2048)) == pytest.approx(11.19e6, rel=5e-4)
         assert parameters(VNetwork(2048)) == pytest.approx(8.04e6, rel=5e-4)
+
+
+def test_the_paper_preset_is_appendix_b() -> None:
+    numbers = {
+        "expectile": 0.7,
+        "discount": 0.99,
+        "target_update_every": 100,
+        "lr_q": 3e-4,
+        "lr_v": 3e-4,
+        "weight_decay": 1e-4,
+        "clip_norm": 1.0,
+        "batch_size": 128,
+        "steps": 50_000,
+    }
+    assert {name: getattr(PAPER, name) for name in numbers} == numbers
+    for dim in (256, 2048):
+        shape = PAPER.at(dim).network
+        assert (shape.project, shape.hidden, shape.scaling) == (1024, (1024, 1024, 512, 256, 128, 64), None)
 
 
 def test_auto_is_the_papers_shape_scaled_to_the_vectors_width() -> None:

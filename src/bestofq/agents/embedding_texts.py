@@ -17,7 +17,7 @@ class EmbeddingTexts:
     """alone: each text by itself, as in the paper. state: the action as the reply that follows its state's prompt.
     review: the state as the prompt for the next action, the action as the frozen model's own review of it (as an AI
     critic writes it, but read by Q, not believed). `matches`: with how the tokens of the action, and of the state
-    without its goal, match those of the goal (`models.matching`); a state that is embedded alone leaves the goal out.
+    without its goal, match those of the goal (`models.embed`); a state that is embedded alone leaves the goal out.
     `pictures`: the state with the page's screenshot, for an embedder that sees. `reasoning`: the action with its
     thought (Best-of-Q, 3.1), where it is embedded alone. Without the `page` the state is its task and what was done."""
 

@@ -60,7 +60,32 @@ class NetworkConfig(FrozenModel):
 
 
 class IQLConfig(FrozenModel):
-    """One training run. B.1 names the optimizer (Adam) and every number below that cites it."""
+    """One training of Q and V by Implicit Q-Learning (Best-of-Q, 3.2, A.4, B.1; Kostrikov et al. 2021).
+
+    V is fitted to an upper expectile of the target Q (Eq. 3), then Q to the reward and the next V (Eq. 4):
+
+        L_V(ψ) = E[ |τ - 1(u < 0)| u² ],  u = Q_target(s, a) - V_ψ(s)
+        L_Q(θ) = E[ (r(s, a) + γ V_ψ(s') - Q_θ(s, a))² ]
+
+    A terminal step has no V(s'). Q_target is a copy of Q. The optimizer is Adam, one for each network, and both rates
+    fall to 0 by a cosine. The defaults are the paper's. `PAPER` states each of the paper's numbers.
+
+    Args:
+        expectile: τ. The larger it is, the closer V comes to the best action in the data.
+        discount: γ, per step.
+        target_update_every: gradient steps between copies of Q into Q_target.
+        lr_q, lr_v: learning rates of Q and V at the first step.
+        weight_decay: L2 term in Adam's gradient.
+        clip_norm: largest gradient norm of each network.
+        batch_size: transitions in a step, over all processes, drawn with replacement.
+        steps: gradient steps.
+        network: shape of Q and V.
+        learner: `iql`, or a function of yours that trains Q and V.
+        others: whether a learner of yours also gets the candidates that were not taken.
+        seed: of first weights, batches and dropout masks.
+        device, precision, cuda_graph, compile: where and how the same numbers are computed.
+        log_every, checkpoint_seconds: how often metrics and unfinished trainings are kept.
+    """
 
     expectile: float = Field(default=0.7, gt=0, lt=1, description="B.1: 0.7 for Qwen2.5-VL's data, 0.8 for GPT-4.1's")
     discount: float = Field(default=0.99, ge=0, le=1, description="per step (B.1)")
@@ -101,6 +126,21 @@ class IQLConfig(FrozenModel):
     def at(self, dim: int) -> "IQLConfig":
         """The same with the widths that its networks have for vectors of `dim` numbers."""
         return self.model_copy(update={"network": self.network.at(dim)})
+
+
+PAPER = IQLConfig(
+    expectile=0.7,  # 0.8 for GPT-4.1's data
+    discount=0.99,
+    target_update_every=100,
+    lr_q=3e-4,
+    lr_v=3e-4,
+    weight_decay=1e-4,
+    clip_norm=1.0,
+    batch_size=128,
+    steps=50_000,
+    network=NetworkConfig(project=PAPER_PROJECT, hidden="paper"),
+)
+"""The settings of Best-of-Q, appendix B. The paper gives no dropout rate; its "50,000 epochs" are read as steps."""
 
 
 class LoRAConfig(FrozenModel):
