@@ -10,7 +10,6 @@ from bestofq.config.context import RunContext
 from bestofq.config.models import Models, check_embedder
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import DataError
-from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import collect, select_episodes
@@ -20,14 +19,11 @@ from bestofq.recipes.q_training import (
     Lesson,
     TrainingIdentity,
     describe_differences,
-    episodes_of,
     learn,
     lesson,
-    transitions_of,
+    transitions,
 )
-from bestofq.recipes.run_config import endpoint_of
 from bestofq.store.filter import EpisodeFilter
-from bestofq.store.records import EpisodeSummary
 from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
@@ -135,12 +131,3 @@ def training_set(
             )
     origin = TrainingIdentity.of(models, learned)
     return lesson(origin, lambda: transitions(models, store, learned, console), out, console, again=again)
-
-
-def transitions(models: Models, store: Store, learned: Sequence[EpisodeSummary], console: Console) -> Transitions:
-    """The training set of these episodes. ConfigError where an endpoint proposed and no model is named that embeds."""
-    runs = {episode.run for episode in learned}
-    for record in store.runs():
-        if record.name in runs and (proposer := endpoint_of(record.config)):
-            check_embedder(models.settings, proposer)
-    return transitions_of(models, episodes_of(store, learned), store, console)

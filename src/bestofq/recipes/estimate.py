@@ -2,41 +2,19 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from bestofq.config.models import Models
 from bestofq.core.errors import DataError
-from bestofq.core.identity import key_of
 from bestofq.core.logged import LoggedChoices
-from bestofq.envs.splits import uniform
-from bestofq.learning.checkpoint import load_value, read_card
-from bestofq.learning.value import ValueModel
-from bestofq.recipes.best_of_q import transitions
+from bestofq.learning.checkpoint import read_card
 from bestofq.recipes.collect import select_episodes
-from bestofq.recipes.q_training import TrainingIdentity, learn, lesson, task_mark
+from bestofq.recipes.q_training import FOLDS, TrainingIdentity, fold_of, learned_apart, task_mark
 from bestofq.recipes.ranked_logs import HeldOut, logs_of, rank_logs
-from bestofq.store.records import EpisodeKey, EpisodeSummary
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-
-FOLDS = 5
-
-
-def fold_of(key: EpisodeKey) -> int:
-    """Of `FOLDS`, by the task's name alone, so that more episodes change nothing."""
-    return int(uniform(f"{key.suite}/{key.task}") * FOLDS)
-
-
-def learned_apart(
-    models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path, console: Console
-) -> ValueModel:
-    """Q and V of these episodes, learned or resumed in a folder of their own below `out`."""
-    origin = TrainingIdentity.of(models, learned)
-    folder, read = out / key_of(origin.identity), partial(transitions, models, store, learned, console)
-    learn(partial(lesson, origin, read, folder, console), models.settings.iql, folder, console)
-    return load_value(folder, embed=models.embedder.spec)
 
 
 def cross_fit(

@@ -13,25 +13,38 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 from rich.console import Console
 
-from bestofq.config.models import Models
+from bestofq.config.models import Models, check_embedder
 from bestofq.config.settings import ModelSettings
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError, InputError
-from bestofq.core.identity import Difference, as_set, differences, identity_of
+from bestofq.core.identity import Difference, as_set, differences, identity_of, key_of
 from bestofq.core.transitions import Floats, Transitions
-from bestofq.learning.checkpoint import CARD, EpisodeSet, export_value, load_learner, read_card, save_learner
+from bestofq.envs.splits import uniform
+from bestofq.learning.checkpoint import (
+    CARD,
+    EpisodeSet,
+    export_value,
+    load_learner,
+    load_value,
+    read_card,
+    save_learner,
+)
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import choose_device, process_group
 from bestofq.learning.iql import IQL
 from bestofq.learning.networks import parameter_counts
 from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.training import train_own, train_stoppable
+from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import VectorStore
+from bestofq.recipes.run_config import endpoint_of
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
+
+FOLDS = 5
 
 TRAINING = ".training"
 """In a Q-function's folder: the last checkpoint of its unfinished training."""
@@ -254,3 +267,27 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def transitions(models: Models, store: Store, learned: Sequence[EpisodeSummary], console: Console) -> Transitions:
+    """The training set of these episodes. ConfigError where an endpoint proposed and no model is named that embeds."""
+    runs = {episode.run for episode in learned}
+    for record in store.runs():
+        if record.name in runs and (proposer := endpoint_of(record.config)):
+            check_embedder(models.settings, proposer)
+    return transitions_of(models, episodes_of(store, learned), store, console)
+
+
+def learned_apart(
+    models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path, console: Console
+) -> ValueModel:
+    """Q and V of these episodes, learned or resumed in a folder of their own below `out`."""
+    origin = TrainingIdentity.of(models, learned)
+    folder, read = out / key_of(origin.identity), partial(transitions, models, store, learned, console)
+    learn(partial(lesson, origin, read, folder, console), models.settings.iql, folder, console)
+    return load_value(folder, embed=models.embedder.spec)
+
+
+def fold_of(key: EpisodeKey) -> int:
+    """Of `FOLDS`, by the task's name alone, so that more episodes change nothing."""
+    return int(uniform(f"{key.suite}/{key.task}") * FOLDS)

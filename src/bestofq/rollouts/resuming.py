@@ -3,6 +3,7 @@ asked."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from bestofq.core.actions import Action, AskUser
 from bestofq.core.decision import Episode, Step, StepResult
@@ -12,7 +13,9 @@ from bestofq.core.repeating import DivergedError, repeat
 from bestofq.core.usage import Usage
 from bestofq.safety.irreversible import irreversible
 from bestofq.store.records import EpisodeKey
-from bestofq.store.store import Store
+
+if TYPE_CHECKING:
+    from bestofq.store.store import Store
 
 MayRepeat = Callable[[Observation, Action], bool]
 _REPLIED = "The user replied: "
@@ -52,7 +55,7 @@ async def repeat_steps(env: Env, episode: Episode, may_repeat: MayRepeat) -> Ste
 
 
 async def claim_abandoned(
-    store: Store,
+    store: "Store",
     run: str,
     agent: str,
     wanted: Callable[[EpisodeKey], bool],
@@ -73,7 +76,7 @@ async def claim_abandoned(
     return found
 
 
-def with_pictures(steps: Sequence[Step], store: Store) -> list[Step]:
+def with_pictures(steps: Sequence[Step], store: "Store") -> list[Step]:
     """The steps with the bytes of their pictures, as an agent sees them. DataError."""
     found = []
     for step in steps:
