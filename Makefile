@@ -4,7 +4,8 @@
 BIN := .venv/bin
 WORKERS := $(shell echo $$(( $$(nproc) * 3 / 2 )))# of the tests: some wait for a browser or another process
 
-demo: setup
+demo:
+	@scripts/setup.sh demo
 	$(BIN)/bestofq demo $(ARGS)
 
 test: setup

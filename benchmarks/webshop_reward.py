@@ -6,7 +6,7 @@
 
 A case is a goal and a purchase: half the time the very product, else one of its query, else any; each option is chosen
 as asked for half the time, else at random, else left out. The published code gets the records of the files, ours what
-`envs/webshop/source.py` makes of them; both the same prices and limits. `--spacy` names the pipeline for our exact
+`webshop/source.py` makes of them; both the same prices and limits. `--spacy` names the pipeline for our exact
 mode: that which the clone's `goal.py` loads.
 """
 

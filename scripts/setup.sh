@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# Makes .venv with bestofq and its tools, and sees to a Chromium. Run again, it returns at once while pyproject.toml
-# and this file are unchanged. `make clean` forgets everything.
+# Makes .venv with bestofq, its sites and its tools, and sees to a Chromium; `setup.sh demo` leaves out the tools of
+# development. Run again, it returns at once while the pyproject.toml files and this file are unchanged. `make clean`
+# forgets everything.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 stamp=.venv/.bestofq-setup
 key=$(cat pyproject.toml sites/pyproject.toml scripts/setup.sh | sha256sum)
-if [[ -x .venv/bin/bestofq && -f $stamp && $(<"$stamp") == "$key" ]]; then
+for_whom=${1:-dev}
+made=
+if [[ -x .venv/bin/bestofq && -f $stamp ]]; then made=$(<"$stamp"); fi
+if [[ $made == "$key dev" || $made == "$key $for_whom" ]]; then
     exit 0
 fi
 
@@ -96,8 +100,12 @@ install_chromium() {
 
 make_venv
 install_torch
-say "installing bestofq and its tools"
-pip_install --editable '.[dev]' --editable ./sites
+say "installing bestofq and its tools ($for_whom)"
+if [[ $for_whom == demo ]]; then
+    pip_install --editable '.[agentq]' --editable ./sites
+else
+    pip_install --editable '.[dev]' --editable ./sites
+fi
 install_chromium
-printf '%s\n' "$key" >"$stamp"
+printf '%s\n' "$key $for_whom" >"$stamp"
 say "done"

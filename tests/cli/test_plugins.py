@@ -14,6 +14,7 @@ from bestofq.cli.config import load_config
 from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
+from bestofq.core import plugins
 from bestofq.core.errors import ConfigError
 from bestofq.envs.suites import make_suite
 from bestofq.interop.readers import reader_of
@@ -52,6 +53,15 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = (f"[bestofq.{group}]\nmine = parts_of_mine:{made}\n" for group, made in GROUPS.items())
     (about / "entry_points.txt").write_text("\n".join(groups))
     monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.parametrize(("kind", "name"), [("suite", "webshop"), ("model", "pocket"), ("command", "demo")])
+def test_what_our_sites_bring_names_its_package_if_it_is_not_installed(
+    kind: plugins.Kind, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugins, "entry_points", lambda **group: ())
+    with pytest.raises(ConfigError, match="pip install bestofq-sites"):
+        plugins.load_part(kind, name)
 
 
 @pytest.mark.usefixtures("installed")

@@ -210,7 +210,7 @@ def test_spacy_finds_the_nouns_by_its_parts_of_speech(monkeypatch: pytest.Monkey
 
 def test_without_spacy_the_setting_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(SetupError, match=r"bestofq\[webshop-exact\]"):
+    with pytest.raises(SetupError, match=r"bestofq-sites\[webshop-exact\]"):
         spacy_nouns("en_core_web_lg")
     with pytest.raises(SetupError):  # before an episode begins
         synthetic_suite(SyntheticConfig(products_per_category=1), WebShopSettings(spacy="en_core_web_lg"))

@@ -130,7 +130,7 @@ def spacy_nouns(pipeline: str) -> Nouns:
     try:
         import spacy
     except ImportError:
-        raise SetupError(f"suite.spacy={pipeline} needs spaCy: pip install 'bestofq[webshop-exact]'") from None
+        raise SetupError(f"suite.spacy={pipeline} needs spaCy: pip install 'bestofq-sites[webshop-exact]'") from None
     try:
         tagged = spacy.load(pipeline)
     except OSError:
