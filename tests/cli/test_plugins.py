@@ -17,7 +17,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core import plugins
 from bestofq.core.errors import ConfigError
 from bestofq.envs.suites import make_suite
-from bestofq.interop.readers import reader_of
+from bestofq.interop.importing import reader_of
 from bestofq.learning.training import train_own
 from bestofq.recipes.run_config import policy_config
 from bestofq.testing.contracts import LEARNING, check_judge, check_learner, check_proposer, check_scorer, two_steps

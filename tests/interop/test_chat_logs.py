@@ -8,7 +8,7 @@ from logs import bestofq, counts, imported, written
 
 from bestofq.cli.options import LOGS
 from bestofq.core.actions import Answer, Click, Goto, Other
-from bestofq.interop.readers import READERS
+from bestofq.interop.importing import READERS
 
 _DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

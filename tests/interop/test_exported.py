@@ -21,7 +21,7 @@ from bestofq.core.observation import Box, Element, Observation
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Usage
 from bestofq.interop import atif
-from bestofq.interop.atif_writing import Exported
+from bestofq.interop.atif import Exported
 from bestofq.interop.files import Malformed
 from bestofq.interop.nouns import picture_of
 from bestofq.store.store import Store

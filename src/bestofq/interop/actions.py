@@ -1,6 +1,8 @@
 """Actions of other tools as ours, where they are exactly that; else `Other`, as the log has them."""
 
+import ast
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +11,7 @@ from pydantic import ValidationError
 from bestofq.core.actions import ACTION, Action, Answer, Other, Targeted, action_text
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Element
-from bestofq.interop.nouns import json_in, json_of
+from bestofq.interop.nouns import element_of, json_in, json_of
 
 _ON = {"mark": "mark", "index": "mark"}
 _TYPED = {**_ON, "text": "text", "enter": "enter"}
@@ -31,6 +33,16 @@ _SAY_NOTHING = (("clear", True), ("new_tab", False), ("success", True), ("succes
 """Arguments at their defaults, and an agent's own word that it succeeded, which is in its reply."""
 
 NOTHING = "no action"
+_LINE = re.compile(r"""^\s*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$)""", re.M)
+_SIGNATURES: Mapping[str, tuple[str, tuple[str, ...]]] = {  # BrowserGym's actions that are exactly ours
+    "click": ("click", ("mark",)),
+    "fill": ("write", ("mark", "text")),
+    "clear": ("clear", ("mark",)),
+    "goto": ("goto", ("url",)),
+    "go_back": ("go_back", ()),
+    "noop": ("wait", ("seconds",)),
+    "send_msg_to_user": ("answer", ("text",)),
+}
 
 
 class Call(NamedTuple):
@@ -103,3 +115,27 @@ def candidate_of(actions: Sequence[Action], elements: Sequence[Element], **words
 def label_of(action: Action, elements: Sequence[Element]) -> str:
     """An action in words; a mark that no element is known for keeps its number."""
     return action_text(action, elements if isinstance(action, Targeted) else None)
+
+
+def elements_in(text: str) -> tuple[Element, ...]:
+    """Return the elements of a BrowserGym accessibility tree, a line each: `[12] button 'Search', clickable`."""
+    found = (element_of(int(mark), role, name) for mark, role, name in _LINE.findall(text))
+    return tuple({element.mark: element for element in found if element is not None}.values())
+
+
+def action_of(written: str) -> Action:
+    """Return the action that BrowserGym writes as a call with constant arguments: `click('12')`."""
+    try:
+        call = ast.parse(written.strip(), mode="eval").body
+        values = [ast.literal_eval(one) for one in call.args] if isinstance(call, ast.Call) else []
+    except (SyntaxError, ValueError):
+        return Other(text=written)
+    if not isinstance(call, ast.Call) or call.keywords or not isinstance(call.func, ast.Name):
+        return Other(text=written)
+    kind, names = _SIGNATURES.get(call.func.id, ("", ()))
+    if len(values) != len(names):
+        return Other(text=written)
+    given = dict(zip(names, values, strict=True))
+    if "seconds" in given:  # of milliseconds
+        given["seconds"] = given["seconds"] / 1000
+    return exactly(kind, written, **given)

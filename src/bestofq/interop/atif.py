@@ -1,20 +1,34 @@
-"""ATIF 1.7, the Agent Trajectory Interchange Format (Harbor, NeMo, ADP): one episode a file. It has no
-outcome, except where we wrote it."""
+"""ATIF 1.7, the Agent Trajectory Interchange Format (Harbor, NeMo, ADP): one episode a file. It has an outcome only if
+we wrote it.
+
+We write it without loss: what ATIF has no field for, such as all candidates of each step, is in `extra.bestofq`. A page
+is the observation of the step that led to it. The first page belongs to the first step, in which the user states the
+goal. Pictures are files, named relative to the trajectory's own.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bestofq.core.decision import Decision, Episode
+from pydantic import Field
+from pydantic_core import from_json
+
+from bestofq.core.actions import Action, Answer, Other
+from bestofq.core.decision import Decision, Episode, Step
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Screenshot
 from bestofq.core.usage import Usage, token_count
-from bestofq.interop.actions import call_of, candidate_of, spoken
-from bestofq.interop.atif_writing import episode_in
-from bestofq.interop.browsergym import elements_in
+from bestofq.interop.actions import Call, call_in, call_of, candidate_of, elements_in, spoken
 from bestofq.interop.files import Malformed, json_files
 from bestofq.interop.nouns import decision_of, episode_of, picture_of, taken, task_of, text_of
+from bestofq.interop.rows import total
 
 NAME = "atif"
+VERSION = "ATIF-v1.7"
+OURS = "bestofq"
+_PLAYED = ("reward", "terminated", "truncated")  # of a step, beside its decision
+_METRICS = {"tokens_in": "prompt_tokens", "tokens_out": "completion_tokens", "usd": "cost_usd"}
+Record = dict[str, Any]
 
 
 def read(path: Path) -> Iterator[Episode | Malformed]:
@@ -99,3 +113,107 @@ def _usage(metrics: Any) -> tuple[Usage, ...]:
         return ()
     usd = said.get("cost_usd")
     return (Usage(role="proposer", tokens_in=tokens_in or 0, tokens_out=tokens_out or 0, calls=1, usd=usd),)
+
+
+class Exported(Episode):
+    """An episode that `trajectory` wrote."""
+
+    repeat: int | None = Field(default=None, ge=0, description="its pass over the tasks; None: not known")
+
+
+def trajectory(episode: Episode, pictures: Mapping[str, str] | None = None, repeat: int | None = None) -> Record:
+    """An episode as a trajectory. `pictures`: the names of picture files by SHA-256; `repeat`: its pass over the
+    tasks."""
+    seen = [step.observation for step in episode.steps]
+    pages = [_result(page, pictures or {}) for page in (*seen, *filter(None, [episode.final]))]
+    goal = {"step_id": 1, "source": "user", "message": episode.task.goal, **_to_observation(pages[:1])}
+    turns = [_turn(step, pages[number : number + 1]) for number, step in enumerate(episode.steps, 1)]
+    metrics = {f"total_{name}": value for name, value in _metrics(episode.usage).items()}
+    return {
+        "schema_version": VERSION,
+        "session_id": episode.run or episode.id,
+        "trajectory_id": episode.id,
+        "agent": {"name": episode.agent, "version": episode.provenance.version or "unknown"},
+        "steps": [goal, *turns],
+        "final_metrics": {**metrics, "total_steps": 1 + len(turns)},
+        "extra": {OURS: {**_body(episode, {"steps", "final"}), "repeat": repeat}},
+    }
+
+
+def episode_in(record: Any, folder: Path) -> Exported | None:
+    """The episode that `trajectory` wrote, with those pictures that are found from `folder` on; None where another tool
+    wrote it. ValueError or LookupError where it was changed so that it is none."""
+    if (known := _ours(record)) is None:
+        return None
+    pages = [_written_page(step, folder) for step in record["steps"]]
+    decided = [own for step in record["steps"][1:] if (own := _ours(step)) is not None]
+    if len(pages) != len(decided) + 1 or None in pages[:-1]:
+        raise ValueError(f"of its {len(pages) - 1} steps {len(decided)} have candidates, and not each its page")
+    steps = [
+        {"index": index, "observation": page, **{name: own.pop(name) for name in _PLAYED}, "decision": own}
+        for index, (page, own) in enumerate(zip(pages, decided, strict=False))
+    ]
+    # JSON knows no tuples and no infinity: validated as text would be, while pages are nouns already
+    return Exported.model_validate({**known, "steps": steps, "final": pages[-1]}, strict=False)
+
+
+def _turn(step: Step, pages: list[Record]) -> Record:
+    decision, candidate = step.decision, step.decision.candidate
+    call = {"tool_call_id": f"call-{step.index + 1}", **_call(candidate.action)}
+    metrics = {"metrics": _metrics(decision.usage)} if decision.usage else {}
+    played = {name: getattr(step, name) for name in _PLAYED}
+    return {
+        "step_id": step.index + 2,
+        "source": "agent",
+        "message": candidate.action.text if isinstance(candidate.action, Answer) else candidate.label,
+        **({"reasoning_content": candidate.thought} if candidate.thought else {}),
+        "tool_calls": [call],
+        **_to_observation([{"source_call_id": call["tool_call_id"], **page} for page in pages]),
+        **metrics,
+        "extra": {OURS: {**_body(decision), **played}},
+    }
+
+
+def _call(action: Action) -> Record:
+    """One of our actions by its kind; another tool's as that tool called it."""
+    body = _body(action)
+    call = call_in(action.text) if isinstance(action, Other) else Call(body.pop("kind"), body)
+    return {"function_name": call.name, "arguments": call.arguments}
+
+
+def _result(page: Observation, pictures: Mapping[str, str]) -> Record:
+    content: Any = page.text
+    if (shot := page.screenshot) and (path := pictures.get(shot.sha256)):
+        source = {"media_type": shot.media_type, "path": path}
+        content = [{"type": "text", "text": page.text}, {"type": "image", "source": source}]
+    return {"content": content, "extra": {OURS: _body(page, {"text"})}}
+
+
+def _written_page(step: Any, folder: Path) -> Observation | None:
+    for one in (step.get("observation") or {}).get("results") or ():
+        if (known := _ours(one)) is not None:
+            parts = one["content"] if isinstance(one["content"], list) else []
+            path = next((part["source"]["path"] for part in parts if part["type"] == "image"), None)
+            found = Observation.model_validate({**known, "text": text_of(one["content"])})
+            read = picture_of(path, folder)
+            shot = found.screenshot and read and found.screenshot.model_copy(update={"data": read.data})
+            return found.model_copy(update={"screenshot": shot})
+    return None
+
+
+def _to_observation(results: list[Record]) -> Record:
+    return {"observation": {"results": results}} if results else {}
+
+
+def _metrics(usage: Any) -> Record:
+    return {_METRICS[name]: value for name, value in total(usage).items() if name in _METRICS and value is not None}
+
+
+def _ours(record: Any) -> Record | None:
+    known = (record.get("extra") or {}).get(OURS)
+    return dict(known) if isinstance(known, Mapping) else None
+
+
+def _body(noun: FrozenModel, without: set[str] | None = None) -> Record:
+    body: Record = from_json(noun.model_dump_json(exclude_none=True, exclude=without))
+    return body

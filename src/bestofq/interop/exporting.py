@@ -12,8 +12,7 @@ from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.observation import Screenshot, Split
 from bestofq.interop import rows
-from bestofq.interop.atif_writing import trajectory
-from bestofq.interop.tables import write_rows
+from bestofq.interop.atif import trajectory
 from bestofq.store.store import Store
 
 PICTURES = "screenshots"
@@ -45,9 +44,9 @@ class PairOptions:
 
 
 def export_steps(store: Store, selected: Selected, out: Path) -> int:
-    """Write a row a step; how many. InputError, SetupError as `tables.write_rows`, DataError where there are none."""
+    """Write a row a step; how many. InputError, SetupError as `rows.write_rows`, DataError where there are none."""
     none = f"the store holds no steps{selected}: {_runs(store)}"
-    return write_rows(out, rows.step_rows(selected.episodes(store)), rows.STEPS, none=none)
+    return rows.write_rows(out, rows.step_rows(selected.episodes(store)), rows.STEPS, none=none)
 
 
 def export_conversations(store: Store, selected: Selected, out: Path, *, failures: bool = False) -> int:
@@ -56,7 +55,7 @@ def export_conversations(store: Store, selected: Selected, out: Path, *, failure
     episodes = (one for one in selected.episodes(store) if one.verdict.outcome in outcomes)
     which = "decided" if failures else "successful"
     none = f"the store holds no {which} episodes with a step{selected}: {_runs(store)}"
-    return write_rows(out, rows.conversation_rows(episodes), rows.CONVERSATIONS, none=none)
+    return rows.write_rows(out, rows.conversation_rows(episodes), rows.CONVERSATIONS, none=none)
 
 
 def export_preferences(store: Store, selected: Selected, out: Path, options: PairOptions) -> int:
@@ -70,7 +69,7 @@ def export_preferences(store: Store, selected: Selected, out: Path, options: Pai
         found = rows.scored_pairs(selected.episodes(store), threshold=options.threshold)
         hint = "play episodes with the agent best-of-q, or lower --threshold"
     none = f"the store holds no pairs{selected} whose Q differ by {options.threshold:g}: {hint}"
-    return write_rows(out, found, rows.PREFERENCES, none=none)
+    return rows.write_rows(out, found, rows.PREFERENCES, none=none)
 
 
 def _of_trees(store: Store, selected: Selected, options: PairOptions) -> Iterator[rows.Row]:

@@ -9,8 +9,7 @@ from pydantic_core import from_json
 
 from bestofq.core.decision import Decision, Episode, Verdict
 from bestofq.core.observation import Observation
-from bestofq.interop.actions import candidate_of
-from bestofq.interop.browsergym import action_of, elements_in
+from bestofq.interop.actions import action_of, candidate_of, elements_in
 from bestofq.interop.files import Malformed, Naming, attempt, files_of
 from bestofq.interop.nouns import UNJUDGED, decision_of, episode_of, taken, task_of, text_of
 

@@ -5,20 +5,34 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
+from typing import Any
 
 from bestofq.core.decision import DECIDED, Episode, Provenance
-from bestofq.core.errors import DataError
+from bestofq.core.errors import BestOfQError, DataError
+from bestofq.core.loading import call_object
 from bestofq.core.observation import Split
-from bestofq.interop import jsonl
-from bestofq.interop.atif_writing import Exported
-from bestofq.interop.files import Malformed, Naming
-from bestofq.interop.readers import reader_of
+from bestofq.core.plugins import object_name
+from bestofq.interop import atif, browser_use, chat, go_browse, jsonl, open_operator, webvoyager
+from bestofq.interop.atif import Exported
+from bestofq.interop.files import Malformed, Naming, Reader
 from bestofq.store.codec import content_key
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
+READERS: Mapping[str, Reader] = {
+    "jsonl": jsonl.read,
+    "browser-use": browser_use.read,
+    "atif": atif.read,
+    "chat": chat.read,
+    "inspect": chat.read_inspect,
+    "webvoyager": webvoyager.read,
+    "open-operator-evals": open_operator.read,
+    "go-browse": go_browse.read,
+}
+"""By the name of what they read."""
 _AT_ONCE = 128  # episodes that share transactions
 _NAMED = 3  # malformed records that are named
 _NEEDS = {  # by what no step has: what cannot be computed then
@@ -175,3 +189,22 @@ def _of_run(episode: Episode, name: str, run: str, split: Split | None, made: Pr
     own = episode.task.split if isinstance(episode, Exported) else "train"
     task = episode.task.model_copy(update={"split": split or own})
     return episode.model_copy(update={"id": name, "run": run, "task": task, "provenance": provenance})
+
+
+def reader_of(kind: str) -> Reader:
+    """The reader of that name (`core.plugins`). ConfigError where there is none."""
+    return READERS.get(kind) or partial(_own, object_name("reader", kind, READERS))
+
+
+def _own(name: str, path: Path) -> Iterator[Episode | Malformed | Mapping[str, Any]]:
+    """DataError, with the record that it was at, where the user's code fails."""
+    number = 1
+    try:
+        for one in call_object(name, path):
+            yield one
+            number += 1
+    except BestOfQError:
+        raise
+    except Exception as error:  # whatever it is
+        said = f"{type(error).__name__}: {error}"
+        raise DataError(f"the reader {name} fails at record {number} of {path} ({said}): correct it there") from error
