@@ -47,7 +47,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
                     agent = shop_agent(name, hasty=name == "prompting" and task != "kettles--0")
                     agent = replace(agent, proposer=Paid(lambda state, n: ["on\nclick [2]", "aside\nclick [1]"]))
                     await record_episode(agent, ShopEnv(), shop_task(task, goal), store=opened, run="eval")
-            await record_episode(shop_agent("explore"), ShopEnv(), shop_task(), store=opened, run="later")
+            for name in ("explore", "prompting"):  # a later comparison of fewer tasks
+                await record_episode(shop_agent(name), ShopEnv(), shop_task(), store=opened, run="later")
             await opened.trees.save("later", shop_tree(shop_task()).to_tree())
 
     asyncio.run(fill())
@@ -80,18 +81,18 @@ def test_a_run_s_agents_are_compared_in_one_order_with_intervals_and_costs(store
     assert compare(store, "nothing") is None
 
 
-def test_the_first_page_shows_the_latest_comparison_and_each_agent_by_itself(browser: TestClient) -> None:
+def test_the_first_page_shows_the_largest_comparison_and_each_agent_by_itself(browser: TestClient) -> None:
     page = browser.get("/").text
     said = words(page)
     assert "best-of-q against prompting: +66.7 points of success" in said
     assert "prompting 33 % best-of-q 100 % best-of-q + prior 100 %" in said  # of the run, never a mean over agents
-    assert "2 runs, 10 episodes, 1 search tree" in said
+    assert "2 runs, 11 episodes, 1 search tree" in said
     assert "find a blue mug" in said
     assert page.count("<svg") == 2
 
 
 def test_episodes_are_found_by_words_of_their_goals_and_by_ids(store: Store, browser: TestClient) -> None:
-    for find, number in (("RED mug", 3), ("kettles--0", 4), ("red", 7), ("green", 0)):
+    for find, number in (("RED mug", 3), ("kettles--0", 5), ("red", 8), ("green", 0)):
         found = store.catalogue.found(EpisodeFilter(find=find))
         assert store.catalogue.count(found) == number, find
     page = words(browser.get("/episodes?find=blue").text)
@@ -137,6 +138,22 @@ async def test_compare_puts_tries_of_the_same_number_beside_each_other(tmp_path:
     pairs = Pairs.of(found, "prompting", "best-of-q")
     assert pairs is not None
     assert (pairs.tasks, pairs.differing) == (1, [])
+
+
+async def test_the_rates_of_an_unfinished_run_come_with_a_warning(tmp_path: Path) -> None:
+    warning = "This run is not finished. Short episodes end first"
+    with Store.open(tmp_path) as opened:
+        browser = TestClient(viewer_app(opened, name="tests"), base_url="http://127.0.0.1")
+        await opened.begin_run("eval", {}, PROVENANCE)
+        ids = [
+            await opened.begin_episode("eval", name, shop_task(), repeat, PROVENANCE)
+            for repeat, name in itertools.product((0, 1), ("prompting", "best-of-q"))
+        ]
+        for number, episode in enumerate(ids):
+            await opened.finish_episode(episode, Verdict(reward=0.0, outcome="failure"), None)
+            running = number < len(ids) - 1
+            assert (warning in browser.get("/run?run=eval").text) == running
+            assert ("Runs with running episodes are not finished" in browser.get("/").text) == running
 
 
 async def test_a_comparison_is_of_the_verdicts_there_are(tmp_path: Path) -> None:

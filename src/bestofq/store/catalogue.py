@@ -12,6 +12,7 @@ from sqlalchemy import (
     Row,
     Select,
     and_,
+    case,
     func,
     literal,
     or_,
@@ -62,15 +63,18 @@ class Catalogue:
 
     def agents(self, *, run: str | None = None) -> Sequence[Row[Any]]:
         """Each agent of each run and suite with its numbers of `episodes`, those `running`, `decided` (finished, in
-        `DECIDED`) and `successes`, and `last_at`, when one began or ended last (ISO 8601, UTC)."""
+        `DECIDED`) and `successes`, the `tasks` of decided ones, and `last_at`, when one began or ended last (ISO 8601,
+        UTC)."""
         keys = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.suite)
         finished = EPISODES.c.status == "finished"
+        decided = and_(finished, or_(*map(came_to, DECIDED)))
         query = select(
             *keys,
             func.count().label("episodes"),
             _number(EPISODES.c.status == "running").label("running"),
-            _number(and_(finished, or_(*map(came_to, DECIDED)))).label("decided"),
+            _number(decided).label("decided"),
             _number(and_(finished, came_to("success"))).label("successes"),
+            func.count(case((decided, EPISODES.c.task)).distinct()).label("tasks"),
             func.max(func.coalesce(EPISODES.c.ended_at, EPISODES.c.started_at)).label("last_at"),
         )
         query = query.where(*EpisodeFilter(run=run).clauses).group_by(*keys).order_by(*keys)

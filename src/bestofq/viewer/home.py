@@ -1,4 +1,4 @@
-"""The first page: the latest comparison of agents in numbers and pictures, the latest runs and episodes."""
+"""The first page: the largest comparison of agents in numbers and pictures, the latest runs and episodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,14 +79,15 @@ class Comparisons:
         self._known: dict[tuple[str, Any], Comparison | None] = {}
 
     def find_comparison(self, run: str | None, lines: Sequence[Any] | None = None) -> Comparison | None:
-        """The run's; without a name that of the run that began last among those of two agents or more. None where
-        there is none. `lines`: the store's `Catalogue.agents`, where they are known."""
+        """Return the comparison of a run. Without a name, return the one in which two agents did the most tasks, the
+        latest among equals. None if there is none. `lines`: the store's `Catalogue.agents`, if they are known."""
         known = self._store.catalogue.agents(run=run) if lines is None else lines
-        by_run = group_by((line for line in known if line.decided), lambda one: one.run)
+        by_run = group_by((line for line in known if line.decided), lambda line: line.run)
         if run is not None:
             return self.of(run, by_run.get(run, ()))
-        several = (name for name in self._store.catalogue.runs() if len({e.agent for e in by_run.get(name, ())}) > 1)
-        return next((self.of(name, by_run[name]) for name in several), None)
+        several = [name for name in self._store.catalogue.runs() if len({e.agent for e in by_run.get(name, ())}) > 1]
+        largest = max(several, key=lambda name: sorted(line.tasks for line in by_run[name])[-2], default=None)
+        return None if largest is None else self.of(largest, by_run[largest])
 
     def of(self, run: str, lines: Sequence[Any]) -> Comparison | None:
         """The run's, None where nothing has finished in it."""
