@@ -42,7 +42,7 @@ from bestofq.learning.tuning import train_on_preferences
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
-PRELOADED = ("torch", "transformers", "bestofq.cli.playing", "bestofq.cli.judging", "bestofq.recipes.q_training")
+PRELOADED = ("torch", "transformers", "bestofq.cli.eval", "bestofq.cli.judge", "bestofq.recipes.q_training")
 Reply = Callable[[Mapping[str, Any]], str]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bestofq.agents.prompting import GOLDEN, prompt_hash
 from bestofq.cli.options import console
-from bestofq.cli.settings import budget_of
+from bestofq.cli.shared import budget_of
 from bestofq.cli.writing import check_out, print_spending, write_out
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings

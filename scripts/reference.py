@@ -7,10 +7,8 @@ from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from typer.main import get_command
-
 import bestofq
-from bestofq.cli.commands import PANELS, app
+from bestofq.cli.commands import PANELS, function_of, load_command
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.identity import as_set
 from bestofq.store.location import Location
@@ -40,13 +38,12 @@ def reference() -> str:
 
 
 def _commands() -> Iterator[str]:
-    known = get_command(app).commands  # type: ignore[attr-defined]
     for panel, commands in PANELS.items():
         yield f"### {panel}\n"
-        for name, command, example in commands:
-            parameters = signature(command).parameters
-            rows = [_option(one, parameters[one.name].annotation) for one in known[name].params]
-            yield f"#### `bestofq {name}`\n\n{known[name].help}\n\n```sh\n{example}\n```\n"
+        for name, (_, example) in commands.items():
+            command, parameters = load_command(name), signature(function_of(name)).parameters
+            rows = [_option(one, parameters[str(one.name)].annotation) for one in command.params]
+            yield f"#### `bestofq {name}`\n\n{command.help}\n\n```sh\n{example}\n```\n"
             yield _table(("option", "default", "meaning"), rows)
 
 

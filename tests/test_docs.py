@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from bestofq.cli.commands import app
+from bestofq.cli.commands import PLACES, load_command
 from experiments.__main__ import app as experiments_app
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")])
-PROGRAMS = {"bestofq": app, "python -m experiments": experiments_app}
+EXPERIMENTS = get_command(experiments_app).commands  # type: ignore[attr-defined]
+PROGRAMS = ("bestofq", "python -m experiments")
 SCRIPTS = sorted((ROOT / "experiments").rglob("*.sh"))
 MEASURED = sorted((ROOT / "benchmarks").glob("*.[mp][dy]"))
 HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
@@ -58,11 +59,9 @@ def test_commands_and_their_options_exist(page: Path) -> None:
 
 
 def check_command(program: str, words: list[str]) -> None:
-    known = get_command(PROGRAMS[program]).commands  # type: ignore[attr-defined]
-    assert words[0] in known, words
-    options = {
-        option for parameter in known[words[0]].params for option in (*parameter.opts, *parameter.secondary_opts)
-    }
+    assert words[0] in (PLACES if program == "bestofq" else EXPERIMENTS), words
+    command = load_command(words[0]) if program == "bestofq" else EXPERIMENTS[words[0]]
+    options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert [word for word in words if word.startswith("--") and word.partition("=")[0] not in options] == [], words
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rich.markup import escape
 
 from bestofq.cli.options import console
-from bestofq.cli.settings import budget_of
+from bestofq.cli.shared import budget_of
 from bestofq.cli.writing import print_spending
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError, InputError

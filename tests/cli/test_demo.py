@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from bestofq.cli.options import CommonOptions
-from bestofq.cli.settings import models_of
+from bestofq.cli.shared import models_of
 from bestofq.store.store import Store
 from bestofq_sites import demo
 from bestofq_sites.demo import EXPLORED, HELD_OUT, LEARNING, WATCHED, run_demo

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
 from bestofq.cli.options import CommonOptions
-from bestofq.cli.settings import models_of
+from bestofq.cli.shared import models_of
 from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.protocols import LanguageModel

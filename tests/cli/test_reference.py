@@ -19,7 +19,7 @@ def test_the_committed_page_is_up_to_date() -> None:
 def test_everything_is_on_it() -> None:
     for panel, commands in PANELS.items():
         assert f"### {panel}\n" in PAGE
-        assert all(f"#### `bestofq {name}`" in PAGE and example in PAGE for name, _, example in commands)
+        assert all(f"#### `bestofq {name}`" in PAGE and example in PAGE for name, (_, example) in commands.items())
     assert [name for name in bq.__all__ if f"- `bq.{name}" not in PAGE] == []
     tables = {
         f"{place}.{setting}".removeprefix(".")

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
-from bestofq.cli.settings import limit_of, models_of, named_only, store_at
+from bestofq.cli.shared import limit_of, models_of, named_only, store_at
 from bestofq.config.agents import shipped_q
 from bestofq.config.models import check_embedder
 from bestofq.config.settings import BestOfQSettings

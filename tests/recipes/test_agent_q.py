@@ -15,7 +15,7 @@ from rich.console import Console
 from safetensors.torch import load_file
 from scripted_shop import Scripted, answering, models_with, shopper
 
-from bestofq.cli.searching import run_agent_q
+from bestofq.cli.agent_q import run_agent_q
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.core.errors import DataError, InputError, ModelError

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from bestofq.cli.panels.maintain import serve_model
+from bestofq.cli.serve_model import serve_model
 from bestofq.models import endpoint as bounds
 from bestofq.serve import upstream
 from bestofq.serve.app import _usage
@@ -226,8 +226,8 @@ async def test_no_page_elsewhere_may_ask_a_served_model(
 ) -> None:
     served: list[Any] = []
     monkeypatch.setattr("uvicorn.Server.run", lambda server, **_: served.append(server.config.app))
-    monkeypatch.setattr("bestofq.cli.settings.models_of", lambda _: SimpleNamespace(local=None))
-    monkeypatch.setattr("bestofq.models.serving.model_app", lambda _: Starlette())
+    monkeypatch.setattr("bestofq.cli.serve_model.models_of", lambda _: SimpleNamespace(local=None))
+    monkeypatch.setattr("bestofq.cli.serve_model.model_app", lambda _: Starlette())
     serve_model(port=0)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(served[0])) as client:
         assert (await client.get("http://127.0.0.1:8000/", headers=headers)).status_code == status

@@ -18,7 +18,7 @@ from sqlalchemy import select, update
 from starlette.testclient import TestClient
 from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_page, shop_task
 
-from bestofq.cli.panels.look import view
+from bestofq.cli.view import view
 from bestofq.core.decision import Verdict
 from bestofq.core.errors import DataError, InputError
 from bestofq.rollouts.episode import record_episode

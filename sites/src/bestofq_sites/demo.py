@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.rule import Rule
 
 from bestofq.cli.options import CommonOptions, console
-from bestofq.cli.settings import models_of
+from bestofq.cli.shared import models_of
 from bestofq.cli.writing import make_room
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models

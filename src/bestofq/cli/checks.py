@@ -1,4 +1,4 @@
-"""The doctor's look at Chromium, PyTorch, the models that ship with the package, and WebShop's real files."""
+"""The doctor's look at Chromium, PyTorch and the models that ship with the package."""
 
 import asyncio
 import subprocess
@@ -11,11 +11,11 @@ from starlette.responses import HTMLResponse
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import ENVIRONMENT, find_chromium
 from bestofq.browser.session import BrowserSession
-from bestofq.cli.doctor import DEADLINE, Finding, run_check
+from bestofq.cli.findings import DEADLINE, Finding, run_check
 from bestofq.core.errors import CheckpointError
 from bestofq.core.plugins import list_plugins
 from bestofq.envs.serving import serve_app
-from bestofq.envs.suites import KINDS, default_suite, make_suite
+from bestofq.envs.suites import KINDS
 from bestofq.learning.checkpoint import load_networks, read_card
 from bestofq.learning.distributed import choose_device, fast_bfloat16
 from bestofq.models.checkpoints import weights_hash
@@ -25,7 +25,7 @@ from bestofq.models.shipped import find_model, find_q
 INSTALL_CHROMIUM = f"python -m playwright install --with-deps chromium, or name one in {ENVIRONMENT}"
 
 
-def examine(webshop: Path | None) -> Iterator[Finding]:
+def examine_models() -> Iterator[Finding]:
     device = choose_device("auto")
     bfloat16 = "bfloat16 in hardware" if fast_bfloat16(device) else "no bfloat16 in hardware, float32 is used"
     yield Finding(what="PyTorch runs on", found=f"{device}, {bfloat16}")
@@ -41,16 +41,6 @@ def examine(webshop: Path | None) -> Iterator[Finding]:
         yield run_check(f"{model}'s Q-function", look, f"git checkout -- {folder}")
     if "webshop" not in KINDS:
         yield Finding(what="our sites", found="not installed", fix="pip install bestofq-sites", required=False)
-    what = "WebShop's real files"
-    if webshop is None:
-        yield Finding(what=what, found="no folder given", fix="bestofq doctor --data FOLDER", required=False)
-    else:
-        yield run_check(
-            what,
-            lambda: f"{asyncio.run(_count_goals(webshop))} training goals in {webshop}",
-            "see docs/how-to.md",
-            required=False,
-        )
 
 
 def _chromium() -> str:
@@ -75,11 +65,6 @@ def _model(folder: Path) -> str:
     model = LocalModel.load(folder)
     parameters = sum(p.numel() for p in model.model.parameters()) / 1e6
     return f"{parameters:.1f} M parameters, revision {model.revision}"
-
-
-async def _count_goals(data: Path) -> int:
-    settings = type(default_suite()).model_validate({"name": "webshop", "data": data})
-    return len(await make_suite(settings).tasks("train"))
 
 
 def _q(model: Path, suite: str, folder: Path) -> str:

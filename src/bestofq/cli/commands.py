@@ -1,78 +1,110 @@
-"""The command line: its commands by panel, each with an example. Nothing that a command needs is imported here."""
+"""The command line: its commands by panel, each with its module and an example. A command's module is loaded when the
+command runs; until then only the first paragraph of the module's docstring is read, for the overview."""
 
 import logging
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from bestofq import __version__
 from bestofq.cli.options import console
-from bestofq.cli.panels import agent_q, best_of_q, look, maintain, other_agents, start
 from bestofq.core.errors import InputError
 from bestofq.core.json_lines import JsonHandler, JsonLines
 
 _BOOKING = "booking --model pocket-agentq --set model.dialect=composite"
 _ENDPOINT = "--model gpt-4.1 --base-url https://api.openai.com/v1"
 
-PANELS: dict[str, tuple[tuple[str, Callable[..., Any], str], ...]] = {
-    "Start": (
-        ("run", start.run, f'bestofq run "Find the opening hours" --url https://example.org {_ENDPOINT}'),
-        ("demo", start.demo, "bestofq demo --tasks 8"),
-    ),
-    "Best-of-Q": (
-        ("collect", best_of_q.collect, "bestofq collect webshop --tasks 200"),
-        ("train", best_of_q.train, "bestofq train --run seed --out runs/webshop/q0"),
-        ("estimate", best_of_q.estimate, "bestofq estimate --q runs/webshop/q0"),
-        ("improve", best_of_q.improve, "bestofq improve webshop --set cycles=2"),
-        ("eval", best_of_q.evaluate, "bestofq eval webshop --agents prompting,best-of-q --tasks 100"),
-    ),
-    "Agent Q": (
-        ("agent-q", agent_q.agent_q, f"bestofq agent-q {_BOOKING} --rounds 2"),
-        ("search", agent_q.search, f"bestofq search {_BOOKING}"),
-        ("pairs", agent_q.pairs, f"bestofq pairs {_BOOKING} --out pairs.parquet"),
-        ("tune", agent_q.tune, f"bestofq tune {_BOOKING} --pairs pairs.parquet --out policy-1"),
-    ),
-    "Any agent": (("serve", other_agents.serve, "bestofq serve --upstream https://api.openai.com/v1"),),
-    "Look": (
-        ("view", look.view, "bestofq view runs/demo --open"),
-        ("report", look.report, "bestofq report runs/webshop --table agents"),
-        ("judge", look.judge, "bestofq judge --store runs/web --run web --model gpt-4.1"),
-    ),
-    "Data": (
-        ("tasks", maintain.tasks, "bestofq tasks booking --split dev --tasks 10"),
-        ("import", maintain.import_, "bestofq import jsonl logs.jsonl --store runs/logs --run logs"),
-        ("export", maintain.export, "bestofq export steps runs/webshop --out steps.parquet"),
-        ("serve-model", maintain.serve_model, "bestofq serve-model --model pocket --port 8000"),
-    ),
-    "Maintain": (
-        ("new", maintain.new, "bestofq new suite my_suite"),
-        ("doctor", maintain.doctor, "bestofq doctor"),
-        ("settings", maintain.settings, "bestofq settings iql"),
-    ),
+PANELS: dict[str, dict[str, tuple[str, str]]] = {
+    "Start": {
+        "run": ("run:run", f'bestofq run "Find the opening hours" --url https://example.org {_ENDPOINT}'),
+        "demo": ("demo:demo", "bestofq demo --tasks 8"),
+    },
+    "Best-of-Q": {
+        "collect": ("collect:collect", "bestofq collect webshop --tasks 200"),
+        "train": ("train:train", "bestofq train --run seed --out runs/webshop/q0"),
+        "estimate": ("estimate:estimate", "bestofq estimate --q runs/webshop/q0"),
+        "improve": ("improve:improve", "bestofq improve webshop --set cycles=2"),
+        "eval": ("eval:evaluate", "bestofq eval webshop --agents prompting,best-of-q --tasks 100"),
+    },
+    "Agent Q": {
+        "agent-q": ("agent_q:agent_q", f"bestofq agent-q {_BOOKING} --rounds 2"),
+        "search": ("search:search", f"bestofq search {_BOOKING}"),
+        "pairs": ("pairs:pairs", f"bestofq pairs {_BOOKING} --out pairs.parquet"),
+        "tune": ("tune:tune", f"bestofq tune {_BOOKING} --pairs pairs.parquet --out policy-1"),
+    },
+    "Any agent": {"serve": ("serve:serve", "bestofq serve --upstream https://api.openai.com/v1")},
+    "Look": {
+        "view": ("view:view", "bestofq view runs/demo --open"),
+        "report": ("report:report", "bestofq report runs/webshop --table agents"),
+        "judge": ("judge:judge", "bestofq judge --store runs/web --run web --model gpt-4.1"),
+    },
+    "Data": {
+        "tasks": ("tasks:tasks", "bestofq tasks booking --split dev --tasks 10"),
+        "import": ("import_:import_", "bestofq import jsonl logs.jsonl --store runs/logs --run logs"),
+        "export": ("export:export", "bestofq export steps runs/webshop --out steps.parquet"),
+        "serve-model": ("serve_model:serve_model", "bestofq serve-model --model pocket --port 8000"),
+    },
+    "Maintain": {
+        "new": ("new:new", "bestofq new suite my_suite"),
+        "doctor": ("doctor:doctor", "bestofq doctor"),
+        "settings": ("settings:settings", "bestofq settings iql"),
+    },
 }
+PLACES = {name: (place, panel, example) for panel in PANELS for name, (place, example) in PANELS[panel].items()}
 
 
 class _Command(TyperCommand):
-    """A command that says where an option of all commands stands."""
+    """A command that names the right place of an option that all commands share."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if any(one.partition("=")[0] == "--log-format" for one in args):
+        if any(word.partition("=")[0] == "--log-format" for word in args):
             raise InputError(f"--log-format stands before the command: bestofq --log-format json {self.name} …")
         return super().parse_args(ctx, args)
 
 
+def function_of(name: str) -> Callable[..., None]:
+    """Load the module of a command; its function, whose parameters are the options."""
+    module, _, function = PLACES[name][0].partition(":")
+    return cast(Callable[..., None], getattr(import_module(f"bestofq.cli.{module}"), function))
+
+
+@cache
+def load_command(name: str) -> TyperCommand:
+    """Load the module of a command. Its docstring is the help."""
+    function = function_of(name)
+    _, panel, example = PLACES[name]
+    single = typer.Typer(add_completion=False)
+    text = import_module(function.__module__).__doc__
+    single.command(name, cls=_Command, help=text, rich_help_panel=panel, epilog=f"Example: {example}")(function)
+    return cast(TyperCommand, typer.main.get_command(single))
+
+
+class _LazyGroup(TyperGroup):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, (place, panel, _) in PLACES.items():
+            file = Path(__file__).parent / f"{place.partition(':')[0].replace('.', '/')}.py"
+            text = file.read_text("utf-8").split('"""', 2)[1].partition("\n\n")[0]
+            self.commands[name] = TyperCommand(name, help=text, rich_help_panel=panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name and command else command, rest
+
+
 app = typer.Typer(
     name="bestofq",
+    cls=_LazyGroup,
     help="Make a frozen web agent better at inference: of N proposed actions, take the one a learned Q values most.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, commands in PANELS.items():
-    for name, command, example in commands:
-        app.command(name, cls=_Command, rich_help_panel=panel, epilog=f"Example: {example}")(command)
 
 
 def _version(wanted: bool) -> None:

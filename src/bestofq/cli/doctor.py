@@ -1,74 +1,65 @@
-"""`bestofq doctor`: what is there, what is missing, and the command that fixes it, in one table."""
+"""Say what is there and what is missing, each with the command that fixes it; or check a store, or an embedding
+endpoint."""
 
-import importlib
 import re
 import shutil
 import socket
-import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Column, Table
+from typer import Exit, Option
 
-from bestofq.core.errors import BestOfQError
+from bestofq.cli.findings import Finding, show_findings
+from bestofq.cli.options import BaseUrl, Files, StoreOption, StorePlace, Text, console, refuse_given
+from bestofq.store.location import Location
 
 PYTHON = (3, 11)
-DEADLINE = 60.0  # seconds Chromium may take to start and show a page
 DISK = 2.0  # GB; the demo's store, pictures and checkpoints take a part of one
+EndpointOption = partial(
+    Option, rich_help_panel="With --base-url: compare an endpoint's embeddings with those of the same model here"
+)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """What was looked for and what was found; `fix` is what to do about it, empty where all is well."""
+def doctor(
+    store: Annotated[StorePlace, StoreOption(help="Compare all of it with what was written.")] = None,
+    files: Files = None,
+    repair: Annotated[bool, Option("--repair", help="With --store: leave out what is damaged; keep the old file.")] = (
+        False
+    ),
+    base_url: BaseUrl = None,
+    model: Annotated[Text, EndpointOption("--model", help="The endpoint's name for its model.")] = None,
+    local: Annotated[Text, EndpointOption(help="The same model's directory or hub name. Default: --model.")] = None,
+    out: Annotated[Path, EndpointOption(help="File for the agreement: model.embed_agreement.")] = Path(
+        "agreement.json"
+    ),
+    pixels: Annotated[int | None, EndpointOption(min=0, help="Largest picture area it sees; 0: texts only.")] = None,
+    pixels_least: Annotated[int | None, EndpointOption(min=0, help="Smallest picture area it sees.")] = None,
+    device: Annotated[str, EndpointOption(help="Where the model in this process runs.")] = "auto",
+) -> None:
+    # Local imports: packages that they need may be missing.
+    if store is not None:
+        from bestofq.cli.store_check import check_store
 
-    what: str
-    found: str
-    fix: str = ""
-    required: bool = True
+        raise Exit(check_store(console, Location.of(store, files), mend=repair))
+    refuse_given("without --store", repair=repair)
+    if base_url is not None:
+        from bestofq.cli.embedding import compare_embeddings
 
-    @property
-    def ok(self) -> bool:
-        return not self.fix
-
-
-def run_check(what: str, look: Callable[[], str], fix: str, *, required: bool = True) -> Finding:
-    """What `look` found, or why it found nothing and the fix."""
-    try:
-        return Finding(what=what, found=look(), required=required)
-    except (BestOfQError, OSError, subprocess.SubprocessError) as error:
-        return Finding(what=what, found=str(error) or f"none in {DEADLINE:g} s", fix=fix, required=required)
-
-
-def doctor(console: Console, *, webshop: Path | None = None) -> int:
-    """Print the table; 0 when all that is required is there, else 1. `webshop`: a folder with WebShop's own files."""
+        sizes = {"pixels": pixels, "pixels_least": pixels_least}
+        compare_embeddings(base_url, model, local, sizes, device, out)
+        return
     with console.status("looking around"):
-        findings = list(examine(webshop, Path()))
-    missing = show_findings(console, findings, "bestofq doctor")
+        findings = list(examine(Path()))
+    missing = show_findings(findings, "bestofq doctor")
     console.print("All that is required is there." if not missing else f"Required and missing: {len(missing)}.")
-    return 1 if missing else 0
+    raise Exit(1 if missing else 0)
 
 
-def show_findings(console: Console, findings: Iterable[Finding], title: str) -> list[Finding]:
-    """Print the table; those that are required and missing."""
-    columns = (Column(heading, overflow="fold") for heading in ("", "what", "found", "how to fix it"))
-    table = Table(*columns, title=title, title_justify="left")
-    missing = []
-    for finding in findings:
-        bad = "[red]missing[/]" if finding.required else "[yellow]optional[/]"
-        sign = "[green]ok[/]" if finding.ok else bad
-        table.add_row(sign, *map(escape, (finding.what, finding.found, finding.fix)))
-        if finding.required and not finding.ok:
-            missing.append(finding)
-    console.print(table)
-    return missing
-
-
-def examine(webshop: Path | None, folder: Path) -> Iterator[Finding]:
+def examine(folder: Path) -> Iterator[Finding]:
     """The rows; runs will be stored in `folder`. Parts that need the packages are looked at only where those are."""
     found = ".".join(map(str, sys.version_info[:3]))
     fix = "" if sys.version_info >= PYTHON else "install Python 3.11 or later, then `make clean setup`"
@@ -76,8 +67,9 @@ def examine(webshop: Path | None, folder: Path) -> Iterator[Finding]:
     packages = list(_packages())
     yield from packages
     if all(row.ok for row in packages):
-        # Not at the top: it imports the very packages that may be missing.
-        yield from importlib.import_module("bestofq.cli.checks").examine(webshop)
+        from bestofq.cli.checks import examine_models
+
+        yield from examine_models()
     yield _loopback()
     free = shutil.disk_usage(folder).free / 1e9
     fix = f"free {DISK - free:.1f} GB on the disk of {folder.resolve()}" if free < DISK else ""

@@ -2,12 +2,14 @@
 
 import hashlib
 import io
+from collections.abc import Mapping
+from pathlib import Path
 
 from PIL import Image, ImageDraw
 
 from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.config import config_of
-from bestofq.cli.options import Checkup, console
+from bestofq.cli.options import console
 from bestofq.cli.writing import check_out
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError
@@ -18,25 +20,25 @@ from bestofq.models.embed_vision import load_embedder
 from bestofq.models.endpoint import EndpointConfig
 
 
-def compare_embeddings(wanted: Checkup, base_url: str) -> None:
+def compare_embeddings(
+    base_url: str, model: str | None, local: str | None, sizes: Mapping[str, int | None], device: str, out: Path
+) -> None:
     """Compare an endpoint's embeddings to those of the model in this process; refused below a cosine of 0.999."""
-    model = wanted.model
-    check_out(wanted.out)
+    check_out(out)
     if model is None:
         raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
     config = config_of(EndpointConfig, {"model": model, "base_url": base_url})
-    sizes = {"pixels": wanted.pixels, "pixels_least": wanted.pixels_least}
     how = EmbedConfig(prompt=prompt_hash(), **{name: size for name, size in sizes.items() if size is not None})
-    mine = load_embedder(wanted.local or model, how, device=wanted.device)
+    mine = load_embedder(local or model, how, device=device)
     endpoint = PoolingEndpoint(config)
     try:
         agreement = check(endpoint, mine, probes(pictures=mine.spec.pixels > 0))
     finally:
         endpoint.close()
-    wanted.out.write_text(hide_json(agreement.model_dump_json(indent=2)) + "\n")
+    out.write_text(hide_json(agreement.model_dump_json(indent=2)) + "\n")
     console.print(
         f"{model} agrees with {mine.spec.model} in {agreement.items} inputs: least cosine {agreement.cosine:.5f}, "
-        f"lengths within {100 * agreement.length:.2f} %. Kept in {wanted.out}",
+        f"lengths within {100 * agreement.length:.2f} %. Kept in {out}",
         highlight=False,
     )
 

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from bestofq.cli.doctor import Finding
+from bestofq.cli.findings import Finding
 from bestofq.config.models import Models
 from bestofq.core.errors import BestOfQError
 from bestofq.core.observation import Task

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 from rich.console import Console
 
-from bestofq.cli.doctor import Finding, show_findings
+from bestofq.cli.findings import Finding, show_findings
 from bestofq.store.location import Location
 from bestofq.store.repair import Condition, examine, repair, unwritten
 
@@ -22,7 +22,7 @@ def check_store(console: Console, folder: Location, *, mend: bool) -> int:
 def _check_store(console: Console, folder: Location, check: Callable[[], None], *, mend: bool) -> int:
     with console.status(f"comparing {folder} with what was written"):
         condition = examine(folder)
-    show_findings(console, _findings(folder, condition), f"{folder}")
+    show_findings(_findings(folder, condition), f"{folder}")
     if condition.intact:
         console.print("All is as it was written.")
         return 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.table import Table
 
 from bestofq.cli import forecast
-from bestofq.cli.doctor import Finding, show_findings
+from bestofq.cli.findings import Finding, show_findings
 from bestofq.cli.options import console
 from bestofq.cli.preflight import preflight, tunable
 from bestofq.config.agents import check_agent
@@ -104,7 +104,7 @@ def plan_searches(models: Models, store: Location, runs: Sequence[str], split: S
 
 
 def _require_found(looked: Sequence[Finding]) -> None:
-    if looked and (missing := show_findings(console, looked, "Before the first call")):
+    if looked and (missing := show_findings(looked, "Before the first call")):
         raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to fix each")
 
 

@@ -1,18 +1,27 @@
-"""`bestofq estimate`, the line that `train` ends with, and whether `serve --rank` may."""
+"""Say whether a Q-function is worth deploying, from logged episodes alone: nobody plays.
+
+Q ranks episodes of tasks that it did not learn from. Where it learned from all of them, and without --q,
+Q-functions of four fifths of the tasks each rank the others. The episodes must be of an agent that explores
+(bestofq collect). What it finds is kept beside the Q-function.
+"""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from bestofq.cli.options import console
-from bestofq.cli.settings import open_existing_store
+from typer import Option
+
+from bestofq.cli.options import CommonOptions, Place, Texts, console, takes
+from bestofq.cli.shared import models_of, open_existing_store, store_of
 from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.recipes.collect import select_episodes
 from bestofq.recipes.estimate import cross_fit, learned_from, not_learned_from
 from bestofq.recipes.ranked_logs import HeldOut, logs_of, rank_logs
-from bestofq.reports.estimate import OffPolicyEstimate, choice_table, estimate, points, rank_table, short, verdict_line
+from bestofq.reports.estimate import OffPolicyEstimate, choice_table, points, rank_table, short, verdict_line
+from bestofq.reports.estimate import estimate as estimate_lift
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -20,12 +29,18 @@ TRIALS = "trials"
 """In a Q-function's folder or a store: Q-functions of a part of the tasks."""
 
 
-def estimate_and_show(models: Models, folder: Location, runs: Sequence[str], q: Path | None, folds: int) -> None:
-    """The verdict, then the tables; kept in the folder of `q`, if it is about that. DataError where nothing can be held
-    out, CheckpointError where Q reads other embeddings than the settings name."""
+@takes("suite", "model", "config", "set_", "store")
+def estimate(
+    options: CommonOptions,
+    q: Annotated[Place, Option(help="Folder of the Q-function. Default: one as the settings say.")] = None,
+    run: Annotated[Texts, Option(help="Run whose episodes tell. Repeatable. Default: seed.")] = None,
+    folds: Annotated[int, Option(min=1, max=5, help="Fifths of the tasks to hold out, each with a training.")] = 5,
+) -> None:
+    models = models_of(options)
+    folder = store_of(options, models)
     with open_existing_store(folder) as store:
-        found, discount, own = _held_out(models, store, runs, q, folder / TRIALS, folds)
-    told = estimate(found.choices, found.siblings, _checkpoint(q) if q and own else None)
+        found, discount, own = _held_out(models, store, run or ["seed"], q, folder / TRIALS, folds)
+    told = estimate_lift(found.choices, found.siblings, _checkpoint(q) if q and own else None)
     if q and own:
         told.write(q)
     console.print(verdict_line(told), style="bold", highlight=False)
@@ -82,7 +97,7 @@ def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], ep
         except InputError as error:
             console.print(f"no estimate: {error}", style="yellow", highlight=False, markup=False)
             return
-        told = estimate(found.choices, found.siblings, _checkpoint(out))
+        told = estimate_lift(found.choices, found.siblings, _checkpoint(out))
         told.write(out)
     console.print(short(told), highlight=False, markup=False)
 

@@ -1,0 +1,62 @@
+"""Agent Q's Algorithm 1: rounds of search, preference pairs, DPO. Resumable: run the same command again.
+
+Each round searches --tasks further training tasks (agent_q.tasks) with the policy of the round before. The model
+writes composite actions: --set model.dialect=composite.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from typer import Option
+
+from bestofq.cli.options import CommonOptions, Place, Tasks, console, takes
+from bestofq.cli.plan import plan_searches
+from bestofq.cli.shared import models_of, store_at, store_of, training_tasks
+from bestofq.cli.writing import check_folder, print_spending
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models
+from bestofq.core.concurrency import run_interruptible
+from bestofq.recipes import agent_q as recipe
+from bestofq.reports.searches import SearchRow, search_rows, search_table
+from bestofq.store.location import Location
+
+
+@takes("suite", "model", "data", "config", "set_", "store", "dry_run")
+def agent_q(
+    options: CommonOptions,
+    rounds: Annotated[int | None, Option(min=1, help="Of search, pairs and DPO. Default: agent_q.rounds.")] = None,
+    tasks: Tasks = None,
+    out: Annotated[Place, Option(help="Folder for the policies. Default: the store's.")] = None,
+) -> None:
+    check_folder(out)
+    more = [] if rounds is None else [f"agent_q.rounds={rounds}"]
+    models = models_of(options, *more, *training_tasks(tasks, "agent_q.tasks"))
+    store, chosen = store_of(options, models), models.settings.agent_q
+    if options.dry_run:
+        runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
+        plan_searches(models, store, runs, "train", chosen.tasks)
+    else:
+        run_agent_q(models, store, out or store.folder, console)
+
+
+def run_agent_q(models: Models, store: Location, out: Path, console: Console) -> Path:
+    """Run the rounds and print a table of their searches; return the folder of the last policy. A refused run makes no
+    folder."""
+    chosen = models.settings.agent_q
+    runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
+
+    async def work() -> tuple[Models, list[SearchRow]]:
+        recipe.check(models)
+        async with open_suite(models) as suite:
+            await recipe.training_tasks(models.settings, suite, chosen.rounds)
+            with store_at(store) as opened:
+                policy = await recipe.agent_q(RunContext(models, suite, opened, console), out)
+                return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+
+    policy, searches = run_interruptible(work())
+    console.print(search_table(searches).with_title(f"{models.settings.suite.name}, train"))
+    print_spending(used for row in searches for used in row.usage)
+    folder = Path(policy.settings.model.path)
+    console.print(f"the last policy: {folder}; what it reaches: bestofq eval --agents prompting --model {folder} …")
+    return folder

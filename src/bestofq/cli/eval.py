@@ -1,0 +1,104 @@
+"""Measure agents: success ± standard error, steps for success and cost of each (Tables 2 and 5 to 8). Resumable.
+
+200 tasks by default; of WebVoyager all.
+"""
+
+from typing import Annotated
+
+from typer import Option
+
+from bestofq.cli.options import CommonOptions, N, Place, Q, Split, Tasks, Text, console, takes
+from bestofq.cli.plan import plan_episodes
+from bestofq.cli.shared import (
+    hosts_of,
+    kind_of,
+    limit_of,
+    load_suite,
+    models_of,
+    named_only,
+    store_at,
+    store_of,
+    with_values,
+)
+from bestofq.cli.writing import check_out, write_out
+from bestofq.config.agents import proposer_name, shipped_q
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.core.concurrency import run_interruptible
+from bestofq.core.errors import ConfigError
+from bestofq.recipes.collect import AGENTS, compare
+from bestofq.recipes.players import Play
+from bestofq.recipes.provenance import made_by
+from bestofq.reports.costs import Costs, agent_costs, cost_table
+from bestofq.reports.domains import Domains, domain_grid, domain_results
+from bestofq.reports.rows import BASELINE, Selection
+from bestofq.reports.success import SuccessReport, agent_results, success_table
+
+
+@takes()
+def evaluate(
+    options: CommonOptions,
+    agents: Annotated[
+        Text, Option(help="Comma-separated. Default: prompting,random,picker,best-of-q,prior as far as they can play.")
+    ] = None,
+    q: Q = None,
+    split: Split = "dev",
+    tasks: Tasks = None,
+    runs: Annotated[int, Option(min=1, help="Passes over the tasks.")] = 3,
+    n: N = None,
+    run: Annotated[str, Option(help="Name of the run.")] = "eval",
+    out: Annotated[Place, Option(help="JSON file for the results.")] = None,
+) -> None:
+    check_out(out)
+    models = models_of(options, *named_only(tasks))
+    limit, store = limit_of(tasks, models.settings.suite), store_of(options, models)
+    kinds = [kind_of(kind.strip()) for kind in agents.split(",")] if agents else _playable(models.settings, q=bool(q))
+    models, values = with_values(models, q, kinds)
+    settings = models.settings
+    if options.dry_run:
+        plan_episodes(models, store, [(run, Play(kind, runs, split=split, limit=limit, n=n)) for kind in kinds])
+        return
+    named = load_suite(models)
+
+    async def work() -> tuple[SuccessReport, Costs, Domains | None, bool]:
+        async with open_suite(models, named) as suite:
+            if "prior" in kinds and not await models.gives_log_probs():
+                sentence = f"{proposer_name(settings)} gives no log-probabilities, which the agent prior needs"
+                if agents:
+                    raise ConfigError(f"{sentence}: leave prior out of --agents")
+                kinds.remove("prior")
+                console.print(f"prior is left out: {sentence}.")
+            with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:
+                context = RunContext(models, suite, opened, console, hosts)
+                before = opened.summaries(run=run, status=None)
+                await compare(context, run, kinds, values=values, split=split, tasks=limit, runs=runs, n=n)
+                same = before == opened.summaries(run=run, status=None)
+                baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
+                chosen = Selection(runs=[run], agents=kinds, split=split, baseline=baseline)
+                domains = domain_results(opened, chosen) if settings.suite.groups else None
+                return agent_results(opened, chosen), agent_costs(opened, chosen), domains, same
+
+    results, costs, domains, same = run_interruptible(work())
+    if domains is not None:
+        console.print(domain_grid(domains).with_title(f"{named.name}, {split}, by {settings.suite.groups}"))
+    console.print(success_table(results).with_title(f"{named.name}, {split}"))
+    console.print(cost_table(costs))
+    if out is not None:
+        tables = {"table": results, "costs": costs, "domains": domains}
+        made = {name: table.model_dump(mode="json") for name, table in tables.items() if table is not None}
+        write_out(out, {**made_by(settings), **made})
+    if same:
+        sentence = "All episodes were stored already, and nothing was played: after a change give another --run."
+        console.print(sentence, style="yellow")
+
+
+def _playable(settings: BestOfQSettings, *, q: bool) -> list[AgentKind]:
+    """All agents; without a Q-function, those that need none."""
+    if q or shipped_q(settings):
+        return [*AGENTS]
+    learned = [kind for kind in AGENTS if settings.reads_q(kind)]
+    console.print(
+        f"{' and '.join(learned)} are left out: no Q-function ships for {proposer_name(settings)} on "
+        f"{settings.suite.name}, and --q gives none."
+    )
+    return [kind for kind in AGENTS if kind not in learned]

@@ -1,0 +1,49 @@
+"""What a check found, and the table of it."""
+
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from rich.markup import escape
+from rich.table import Column, Table
+
+from bestofq.cli.options import console
+from bestofq.core.errors import BestOfQError
+
+DEADLINE = 60.0  # seconds Chromium may take to start and show a page
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What was checked and what was found. `fix` says what to do; it is empty if all is well."""
+
+    what: str
+    found: str
+    fix: str = ""
+    required: bool = True
+
+    @property
+    def ok(self) -> bool:
+        return not self.fix
+
+
+def run_check(what: str, look: Callable[[], str], fix: str, *, required: bool = True) -> Finding:
+    """What `look` found, or why it found nothing and the fix."""
+    try:
+        return Finding(what=what, found=look(), required=required)
+    except (BestOfQError, OSError, subprocess.SubprocessError) as error:
+        return Finding(what=what, found=str(error) or f"none in {DEADLINE:g} s", fix=fix, required=required)
+
+
+def show_findings(findings: Iterable[Finding], title: str) -> list[Finding]:
+    """Print the table; return those that are required and missing."""
+    columns = (Column(heading, overflow="fold") for heading in ("", "what", "found", "how to fix it"))
+    table = Table(*columns, title=title, title_justify="left")
+    missing = []
+    for finding in findings:
+        bad = "[red]missing[/]" if finding.required else "[yellow]optional[/]"
+        table.add_row("[green]ok[/]" if finding.ok else bad, *map(escape, (finding.what, finding.found, finding.fix)))
+        if finding.required and not finding.ok:
+            missing.append(finding)
+    console.print(table)
+    return missing

@@ -1,0 +1,36 @@
+"""Run the whole recipe: collect, train, then cycles of play, add the episodes, train again. Resumable.
+
+Training on several devices: torchrun --nproc-per-node N -m bestofq.cli.main improve …
+"""
+
+from typing import Annotated
+
+from typer import Option
+
+from bestofq.cli.options import CommonOptions, Place, Tasks, console, takes
+from bestofq.cli.plan import plan_episodes
+from bestofq.cli.shared import models_of, play_and_show, store_of, training_tasks
+from bestofq.cli.writing import check_folder
+from bestofq.learning.distributed import choose_device, process_group
+from bestofq.recipes import best_of_q as recipe
+from bestofq.reports.rows import Selection
+
+
+@takes()
+def improve(
+    options: CommonOptions,
+    out: Annotated[Place, Option(help="Folder for the Q-functions. Default: q in the store.")] = None,
+    tasks: Tasks = None,
+) -> None:
+    check_folder(out)
+    models = models_of(options, *training_tasks(tasks))
+    store, plays = store_of(options, models), recipe.plays(models.settings)
+    if options.dry_run:
+        plan_episodes(models, store, plays)
+        return
+    with process_group(choose_device(models.settings.iql.device)) as group:
+        if group.rank:
+            recipe.join_workers(models.settings, console)
+        else:
+            folder, played = out or store / "q", Selection(runs=[run for run, _ in plays])
+            play_and_show(models, store, options.cluster, lambda context: recipe.best_of_q(context, folder), played)

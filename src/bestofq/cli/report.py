@@ -1,0 +1,196 @@
+"""Tables and figures with intervals from stored runs: pages, CSV, JSON, Markdown, or the terminal.
+
+The pages hold every table and figure, and episodes and search trees to step through. With --by, or of several
+stores, success by any setting: an ablation (Best-of-Q, Tables 3, 4, 10, 11 and 12).
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, get_args
+
+from pydantic import Field, TypeAdapter, ValidationError
+from typer import Option
+
+from bestofq.cli.options import (
+    RUNS,
+    Files,
+    Place,
+    SplitName,
+    StoreArgument,
+    Stored,
+    StorePlaces,
+    Text,
+    Texts,
+    console,
+    refuse_given,
+    with_files,
+)
+from bestofq.cli.writing import check_out, draw, write_out
+from bestofq.core.errors import InputError
+from bestofq.core.usage import Role
+from bestofq.reports.by_setting import by_setting, setting_table
+from bestofq.reports.curve import dev_base, dev_curve
+from bestofq.reports.diagnosis import DEFAULTS, Options
+from bestofq.reports.figures import bars_svg
+from bestofq.reports.report import gather
+from bestofq.reports.rows import BASELINE, Selection, read_rows
+from bestofq.reports.table import Table, write_tables
+from bestofq.store.location import Location
+from bestofq.store.store import Store
+from bestofq.viewer.export import export
+from bestofq.viewer.pages import figure_file
+
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PRICES = TypeAdapter(dict[Role, tuple[Dollars, Dollars]])
+_ENDINGS = (".html", ".csv", ".json", ".md", ".png", ".pdf")
+ByOption = partial(Option, rich_help_panel="With --by or several stores")
+PriceOption = partial(Option, rich_help_panel="Costs and judges")
+TreeOption = partial(Option, rich_help_panel="Search trees")
+
+
+def report(
+    stores: Annotated[
+        StorePlaces,
+        StoreArgument(metavar="STORE...", help="Where the episodes are; several are compared. Default: --store."),
+    ] = None,
+    store: Stored = RUNS,
+    files: Files = None,
+    html: Annotated[Place, Option(help="Folder for the pages. Default: report in the store.")] = None,
+    csv: Annotated[Place, Option(help="Folder for the tables as CSV, unrounded.")] = None,
+    json: Annotated[Place, Option(help="Folder for the tables as JSON, unrounded.")] = None,
+    markdown: Annotated[Place, Option(help="Folder for the tables as Markdown.")] = None,
+    png: Annotated[Place, Option(help="Folder for the figures as PNG.")] = None,
+    pdf: Annotated[Place, Option(help="Folder for the figures as PDF.")] = None,
+    table: Annotated[Texts, Option(help="Print it: agents, domains, reliability, … or all. Repeatable.")] = None,
+    run: Annotated[Texts, Option(help="Only this run. Repeatable.")] = None,
+    agent: Annotated[Texts, Option(help="Only this agent or row. Repeatable.")] = None,
+    split: Annotated[SplitName | None, Option(help="Only this split.")] = None,
+    baseline: Annotated[
+        Text, Option(help="Agent or row, such as 'test, prompting', to compare with. Default: prompting, or the first.")
+    ] = None,
+    episode: Annotated[
+        Texts, Option(help="Id of one whose values to draw (Fig. 12). Default: two that differ clearly.")
+    ] = None,
+    by: Annotated[
+        Texts,
+        ByOption(
+            help="Rows by store, run, agent, suite, split, N, model (who proposes), or a setting such as epsilon. "
+            "Repeatable."
+        ),
+    ] = None,
+    svg: Annotated[Place, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6): .svg, .png or .pdf.")] = None,
+    reference: Annotated[Texts, ByOption(help="NAME=PERCENT, a line among the bars: human=50.")] = None,
+    discount: Annotated[
+        float | None, Option(min=0, max=1, help="Of the outcome Q is compared with. Default: Q's own, if known.")
+    ] = None,
+    price: Annotated[Texts, PriceOption(help="ROLE=IN,OUT in USD per million tokens, where none is stored.")] = None,
+    alpha: Annotated[
+        float | None, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
+    ] = None,
+    threshold: Annotated[float | None, TreeOption(min=0, help="Least difference in Q of a pair (Algorithm 1).")] = None,
+) -> None:
+    tables_to, figures_to = {"csv": csv, "json": json, "md": markdown}, {"png": png, "pdf": pdf}
+    for option, path in {"html": html, "csv": csv, "json": json, "markdown": markdown, "png": png, "pdf": pdf}.items():
+        if path is not None and path.suffix in _ENDINGS:
+            raise InputError(
+                f"--{option} is a folder, for a file each table, figure or page, and {path} is a file's name: give "
+                f"--{option} {path.with_suffix('')}"
+            )
+    places = with_files(stores or [store], files)
+    selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
+    if by or len(places) > 1:
+        why = "with --by or several stores"
+        refuse_given(why, html=html, table=table, episode=episode, price=price)
+        _compare_stores(places, by or ["store", "run", "agent"], selection, svg, reference or (), tables_to)
+        return
+    refuse_given("without --by or several stores", svg=svg, reference=reference)
+    options = Options(
+        prices=_prices(price or ()),
+        discount=discount,
+        shown=episode or (),
+        alpha=DEFAULTS.alpha if alpha is None else alpha,
+        threshold=DEFAULTS.threshold if threshold is None else threshold,
+    )
+    with Store.open(places[0], read_only=True) as opened:
+        if baseline is None:
+            selection = replace(selection, baseline=read_rows(opened, replace(selection, agents=None))[0].baseline())
+        gathered = gather(opened, selection, replace(options, curve=dev_curve(opened), curve_baseline=dev_base(opened)))
+        if html is not None or not (table or any(tables_to.values()) or any(figures_to.values())):
+            written = export(opened, gathered, html or places[0] / "report", title="Best-of-Q")
+            console.print(f"written: {written}", soft_wrap=True)
+    names, printed = [each.name for each in gathered.tables], table or ()
+    if unknown := [name for name in printed if name not in (*names, "all")]:
+        raise InputError(f"there is no table {unknown[0]!r} of these runs: there are {', '.join(names)}")
+    for each in gathered.tables:
+        if each.name in printed or "all" in printed:
+            console.print(each)
+    _write(tables_to, gathered.tables)
+    for ending, folder in figures_to.items():
+        if folder is not None:
+            draw(
+                {
+                    (folder / figure_file(figure)).with_suffix(f".{ending}"): str(figure.svg)
+                    for figure in gathered.figures
+                }
+            )
+            console.print(f"written: {len(gathered.figures)} figures in {folder}")
+
+
+def _compare_stores(
+    places: Sequence[Location],
+    by: Sequence[str],
+    selection: Selection,
+    svg: Path | None,
+    references: Sequence[str],
+    tables_to: Mapping[str, Path | None],
+) -> None:
+    """Success by settings, over one store or several; each agent has rows of its own."""
+    check_out(svg)
+    with ExitStack() as stack:
+        opened = {str(place): stack.enter_context(Store.open(place, read_only=True)) for place in places}
+        rows = by_setting(opened, by, selection)
+    table = setting_table(rows)
+    console.print(table)
+    if svg is not None:
+        bars = [(row.agent, row.rate) for row in rows]
+        lines = [_reference(text) for text in references]
+        baseline = selection.baseline or BASELINE
+        write_out(svg, bars_svg(bars, title=table.title, references=lines, baseline=baseline))
+    _write(tables_to, [table])
+
+
+def _write(folders: Mapping[str, Path | None], tables: Sequence[Table]) -> None:
+    """Write all tables in each format that has a folder."""
+    for ending, folder in folders.items():
+        if folder is not None:
+            console.print(f"written: {len(write_tables(tables, folder, [ending]))} tables in {folder}")
+
+
+def _prices(options: Sequence[str]) -> dict[Role, tuple[float, float]] | None:
+    """ROLE=IN,OUT each, in USD per million tokens; None where none is given."""
+    prices: dict[Role, tuple[float, float]] = {}
+    for option in options:
+        name, _, amounts = option.partition("=")
+        try:
+            prices |= PRICES.validate_python({name: tuple(amounts.split(","))})
+        except ValidationError:
+            raise InputError(
+                f"--price {shlex.quote(option)} is not ROLE=IN,OUT with a role of {', '.join(get_args(Role))} and "
+                "amounts from 0"
+            ) from None
+    return prices or None
+
+
+def _reference(given: str) -> tuple[str, float]:
+    name, _, percent = given.rpartition("=")
+    try:
+        share = float(percent) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise InputError(f"--reference {shlex.quote(given)} is not NAME=PERCENT, from 0 to 100")
+    return name, share

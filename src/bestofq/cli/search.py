@@ -1,0 +1,56 @@
+"""Grow a search tree for each task, 100 tasks by default: MCTS with feedback. Resumable."""
+
+from collections.abc import Sequence
+from typing import get_args
+
+from bestofq.cli.options import CommonOptions, Q, SearchRun, Split, Tasks, console, takes
+from bestofq.cli.plan import plan_searches
+from bestofq.cli.shared import hosts_of, models_of, named_only, store_at, store_of, with_values
+from bestofq.cli.writing import print_spending
+from bestofq.config.context import RunContext, open_suite
+from bestofq.core.concurrency import run_interruptible
+from bestofq.core.tree import SearchTree, Way
+from bestofq.recipes.collect import begin
+from bestofq.recipes.tree_search import search_tasks
+from bestofq.reports.searches import search_row, search_table
+
+TASKS = 100
+
+
+@takes()
+def search(
+    options: CommonOptions, run: SearchRun = "search", split: Split = "train", tasks: Tasks = None, q: Q = None
+) -> None:
+    number = int(tasks) if tasks and tasks.isdecimal() else TASKS
+    models, values = with_values(models_of(options, *named_only(tasks)), q, ["mcts"])
+    settings, store = models.settings, store_of(options, models)
+    if options.dry_run:
+        plan_searches(models, store, [run], split, number)
+        return
+
+    async def work() -> list[SearchTree]:
+        async with open_suite(models) as suite:
+            await models.check_token_ids()
+            if settings.chat and settings.model.dialect == "composite" and not settings.chat.token_ids:
+                console.print("no policy can be tuned on these trees: chat.token_ids=true keeps the tokens of a server")
+            chosen = await suite.tasks(split, number)
+            with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:
+                context = RunContext(models, suite, opened, console, hosts)
+                await begin(context, run, split, values=values)
+                return await search_tasks(context, run, chosen, values)
+
+    trees = run_interruptible(work())
+    row = search_row(run, trees, alpha=settings.agent_q.alpha, threshold=settings.agent_q.threshold)
+    console.print(search_table([row]).with_title(f"{settings.suite.name}, {split}"))
+    console.print(_ways_back(trees))
+    print_spending(row.usage)
+
+
+def _ways_back(trees: Sequence[SearchTree]) -> str:
+    """How often a search came back to a page in each way, and the mean time of that."""
+    ways = []
+    for way in get_args(Way):
+        back = [part for tree in trees for part in tree.back if part.way == way]
+        count = sum(part.count for part in back)
+        ways.append(f"{way} {count:,} × {1000 * sum(part.seconds for part in back) / max(1, count):.1f} ms")
+    return f"back to a page: {', '.join(ways)}"

@@ -1,0 +1,85 @@
+"""Stand between any agent and its OpenAI-compatible endpoint: record its episodes, or choose its actions.
+
+Give the agent http://127.0.0.1:8770/v1 for its base URL, or http://127.0.0.1:8770/sessions/NAME/v1 to name its
+episode. POST {"success": true} to /sessions/NAME/outcome says how one ended; browser-use's own judge is understood.
+Keys pass through and are never stored. Then:
+bestofq train --store runs/serve --run serve --set model.embedder=NAME --out q
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Annotated
+
+import uvicorn
+from pydantic import JsonValue, TypeAdapter
+from typer import Option
+
+from bestofq import __version__
+from bestofq.cli.options import SERVED, Files, Place, Stored, Text, console
+from bestofq.core.decision import Provenance
+from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.loading import validate_settings
+from bestofq.models.endpoint import address_of
+from bestofq.recipes.provenance import this_command
+from bestofq.serve.app import ServeConfig, proxy_app
+from bestofq.serve.sessions import Sessions
+from bestofq.store.location import Location
+from bestofq.store.store import Store
+from bestofq.viewer.server import listen
+
+
+def serve(
+    upstream: Annotated[str, Option(help="The endpoint that the agent used so far, with its /v1.")],
+    shadow: Annotated[Place, Option(metavar="Q", help="Keep what this Q-function would have chosen.")] = None,
+    rank: Annotated[Place, Option(metavar="Q", help="Answer with what this Q-function chooses.")] = None,
+    ab: Annotated[bool, Option("--ab", help="With --rank: half of the sessions without it, as the baseline.")] = False,
+    insist: Annotated[
+        bool, Option("--insist", help="With --rank: even where its estimate says that it harms.")
+    ] = False,
+    embedder: Annotated[Text, Option(help="The model that Q was trained with (model.embedder).")] = None,
+    n: Annotated[int, Option("--n", min=1, help="Candidates a step, with --shadow and --rank.")] = 3,
+    temperature: Annotated[float, Option(min=0, help="Of the further candidates, at least.")] = 1.0,
+    deadline: Annotated[float, Option(min=1, help="Seconds after which what has come is ranked.")] = 45.0,
+    repair: Annotated[bool, Option(help="Ask once more where no reply can be read, with what is wrong.")] = True,
+    run: Annotated[str, Option(help="Name of the run.")] = "serve",
+    store: Stored = SERVED,
+    files: Files = None,
+    port: Annotated[int, Option(min=0, max=65535, help="Of the loopback interface; 0: any free one.")] = 8770,
+) -> None:
+    if rank and shadow:
+        raise ConfigError("--rank answers and --shadow only watches: give one of them")
+    if ab and not rank:
+        raise ConfigError("--ab compares answers by a Q-function with those without: give --rank Q, too")
+    if rank and not insist:
+        from bestofq.cli.estimate import refuse_harmful  # with PyTorch, which recording does not need
+
+        refuse_harmful(rank)
+    mode = "rank" if rank else "shadow" if shadow else "record"
+    asked = {"mode": mode, "n": n, "temperature": temperature, "deadline": deadline, "repair": repair}
+    config = validate_settings(TypeAdapter(ServeConfig), asked)
+    try:
+        address_of(upstream)
+    except ValueError as error:
+        raise InputError(f"--upstream {error}") from None
+    scorer = None
+    if q := rank or shadow:
+        from bestofq.recipes.ranker import Ranker  # with PyTorch
+
+        scorer = Ranker.load(q, embedder=embedder).scorer
+    agents = ("prompting", "best-of-q") if ab else ("best-of-q",) if config.mode == "rank" else ("prompting",)
+    made = Provenance(version=__version__, command=this_command())
+    with listen("127.0.0.1", port) as listener, Store.open(Location.of(store, files)) as opened:
+        checkpoint = scorer.checkpoint if scorer else None
+        settings: dict[str, JsonValue] = {
+            "chat": {"model": f"the model behind {upstream}"},  # so that training asks what embeds its texts
+            "serve": config.model_dump(mode="json"),
+            "q": checkpoint,
+        }
+        asyncio.run(opened.begin_run(run, settings, made))
+        for agent in agents:
+            asyncio.run(opened.interrupt(run, agent))
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        console.print(f"{address} stands before {upstream}: {config.mode} (stop it with Ctrl-C)", soft_wrap=True)
+        app = proxy_app(config, upstream, Sessions(opened, run, made, agents), scorer)
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[listener])

@@ -1,0 +1,198 @@
+"""Turn options into what commands work with: settings and models, a suite, a store, a Q-function."""
+
+import json
+import shutil
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, get_args
+
+from rich.markup import escape
+
+from bestofq.agents.scorers.learned import Values
+from bestofq.cli.config import load_config
+from bestofq.cli.options import CommonOptions, console
+from bestofq.config.agents import proposer_name, shipped_q
+from bestofq.config.context import RunContext, open_suite
+from bestofq.config.models import Models, check_embedder
+from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.core.concurrency import run_interruptible
+from bestofq.core.errors import ConfigError, SetupError
+from bestofq.core.protocols import Suite, Warns
+from bestofq.envs.settings import SuiteSettings
+from bestofq.envs.suites import make_suite
+from bestofq.models.prices import Budget
+from bestofq.reports.costs import Costs, agent_costs, cost_table
+from bestofq.reports.rows import Selection
+from bestofq.rollouts.shared import Shared
+from bestofq.store.location import Location
+from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
+
+EVERY = 1_000_000  # tasks
+Known = TypeVar("Known")
+
+
+def models_of(given: CommonOptions, *more: str) -> Models:
+    """The models of the settings; `--set` goes over `more`. ConfigError for an endpoint without a model's name."""
+    named = {"suite.name": given.suite, "suite.data": given.data, "chat.base_url": given.base_url}
+    named["model.path" if given.base_url is None else "chat.model"] = given.model
+    if given.base_url is not None and given.model is None:
+        raise ConfigError(f"--base-url {given.base_url} needs --model, the name by which the endpoint knows its model")
+    config = load_config(BestOfQSettings, given.config, [*more, *set_by(named), *(given.set_ or ())])
+    return Models(config, budget_of(given.budget))
+
+
+def set_by(named: Mapping[str, object]) -> list[str]:
+    """As for `--set`, those that are given, each as the text that it is."""
+    return [
+        f"{name}={json.dumps(str(value), ensure_ascii=False)}" for name, value in named.items() if value is not None
+    ]
+
+
+def budget_of(budget: float | None) -> Budget:
+    return Budget() if budget is None else Budget(budget)
+
+
+def store_of(given: CommonOptions, models: Models) -> Location:
+    """Where the episodes are: as given, else a folder for each suite."""
+    place = given.store or Location(f"runs/{models.settings.suite.name.rpartition(':')[2]}")
+    return Location.of(place, given.files)
+
+
+@contextmanager
+def store_at(place: Location) -> Iterator[Store]:
+    """To write into, made when missing; a folder is removed again where the command fails before it has kept
+    anything."""
+    made = [one for one in (place.folder, *place.folder.parents) if not one.exists()] if place.is_folder else []
+    kept = True
+    try:
+        with Store.open(place) as store:
+            try:
+                yield store
+            except BaseException:
+                kept = not made or bool(store.summaries(status=None) or store.trees.summaries())
+                raise
+    finally:
+        if made and not kept:
+            with suppress(OSError):  # another command may have put something there
+                shutil.rmtree(place.folder)
+                for one in made[1:]:
+                    one.rmdir()
+
+
+@contextmanager
+def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[Hosts | None]":
+    """The processes of `--cluster` that play; None without it. ConfigError where they could not all write the store;
+    SetupError without Ray or its cluster."""
+    if address is None:
+        yield None
+        return
+    if place.is_folder or place.name.startswith("sqlite"):
+        raise ConfigError(
+            f"--store {place}: one process at a time writes it, and --cluster plays in several: give "
+            "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
+        )
+    try:
+        from bestofq.rollouts.cluster import Hosts, connect_cluster, resources
+        from bestofq.rollouts.model_actors import start_actors
+    except ModuleNotFoundError as error:
+        raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
+    chosen, make = models.settings.cluster, partial(Models, models.settings)
+    with (
+        connect_cluster(address),
+        start_actors(make, chosen.models, cpus=chosen.model_cpus, gpus=chosen.model_gpus)
+        if chosen.models
+        else nullcontext() as actors,
+    ):
+        for name, count in chosen.needs.items():
+            if count > (has := resources(name)):
+                console.print(f"{count:g} {name}s are wanted and the cluster has {has:g}: some processes will wait")
+        shared = Shared(actors, models.budget)
+        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
+
+
+def open_existing_store(store: Location) -> Store:
+    """The store there, to write into. DataError where there is none: no folder is made of a mistyped name."""
+    Store.open(store, read_only=True).close()
+    return Store.open(store)
+
+
+def play_and_show(
+    models: Models,
+    store: Location,
+    cluster: str | None,
+    play: Callable[[RunContext], Awaitable[object]],
+    played: Selection,
+) -> None:
+    """Play the settings' suite and keep the episodes; then print what the played ones cost."""
+    named = load_suite(models)
+
+    async def work() -> Costs:
+        async with open_suite(models, named) as suite:
+            with store_at(store) as opened, hosts_of(cluster, models, store) as hosts:
+                await play(RunContext(models, suite, opened, console, hosts))
+                return agent_costs(opened, played)
+
+    console.print(cost_table(run_interruptible(work())))  # once all is closed: Ctrl-C finds nothing to stop
+
+
+def load_suite(models: Models) -> Suite:
+    """The settings' suite, once its warnings are printed, such as of tasks that cannot be done any more."""
+    suite = make_suite(models.settings.suite)
+    for line in suite.warnings() if isinstance(suite, Warns) else ():
+        console.print(escape(line), style="yellow")
+    return suite
+
+
+def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Models, Values | None]:
+    """A Q-function for the agents that need one, and the models with the embeddings it reads. ConfigError where none is
+    given and none ships for this model and suite, and where nobody says what embeds the texts of an endpoint."""
+    if folder is not None and not folder.is_dir():
+        raise ConfigError(f"--q {folder}: there is no such folder; bestofq train makes one")
+    if not any(map(models.settings.reads_q, kinds)):
+        return models, None
+    # with PyTorch, which an endpoint's agents do not need
+    from bestofq.learning.checkpoint import load_value, read_card
+
+    folder = folder or shipped_q(models.settings)
+    if folder is None:
+        name, suite = proposer_name(models.settings), models.settings.suite.name
+        raise ConfigError(f"no Q-function ships for the model {name} on {suite}: give --q one made there")
+    card = read_card(folder)
+    if models.settings.chat is not None:
+        check_embedder(models.settings, models.settings.chat.model, card.embed.model)
+    models = models.with_embedding(card.embed)
+    return models, load_value(folder, embed=models.embedder.spec)
+
+
+def kind_of(name: str) -> AgentKind:
+    """The agent of that name. ConfigError when there is none."""
+    return one_of("agent", name, get_args(AgentKind))
+
+
+def one_of(what: str, name: str, known: tuple[Known, ...]) -> Known:
+    """The one of that name. ConfigError when there is none."""
+    if name in known:
+        return known[known.index(name)]
+    raise ConfigError(f"there is no {what} {name!r}: it is one of {', '.join(map(str, known))}")
+
+
+def named_only(tasks: str | None) -> list[str]:
+    """The setting for `--tasks`, where that is globs of names."""
+    return [] if tasks is None or tasks.isdecimal() else set_by({"suite.only": tasks})
+
+
+def training_tasks(tasks: str | None, setting: str = "suite.train_tasks") -> list[str]:
+    """The setting for `--tasks` of a command on training tasks; `setting` says how many."""
+    return [f"{setting}={tasks}"] if tasks is not None and tasks.isdecimal() else named_only(tasks)
+
+
+def limit_of(tasks: str | None, suite: SuiteSettings) -> int:
+    """How many tasks at most: as given, all of those that globs name, by default as many as the suite says."""
+    if tasks is None:
+        return suite.eval_tasks or EVERY
+    return max(1, int(tasks)) if tasks.isdecimal() else EVERY

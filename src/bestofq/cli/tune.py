@@ -1,0 +1,56 @@
+"""Tune the model that searched: by DPO on pairs, or without any by RFT on its successful rollouts. Resumable.
+
+On several devices by a launcher: accelerate launch -m bestofq.cli.main tune …
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from bestofq.cli.options import CommonOptions, LogTo, Place, Places, SearchRun, console, takes
+from bestofq.cli.shared import models_of, store_of
+from bestofq.cli.writing import check_folder
+from bestofq.core.errors import InputError
+from bestofq.learning.distributed import is_first_process
+from bestofq.learning.tracking import open_tracker
+from bestofq.recipes import policy_training as recipe
+from bestofq.store.pairs import read_pairs
+from bestofq.store.store import Store
+
+
+@takes("suite", "model", "config", "set_", "store", "dry_run")
+def tune(
+    options: CommonOptions,
+    out: Annotated[Path, Option(help="Folder for the tuned model.")],
+    pairs: Annotated[Place, Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
+    replay: Annotated[
+        Places, Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
+    ] = None,
+    run: SearchRun = "search",
+    log_to: LogTo = None,
+) -> None:
+    console.quiet = not is_first_process()
+    check_folder(out)
+    models = models_of(options)
+    if replay and pairs is None:
+        raise InputError("--replay adds to the pairs that this model drew: give these by --pairs")
+    if pairs is not None:
+        source = recipe.source(models)
+        earlier = [pair for file in replay or () for pair in read_pairs(file, source=source, replayed=True)]
+        all_pairs = [*earlier, *read_pairs(pairs, source=source)]
+        if options.dry_run:
+            console.print(f"DPO would learn from {len(all_pairs):,} pairs, {len(earlier):,} of earlier rounds: {out}")
+            return
+        with open_tracker(log_to, out) as log:
+            folder = recipe.tune(models, all_pairs, out, console, replayed=bool(earlier), log=log)
+    else:
+        with Store.open(store_of(options, models), read_only=True) as opened:
+            trees = recipe.searched_trees(models, opened, run)
+        if options.dry_run:
+            won = sum(1 for _ in recipe.successful_turns(models, trees))
+            console.print(f"RFT would learn from {won:,} successful rollouts of {len(trees):,} trees: {out}")
+            return
+        with open_tracker(log_to, out) as log:
+            folder = recipe.reinforce(models, trees, out, console, log=log)
+    console.print(f"the tuned model: {folder}")
