@@ -1,5 +1,5 @@
 # `make demo` and `make test` do all their own set-up; arguments go through ARGS, as in `make demo ARGS="--seed 1"`.
-.PHONY: demo test test-gpu check experiment results reference site tutorial dist setup clean
+.PHONY: demo test test-gpu check experiment reference site tutorial dist setup clean
 
 BIN := .venv/bin
 WORKERS := $(shell echo $$(( $$(nproc) * 3 / 2 )))# of the tests: some wait for a browser or another process
@@ -23,9 +23,6 @@ check: setup
 
 experiment: setup
 	$(BIN)/python -m experiments best-of-q --config experiments/webshop-pocket/config.toml $(ARGS)
-
-results: setup
-	$(BIN)/python -m experiments results $(ARGS)
 
 reference: setup
 	$(BIN)/python scripts/reference.py docs/reference.md

@@ -40,7 +40,6 @@ from experiments.new_tasks.command import write_tasks
 from experiments.new_tasks.generation import GenerationSettings
 from experiments.noisy_scorers import judged
 from experiments.ranking import print_ranking
-from experiments.results_page import results
 
 app = typer.Typer(
     name="python -m experiments",
@@ -51,7 +50,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 console = Console()
-app.command()(results)
 app.command()(figures)
 Episodes = Annotated[Path, typer.Option("--out", help="Folder of the episodes and of what is learned.")]
 Tasks = Annotated[int, typer.Option(min=2, help="Held-out test tasks.")]

@@ -97,6 +97,13 @@ def test_benchmarks_and_targets_of_make_exist_with_their_options(page: Path) -> 
     assert [*missing, *(target for target in called if f"\n{target}:" not in targets)] == []
 
 
+def test_every_study_has_its_place_among_the_results() -> None:
+    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    folders = [page.parent for page in (ROOT / "experiments").glob("*/README.md")]
+    studies = [folder.name for folder in folders if not (folder / "__init__.py").exists()]
+    assert [name for name in studies if f"](../experiments/{name}/README.md)" not in text] == []
+
+
 def test_own_parts_are_as_short_as_said() -> None:
     proposer = (ROOT / "examples/own_proposer.py").read_text("utf-8")
     assert len(proposer.partition("class ")[2].partition("\n\n\n")[0].splitlines()) <= 20
