@@ -5,23 +5,23 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 35_876,
-    "sites lines": 3_200,
-    "experiments lines": 7_500,
-    "library, sites and experiments lines": 44_300,
-    "test lines": 33_500,
-    "import depth": 15,
-    "modules in import circles": 2,
-    "settings": 276,
-    "settings that nobody sets": 47,
-    "functions named by a participle": 18,
-    "odd phrases": 399,
-    "long sentences": 391,
+    "library lines": 32_151,
+    "sites lines": 3_493,
+    "experiments lines": 7_324,
+    "library, sites and experiments lines": 42_968,
+    "test lines": 32_954,
+    "import depth": 16,
+    "modules in import circles": 0,
+    "settings": 271,
+    "settings that nobody sets": 44,
+    "functions named by a participle": 15,
+    "odd phrases": 256,
+    "long sentences": 144,
     "class names with two meanings": 0,
     "README lines": 91,
-    "CHANGELOG lines": 601,
-    "results lines": 1_434,
-    "architecture lines": 334,
+    "CHANGELOG lines": 110,
+    "results lines": 214,
+    "architecture lines": 144,
 }
 
 

@@ -114,7 +114,7 @@ class Vote(AgentConfig):
         return VoteScorer()
 
 
-class Picker(AgentConfig):
+class PickerAgent(AgentConfig):
     def scorer(self, parts: AgentParts) -> Scorer:
         return make_picker(parts.models, parts.settings.picker_chat)
 
@@ -192,7 +192,7 @@ AGENTS: dict[AgentKind, AgentConfig] = {
     "random": RandomAction(),
     "explore": Explore(),
     "vote": Vote(),
-    "picker": Picker(),
+    "picker": PickerAgent(),
     "verifier": Verifier(),
     "best-of-q": BestOfQ(),
     "prior": Prior(),
