@@ -52,7 +52,7 @@ def evaluate(
     check_out(out)
     models = models_of(options, *named_only(tasks))
     limit, store = limit_of(tasks, models.settings.suite), store_of(options, models)
-    kinds = [kind_of(kind.strip()) for kind in agents.split(",")] if agents else _playable(models.settings, q=bool(q))
+    kinds = _playable(models.settings, q=bool(q)) if agents is None else [kind_of(k.strip()) for k in agents.split(",")]
     models, values = with_values(models, q, kinds)
     settings = models.settings
     if options.dry_run:
@@ -64,7 +64,7 @@ def evaluate(
         async with open_suite(models, named) as suite:
             if "prior" in kinds and not await models.gives_log_probs():
                 sentence = f"{proposer_name(settings)} gives no log-probabilities, which the agent prior needs"
-                if agents:
+                if agents is not None:
                     raise ConfigError(f"{sentence}: leave prior out of --agents")
                 kinds.remove("prior")
                 console.print(f"prior is left out: {sentence}.")

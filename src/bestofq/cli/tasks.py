@@ -27,7 +27,7 @@ def tasks(
     today: Annotated[Text, Option(help="YYYY-MM-DD, for dates in tasks. Default: today.")] = None,
 ) -> None:
     try:
-        day = date.fromisoformat(today) if today else date.today()
+        day = date.today() if today is None else date.fromisoformat(today)
     except ValueError as error:
         raise BadParameter(f"{today!r} is no day YYYY-MM-DD") from error
     chosen = models_of(options, *named_only(tasks)).settings.suite
