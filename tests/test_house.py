@@ -5,10 +5,10 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 32_151,
+    "library lines": 32_158,
     "sites lines": 3_493,
     "experiments lines": 7_324,
-    "library, sites and experiments lines": 42_968,
+    "library, sites and experiments lines": 42_975,
     "test lines": 32_954,
     "import depth": 16,
     "modules in import circles": 0,

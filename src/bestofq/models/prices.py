@@ -22,20 +22,27 @@ class Price(NamedTuple):
 
 
 UNKNOWN = Price(None, None)
+TABLE_13 = {
+    "qwen2.5-vl-72b": Price(1.0, 4.0),
+    "qwen2.5-vl-7b": Price(0.15, 0.6),
+    "qwen2.5-vl-3b": Price(0.1, 0.4),
+}
+"""The models of Best-of-Q, appendix J, that genai-prices does not know."""
 
 
 @lru_cache
 def price_of(model: str) -> Price:
-    """Return today's price of a model by the package genai-prices; `UNKNOWN` if the package does not know the model.
+    """Return today's price of a model by genai-prices, then its price in `TABLE_13`, else `UNKNOWN`.
 
     The price is that of prompts of 1,000 tokens: some models charge more for long prompts.
     """
     from genai_prices import Usage, calc_price  # its table takes 0.1 s to load
 
+    name = model.rpartition("/")[2].lower()
     try:
-        prices = calc_price(Usage(input_tokens=1000, output_tokens=1000), model.rpartition("/")[2].lower())
+        prices = calc_price(Usage(input_tokens=1000, output_tokens=1000), name)
     except LookupError:
-        return UNKNOWN
+        return TABLE_13.get(name.removesuffix("-instruct"), UNKNOWN)
     return Price(float(prices.input_price) * 1000, float(prices.output_price) * 1000)
 
 
