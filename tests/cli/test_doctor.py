@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
@@ -8,8 +9,11 @@ from bestofq.cli.doctor import examine, package
 
 
 @pytest.mark.slow
-def test_the_table_names_every_part_and_the_code_says_whether_something_is_missing() -> None:
-    done = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["doctor"], catch_exceptions=False)
+def test_the_table_names_every_part_and_the_code_says_whether_something_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bestofq.cli.findings.console", Console(width=300))
+    done = CliRunner().invoke(app, ["doctor"], catch_exceptions=False)
     said = done.output
     for what in (
         "Python",

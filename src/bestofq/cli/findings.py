@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
@@ -35,8 +36,8 @@ def run_check(what: str, look: Callable[[], str], fix: str, *, required: bool = 
         return Finding(what=what, found=str(error) or f"none in {DEADLINE:g} s", fix=fix, required=required)
 
 
-def show_findings(findings: Iterable[Finding], title: str) -> list[Finding]:
-    """Print the table; return those that are required and missing."""
+def show_findings(findings: Iterable[Finding], title: str, out: Console | None = None) -> list[Finding]:
+    """Print the table to `out`, by default the terminal; return those that are required and missing."""
     columns = (Column(heading, overflow="fold") for heading in ("", "what", "found", "how to fix it"))
     table = Table(*columns, title=title, title_justify="left")
     missing = []
@@ -45,5 +46,5 @@ def show_findings(findings: Iterable[Finding], title: str) -> list[Finding]:
         table.add_row("[green]ok[/]" if finding.ok else bad, *map(escape, (finding.what, finding.found, finding.fix)))
         if finding.required and not finding.ok:
             missing.append(finding)
-    console.print(table)
+    (out or console).print(table)
     return missing

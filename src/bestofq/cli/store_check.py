@@ -12,24 +12,24 @@ from bestofq.store.repair import Condition, examine, repair, unwritten
 _NAMED = 5
 
 
-def check_store(console: Console, folder: Location, *, mend: bool) -> int:
+def check_store(out: Console, folder: Location, *, mend: bool) -> int:
     """Print what was found; 0 where all is what was written, or was repaired. DataError where there is no store.
     Nothing is left out that another command commits meanwhile: then, and while one writes, it is not repaired."""
     with unwritten(folder) if mend else nullcontext(lambda: None) as check:
-        return _check_store(console, folder, check, mend=mend)
+        return _check_store(out, folder, check, mend=mend)
 
 
-def _check_store(console: Console, folder: Location, check: Callable[[], None], *, mend: bool) -> int:
-    with console.status(f"comparing {folder} with what was written"):
+def _check_store(out: Console, folder: Location, check: Callable[[], None], *, mend: bool) -> int:
+    with out.status(f"comparing {folder} with what was written"):
         condition = examine(folder)
-    show_findings(_findings(folder, condition), f"{folder}")
+    show_findings(_findings(folder, condition), f"{folder}", out)
     if condition.intact:
-        console.print("All is as it was written.")
+        out.print("All is as it was written.")
         return 0
     if not mend:
         return 1
     aside = repair(folder, condition, check)
-    console.print(f"Repaired: {folder} holds what is as it was written; the damaged store is {aside}.", markup=False)
+    out.print(f"Repaired: {folder} holds what is as it was written; the damaged store is {aside}.", markup=False)
     return 0
 
 
