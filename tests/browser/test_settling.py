@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bestofq.browser.actions import perform
 from bestofq.core.actions import Click, GoBack, Goto
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -47,7 +48,7 @@ SOON = {
 @pytest.mark.slow
 @pytest.mark.parametrize("later", SOON.values(), ids=SOON)
 async def test_what_a_page_does_soon_is_there(site: Any, session: Any, later: str) -> None:
-    """No change that is pending is missed, neither after a load nor after a click."""
+    """However early the page is known to rest: no change that is pending is missed, neither of loads nor of clicks."""
     site.pages["/star.svg"] = ("<svg xmlns='http://www.w3.org/2000/svg'/>", {"Content-Type": "image/svg+xml"})
     page = site.page(pending(later))
     await session.reset(page)
@@ -75,6 +76,70 @@ async def test_the_quiet_wait_is_for_what_no_timer_foretells(site: Any, session:
     for action in (Goto(url=page), Click(mark=1)):
         assert await session.act(action) is None
         assert (await session.snapshot()).text.endswith("put"), action
+
+
+QUIET = 0.1
+LIVELY = {
+    "worker": "new Worker(URL.createObjectURL(new Blob(['onmessage = () => {}'])))",
+    "socket": "new WebSocket('ws://' + location.host + '/never/socket')",
+    "stream": "new EventSource('/never/stream')",
+    "frame": "document.body.append(document.createElement('iframe'))",
+    "interval": "setInterval(() => {}, 15)",
+    "timer": "onclick = () => setTimeout(() => {}, 90)",
+    "transition": "onclick = () => out.animate({ opacity: [0, 1] }, 500)",
+}
+
+
+async def waits(session: Any, times: int, pause: float) -> list[float]:
+    """Seconds from a click on nothing until the page has settled, `pause` seconds after what was before."""
+    clock, found = asyncio.get_running_loop().time, []
+    for _ in range(times):
+        await asyncio.sleep(pause)
+        begun = clock()  # before the click: the page counts from it, however late its answer comes here
+        await perform(session.tab, Click(point=(9, 9)))
+        await session.settle()
+        found.append(clock() - begun)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lively", LIVELY.values(), ids=LIVELY)
+async def test_where_something_may_come_the_clock_decides(site: Any, session: Any, lively: str) -> None:
+    session.config = session.config.model_copy(update={"quiet": QUIET})
+    await session.reset(site.page(f"<p id=out>quiet<script>{lively}</script>"))
+    assert min(await waits(session, 2, 0.5 if lively == LIVELY["interval"] else 0)) >= QUIET
+
+
+@pytest.mark.slow
+async def test_where_nothing_is_pending_the_wait_is_shorter(site: Any, session: Any) -> None:
+    """Neither what the page did while it loaded nor what an earlier action set off is pending any more."""
+    session.config = session.config.model_copy(update={"quiet": QUIET})
+    once = "onclick = () => { onclick = null; setTimeout(() => out.textContent = 'put', 20) }"
+    await session.reset(site.page(f"<p id=out>quiet<script>setTimeout(() => out.textContent = ''); {once}</script>"))
+    assert (await waits(session, 1, 0))[0] >= QUIET
+    assert min(await waits(session, 3, 0.5)) < QUIET
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("beside", "short"),
+    [("0", True), ("document.body.append('late')", False), ("bestofq.clickPoint(1)", False)],
+    ids=["nothing", "a change", "another act"],
+)
+async def test_a_page_is_watched_from_the_click_on(site: Any, session: Any, beside: str, short: bool) -> None:
+    """What has passed since then need not pass again; of a change it must, and after an act that did not click."""
+    await session.reset(site.page("<input type=checkbox>"))
+    await session.snapshot()
+    tab, clock, took = session.tab, asyncio.get_running_loop().time, []
+    for _ in range(3):
+        await tab.call("clickPoint", 1)
+        await tab.page.mouse.click(15, 15)
+        await asyncio.sleep(QUIET)
+        begun = clock()
+        await tab.run(f"begun(), {beside}")
+        assert await tab.rest(QUIET, 2.0)
+        took.append(clock() - begun)
+    assert (min(took) < QUIET - 0.02) == short  # the whole quiet time, less a frame
 
 
 @pytest.mark.parametrize(

@@ -274,10 +274,13 @@ Object.assign(globalThis.bestofq, (() => {
     });
   }
 
+  let begun = 0; // acts
+
   // What a page makes of a call is no reason to fail here.
   const answering = (act) => async (...given) => {
+    begun += 1;
     try { return await act(...given); } catch (error) { return fail(`The page did not allow it: ${error.message}`); }
   };
   const acts = Object.entries({ clickPoint, fill, submit, scroll, press, pressEnter });
-  return { ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])), settle, change };
+  return { ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])), settle, change, begun: () => begun };
 })());

@@ -27,7 +27,8 @@ from PIL import Image
 from bestofq.core.observation import Box, Element, Observation, Screenshot
 
 SOURCE = "\n".join(
-    files("bestofq.browser").joinpath(name).read_text("utf-8") for name in ("dom.js", "snapshot.js", "act.js")
+    files("bestofq.browser").joinpath(name).read_text("utf-8")
+    for name in ("dom.js", "snapshot.js", "act.js", "foresee.js")
 )
 
 

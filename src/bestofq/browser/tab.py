@@ -9,7 +9,7 @@ from math import inf
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from playwright.async_api import CDPSession, Dialog, Download, Page, Request
+from playwright.async_api import CDPSession, Dialog, Download, Page, Request, WebSocket
 from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.config import BrowserConfig
@@ -85,7 +85,10 @@ class Tab:
         self._requested: dict[str, float] = {}  # frame → when a script or link asked to navigate it
         self._loading: set[str] = set()  # frames
         self._committed = False  # the main frame holds the new document, its DOM is not complete
+        self._open: set[Request] = set()  # of its document, of any kind
         self._fetching: set[Request] = set()
+        self._fetched = False  # whether anything was, since `forget`
+        self._sockets: set[WebSocket] = set()
         self._changed = asyncio.Event()
 
     @classmethod
@@ -97,6 +100,7 @@ class Tab:
         page.on("request", tab._on_request)
         page.on("requestfinished", tab._on_request_end)
         page.on("requestfailed", tab._on_failed)
+        page.on("websocket", tab._on_socket)
         page.on("dialog", tab._on_dialog)
         page.on("download", tab._on_download)
         page.on("close", lambda _: tab.wake())
@@ -196,7 +200,14 @@ class Tab:
     async def rest(self, quiet: float, limit: float) -> bool:
         """Waits until the document has been still for `quiet` seconds; False when it was not within `limit` seconds.
         Raises Moved when a navigation begins: until it commits, Chromium may hold back the old document's timers."""
-        still = asyncio.ensure_future(self.call("settle", quiet * 1000, limit * 1000))
+        while True:
+            wait = self.call("rest", quiet * 1000, limit * 1000, self._world is None, not self._lively)
+            answer = await self._run_unless_navigated(wait)
+            if not (answer.get("alone") and self._lively):  # else it is not alone any more
+                return bool(answer["calm"])
+
+    async def _run_unless_navigated(self, call: Awaitable[T]) -> T:
+        still = asyncio.ensure_future(call)
         try:
             while not (still.done() or self.navigating):
                 self._changed.clear()
@@ -205,7 +216,7 @@ class Tab:
                 event.cancel()
             if not still.done():
                 raise Moved("A navigation has begun.")
-            return bool(still.result()["calm"])
+            return still.result()
         finally:
             still.cancel()
 
@@ -228,6 +239,13 @@ class Tab:
         """Whether a frame is loading, or something is being fetched since `forget`."""
         return bool(self._fetching) or any(self._busy(frame) for frame in (*self._loading, *self._requested))
 
+    @property
+    def _lively(self) -> bool:
+        """Whether more than its own script may change its document: replies, workers, sockets, other documents."""
+        page = self.page
+        beside = page.workers or page.context.service_workers or len(page.frames) > 1
+        return bool(self._fetched or self._open or self._sockets or beside)
+
     def _busy(self, frame: str) -> bool:
         return frame in self._loading or _clock() - self._requested.get(frame, -inf) < REQUEST_GRACE
 
@@ -239,6 +257,7 @@ class Tab:
     def forget(self) -> None:
         """Requests under way are not the next action's doing: long polling, say."""
         self._fetching.clear()
+        self._fetched = False
 
     def notice(self, sentence: str) -> None:
         """Reported with the next snapshot; of many, the first."""
@@ -268,15 +287,23 @@ class Tab:
         self.crashed = True
         self.wake()
 
+    def _on_socket(self, socket: WebSocket) -> None:
+        self._sockets.add(socket)
+        socket.on("close", lambda closed: self._sockets.discard(closed))
+
     def _on_request(self, request: Request) -> None:
+        if not request.is_navigation_request():
+            self._open.add(request)
         if request.resource_type in FETCHED:
             self._fetching.add(request)
+            self._fetched = True
             self.wake()
         elif request.is_navigation_request():
             (self.posted.discard if request.method == "GET" else self.posted.add)(request.url)
 
     def _on_request_end(self, request: Request) -> None:
         self._fetching.discard(request)
+        self._open.discard(request)
         self.wake()
 
     def _on_failed(self, request: Request) -> None:
@@ -325,7 +352,8 @@ class Tab:
             self._world = None
             self._committed = True
             self._loading = {self._frame}
-            self._fetching.clear()
+            for pending in (self._fetching, self._open, self._sockets):
+                pending.clear()
         self.wake()
 
     def _on_dom(self, _: dict[str, Any]) -> None:
