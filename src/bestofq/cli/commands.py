@@ -1,9 +1,13 @@
-"""The command line: its commands by panel, each with its module and an example. A command's module is loaded when the
-command runs; until then only the first paragraph of the module's docstring is read, for the overview."""
+"""The command line: its commands by panel, each with its module and an example.
 
+A command's module is loaded when the command runs. Until then its source is only read: the docstring and the signature
+of its function are enough for help and for parsing.
+"""
+
+import ast
 import logging
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -55,6 +59,8 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
         "settings": ("settings:settings", "bestofq settings iql"),
     },
 }
+LIGHT = ("collections.abc", "functools", "pathlib", "typing", "typer", "bestofq.cli.options", "bestofq.store.location")
+"""Modules that a command's signature may use before the command's own module is loaded."""
 PLACES = {name: (place, panel, example) for panel in PANELS for name, (place, example) in PANELS[panel].items()}
 
 
@@ -73,23 +79,59 @@ def function_of(name: str) -> Callable[..., None]:
     return cast(Callable[..., None], getattr(import_module(f"bestofq.cli.{module}"), function))
 
 
+def read_source(name: str) -> ast.Module:
+    """Return the syntax tree of a command's module."""
+    module = PLACES[name][0].partition(":")[0]
+    return ast.parse((Path(__file__).parent / f"{module}.py").read_text("utf-8"))
+
+
+def signature_of(name: str) -> Callable[..., None]:
+    """Return a function with the signature of a command's function. Called, it loads the module and runs the command.
+
+    The signature may use what `LIGHT` modules export, and options like `partial(Option, …)` of its own module. With any
+    other name the module is loaded at once.
+    """
+    wanted = PLACES[name][0].partition(":")[2]
+    tree, scope = read_source(name), dict[str, Any]()
+    tree.body = [
+        node
+        for node in tree.body
+        if (isinstance(node, ast.ImportFrom) and node.module in LIGHT)
+        or (isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("partial(Option"))
+        or (isinstance(node, ast.FunctionDef) and node.name == wanted)
+    ]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            node.body = [ast.Pass()]
+    try:
+        exec(compile(ast.fix_missing_locations(tree), f"<signature of {name}>", "exec"), scope)
+    except NameError:
+        return function_of(name)
+
+    @wraps(scope[wanted])
+    def run(*args: Any, **options: Any) -> None:
+        function_of(name)(*args, **options)
+
+    return run
+
+
 @cache
 def load_command(name: str) -> TyperCommand:
-    """Load the module of a command. Its docstring is the help."""
-    function = function_of(name)
+    """Return a command, which parses its options. The docstring of its module is the help."""
     _, panel, example = PLACES[name]
     single = typer.Typer(add_completion=False)
-    text = import_module(function.__module__).__doc__
-    single.command(name, cls=_Command, help=text, rich_help_panel=panel, epilog=f"Example: {example}")(function)
+    text = ast.get_docstring(read_source(name))
+    single.command(name, cls=_Command, help=text, rich_help_panel=panel, epilog=f"Example: {example}")(
+        signature_of(name)
+    )
     return cast(TyperCommand, typer.main.get_command(single))
 
 
 class _LazyGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        for name, (place, panel, _) in PLACES.items():
-            file = Path(__file__).parent / f"{place.partition(':')[0].replace('.', '/')}.py"
-            text = file.read_text("utf-8").split('"""', 2)[1].partition("\n\n")[0]
+        for name, (_, panel, _) in PLACES.items():
+            text = (ast.get_docstring(read_source(name)) or "").partition("\n\n")[0]
             self.commands[name] = TyperCommand(name, help=text, rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
