@@ -16,11 +16,12 @@ from typing import Annotated, Any, Literal, Self
 import openai
 from pydantic import AfterValidator, Field, model_validator
 
+from bestofq.core.counted import attach_usage
 from bestofq.core.errors import ConfigError, ModelError, SetupError
 from bestofq.core.language import Finish, Generation, Message, Reply, Request, ids_hash
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
-from bestofq.core.usage import attach_usage, token_count
+from bestofq.core.usage import token_count
 from bestofq.models.endpoint import (
     NEEDS,
     ApiError,

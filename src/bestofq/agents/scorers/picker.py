@@ -10,12 +10,13 @@ from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import pick_prompt, render
 from bestofq.agents.structured_output import ask, state_prompts
+from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, Picker, VisionModel
-from bestofq.core.usage import Usage, attach_usage, merge_usage
+from bestofq.core.usage import Usage, merge_usage
 
 _CHOICE = object_schema({"reasoning": {"type": "string"}, "best": {"type": "integer"}})  # in this order (section 5)
 

@@ -17,12 +17,13 @@ from bestofq.agents.embedding_texts import REVIEW_TOKENS
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import render, review_prompt
 from bestofq.agents.structured_output import Prompts, Reader, ask, state_prompts
+from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, VisionModel
-from bestofq.core.usage import Usage, attach_usage, merge_usage
+from bestofq.core.usage import Usage, merge_usage
 
 _VERDICT = re.compile(r"\b(right|wrong)\W*$")
 _UNCLEAR = 0.5
