@@ -27,10 +27,10 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import load_value
 from bestofq.models.local import LocalModel
-from bestofq.recipes.collect import collect, select_episodes
+from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
-from bestofq.recipes.q_training import TrainingIdentity, learn, lesson, transitions
+from bestofq.recipes.q_training import TrainingIdentity, learn, lesson, select_episodes, transitions
 from bestofq.recipes.ranked_logs import logs_of, rank_logs
 from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, apart

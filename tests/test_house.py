@@ -5,23 +5,23 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 32_188,
+    "library lines": 32_242,
     "sites lines": 3_493,
     "experiments lines": 7_324,
-    "library, sites and experiments lines": 43_005,
-    "test lines": 33_023,
-    "import depth": 16,
+    "library, sites and experiments lines": 43_059,
+    "test lines": 33_024,
+    "import depth": 15,
     "modules in import circles": 0,
     "settings": 271,
     "settings that nobody sets": 44,
-    "functions named by a participle": 16,
-    "odd phrases": 256,
+    "functions named by a participle": 14,
+    "odd phrases": 254,
     "long sentences": 144,
     "class names with two meanings": 0,
     "README lines": 91,
-    "CHANGELOG lines": 110,
+    "CHANGELOG lines": 111,
     "results lines": 214,
-    "architecture lines": 144,
+    "architecture lines": 145,
 }
 
 

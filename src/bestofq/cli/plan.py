@@ -18,8 +18,8 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import SetupError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
-from bestofq.recipes.collect import select_episodes
 from bestofq.recipes.players import Play
+from bestofq.recipes.q_training import select_episodes
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 

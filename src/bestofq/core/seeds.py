@@ -1,15 +1,17 @@
-"""Seeds of random draws. Two episodes draw alike only where seed, run, agent, task and repeat are all the same.
+"""Seeds of random draws. Two episodes draw alike only if seed, run, agent, task and repeat are the same.
 
 What a page holds does not depend on them: environments are reset with `Task.seed`, which is the same in every run.
 """
 
 import hashlib
+from typing import TYPE_CHECKING
 
-from bestofq.core.observation import Task
+if TYPE_CHECKING:
+    from bestofq.core.observation import Task
 
 
-def episode_seed(seed: int, run: str, agent: str, task: Task, repeat: int) -> int:
-    """The seed of all draws of one episode, 63 bits. What ran before it, beside it or in vain does not change it."""
+def episode_seed(seed: int, run: str, agent: str, task: "Task", repeat: int) -> int:
+    """The seed of all draws of one episode, 63 bits. Other episodes do not change it."""
     return _derive_seed(seed, run, agent, task.suite, task.id, repeat)
 
 

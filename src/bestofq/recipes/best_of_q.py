@@ -12,7 +12,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import DataError
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.collect import collect, select_episodes
+from bestofq.recipes.collect import collect
 from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import (
@@ -21,6 +21,7 @@ from bestofq.recipes.q_training import (
     describe_differences,
     learn,
     lesson,
+    select_episodes,
     transitions,
 )
 from bestofq.store.filter import EpisodeFilter

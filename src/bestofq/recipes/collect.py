@@ -1,7 +1,6 @@
 """Episodes of one agent over the tasks of a split, stored as a run."""
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 from pydantic import JsonValue
 
@@ -10,7 +9,7 @@ from bestofq.config.agents import agent_config, check_agent
 from bestofq.config.context import OpenSuite, RunContext
 from bestofq.config.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
-from bestofq.core.errors import DataError, InfraError
+from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split
 from bestofq.recipes.players import Play, players, run_options
 from bestofq.recipes.provenance import current_provenance
@@ -19,7 +18,6 @@ from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import play_all
 from bestofq.store.configuration import DISCOUNT, Q
 from bestofq.store.records import EpisodeSummary
-from bestofq.store.store import Store
 
 EXAMPLE = 120  # characters of a reply that is shown as an example
 
@@ -109,21 +107,3 @@ async def compare(
     for kind in agents:
         ranked_by = values if context.settings.reads_q(kind) else None
         await collect(context, run, Play(kind, runs, ranked_by, split=split, limit=tasks, n=n))
-
-
-def select_episodes(store: Store, runs: Sequence[str], episodes: int | None = None) -> list[EpisodeSummary]:
-    """The finished episodes of `runs`, or the first `episodes` of those that teach, pass after pass; a run that is
-    named twice counts once. DataError where there are fewer, or no such run."""
-    known = [run.name for run in store.runs()]
-    if missing := [run for run in runs if run not in known]:
-        others = f"it has {', '.join(known)}: give --run {known[0]}" if known else "it has none: collect episodes first"
-        raise DataError(f"there is no run {missing[0]!r} in the store: {others}")
-    every = [store.summaries(run=run) for run in dict.fromkeys(runs)]
-    if episodes is None:
-        return [one for some in every for one in some]
-    found = [e for some in every for e in sorted(some, key=attrgetter("fair_order")) if e.decided and e.steps]
-    if len(found) < episodes:
-        raise DataError(
-            f"{', '.join(runs)}: {len(found)} decided episodes, fewer than {episodes}: ask for fewer, or collect more"
-        )
-    return found[:episodes]

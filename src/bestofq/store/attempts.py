@@ -77,7 +77,7 @@ def superseded_error(episode: object) -> SupersededError:
     )
 
 
-def settle_abandoned(
+def take_over_episodes(
     connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None, *, take_over: bool
 ) -> list[str]:
     """Make this owner's what runs without another living writer, or mark it as `interrupted`. `only` limits this to

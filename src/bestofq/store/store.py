@@ -243,7 +243,7 @@ class Store:
     async def take_over(self, run: str, agent: str, *, only: Collection[str] | None = None) -> list[EpisodeSummary]:
         """What no living process plays, and what this one has left running, or `only` these ids of it: from now on this
         one plays it."""
-        ids = await self._settle_abandoned(run, agent, only, take_over=True)
+        ids = await self._take_over_episodes(run, agent, only, take_over=True)
         return database.read(self._engine, lambda connection: records.summaries_of(connection, ids))
 
     async def release(self, episode: str) -> None:
@@ -262,14 +262,14 @@ class Store:
     async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
         """Mark as `interrupted` what no living process plays, and what this one has left running, or `only` these ids
         of it; how many they were. Their steps stay."""
-        return len(await self._settle_abandoned(run, agent, only, take_over=False))
+        return len(await self._take_over_episodes(run, agent, only, take_over=False))
 
-    async def _settle_abandoned(
+    async def _take_over_episodes(
         self, run: str, agent: str, only: Collection[str] | None, *, take_over: bool
     ) -> list[str]:
         own = self._writer.token
         return await self._writer.commit(
-            lambda connection: attempts.settle_abandoned(connection, run, agent, own, only, take_over=take_over)
+            lambda connection: attempts.take_over_episodes(connection, run, agent, own, only, take_over=take_over)
         )
 
     # ---- reading
