@@ -30,8 +30,9 @@ from bestofq.models.local import LocalModel
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
-from bestofq.recipes.q_training import TrainingIdentity, learn, lesson, select_episodes, transitions
+from bestofq.recipes.q_training import TrainingIdentity, learn, lesson, transitions
 from bestofq.recipes.ranked_logs import logs_of, rank_logs
+from bestofq.recipes.training_episodes import select_episodes
 from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, apart
 from bestofq.reports.off_policy import auc

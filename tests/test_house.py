@@ -5,11 +5,11 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 32_242,
+    "library lines": 32_251,
     "sites lines": 3_493,
-    "experiments lines": 7_324,
-    "library, sites and experiments lines": 43_059,
-    "test lines": 33_024,
+    "experiments lines": 7_325,
+    "library, sites and experiments lines": 43_069,
+    "test lines": 33_026,
     "import depth": 15,
     "modules in import circles": 0,
     "settings": 271,

@@ -36,7 +36,8 @@ from bestofq.models.prices import Budget
 from bestofq.recipes.collect import collect
 from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
-from bestofq.recipes.q_training import episodes_of, select_episodes, transitions_of
+from bestofq.recipes.q_training import episodes_of, transitions_of
+from bestofq.recipes.training_episodes import select_episodes
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.shared import Shared
 from bestofq.store.location import Location

@@ -18,8 +18,8 @@ from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.recipes.estimate import cross_fit, learned_from, not_learned_from
-from bestofq.recipes.q_training import select_episodes
 from bestofq.recipes.ranked_logs import HeldOut, logs_of, rank_logs
+from bestofq.recipes.training_episodes import select_episodes
 from bestofq.reports.estimate import OffPolicyEstimate, choice_table, points, rank_table, short, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift
 from bestofq.store.location import Location

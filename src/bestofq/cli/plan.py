@@ -19,7 +19,7 @@ from bestofq.core.errors import SetupError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
 from bestofq.recipes.players import Play
-from bestofq.recipes.q_training import select_episodes
+from bestofq.recipes.training_episodes import select_episodes
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 

@@ -28,7 +28,8 @@ from bestofq.learning.tracking import open_tracker
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.choosing import Trials
 from bestofq.recipes.embedding import embed_there
-from bestofq.recipes.q_training import Lesson, learn, select_episodes
+from bestofq.recipes.q_training import Lesson, learn
+from bestofq.recipes.training_episodes import select_episodes
 from bestofq.reports.stats import Quantity, tally_by_task
 from bestofq.reports.table import Row, Table, columns
 from bestofq.store.location import Location

@@ -21,9 +21,9 @@ from bestofq.recipes.q_training import (
     describe_differences,
     learn,
     lesson,
-    select_episodes,
     transitions,
 )
+from bestofq.recipes.training_episodes import select_episodes
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
@@ -112,7 +112,7 @@ def training_set(
     episodes: int | None = None,
 ) -> Lesson | None:
     """What Q and V of `out` learn from; None where they have. Warns of a suite's dev or test tasks, and of runs with
-    another N than the settings'. DataError as in `train` and `collected`."""
+    another N than the settings'. DataError as in `train` and `select_episodes`."""
     learned, n = select_episodes(store, runs, episodes), models.settings.n_candidates
     for record in (one for one in store.runs() if one.name in runs):
         if (asked := record.config.get("n_candidates", n)) != n:

@@ -10,8 +10,9 @@ from bestofq.config.models import Models
 from bestofq.core.errors import DataError
 from bestofq.core.logged import LoggedChoices
 from bestofq.learning.checkpoint import read_card
-from bestofq.recipes.q_training import FOLDS, TrainingIdentity, fold_of, learned_apart, select_episodes, task_mark
+from bestofq.recipes.q_training import FOLDS, TrainingIdentity, fold_of, learned_apart, task_mark
 from bestofq.recipes.ranked_logs import HeldOut, logs_of, rank_logs
+from bestofq.recipes.training_episodes import select_episodes
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
