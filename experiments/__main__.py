@@ -1,7 +1,6 @@
 """`python -m experiments COMMAND`, from the repository's root: what makes and repeats the published numbers."""
 
 import asyncio
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +17,6 @@ from bestofq.cli.options import (
     Config,
     Data,
     DryRun,
-    Model,
     Set,
     Stored,
     StoreOption,
@@ -35,9 +33,6 @@ from experiments.dev_ranking import DevRanker
 from experiments.estimating import GROUPS, learned, make, write
 from experiments.figures import figures
 from experiments.golden import Golden, judge_steps
-from experiments.inputs_study import run_inputs_study
-from experiments.new_tasks.command import write_tasks
-from experiments.new_tasks.generation import GenerationSettings
 from experiments.noisy_scorers import judged
 from experiments.ranking import print_ranking
 
@@ -141,42 +136,6 @@ def ablation(
     run_ablation(file, out, results, DevRanker())
 
 
-@app.command("new-tasks")
-def new_tasks(
-    out: Annotated[Path, typer.Option(help="jsonl file that the new tasks are added to.")],
-    data: Annotated[Path, typer.Option(help="WebVoyager's jsonl file with the seeds.")],
-    seed_domain: Annotated[str, typer.Option(help="Whose tasks are the seeds, such as 'Google Flights'.")],
-    domain: Annotated[list[str], typer.Option(help="NAME=URL of a site of the new tasks. Repeatable.")],
-    model: Model = None,
-    base_url: BaseUrl = None,
-    held_out: Annotated[
-        list[Path] | None, typer.Option(help="Another file whose tasks no new one may resemble. Repeatable.")
-    ] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="Tasks a domain. Default: 40, as in Table 9.")] = None,
-    today: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Default: today.")] = None,
-    config: Config = None,
-    set_: Set = None,
-    budget: Budget = None,
-    dry_run: DryRun = False,
-) -> None:
-    """Have a model write tasks for new sites from those of another (Table 9, E.1). Resumable.
-
-    --set takes the settings of writing, such as near=0.5 or chat.max_tokens=3000.
-    """
-    named = set_by({"chat.model": model, "chat.base_url": base_url, "count": count})
-    write_tasks(
-        out,
-        data=data,
-        seed_domain=seed_domain,
-        domains=domain,
-        held_out=held_out or (),
-        settings=load_config(GenerationSettings, config, [*named, *(set_ or ())]),
-        today=(today or datetime.now()).date(),
-        budget=budget,
-        dry_run=dry_run,
-    )
-
-
 @app.command()
 def golden(
     run: Annotated[str, typer.Option(help="Whose episodes to analyse.")],
@@ -229,21 +188,6 @@ def estimate(
         make(GROUPS[one_of("group", group, tuple(GROUPS))], console)
     else:
         write(results, "result", learned())
-
-
-@app.command()
-def inputs(
-    dev: Annotated[Path, typer.Option(help="Store of stored dev episodes, their run called dev.")],
-    out: Annotated[Path, typer.Option(help="Folder of what is learned.")],
-    results: Annotated[Path, typer.Option(help="Folder of the results.")],
-    episodes: Annotated[int, typer.Option(min=1, help="How many teach, the first.")] = 1_000_000,
-    config: Config = None,
-    set_: Set = None,
-    store: Stored = RUNS,
-) -> None:
-    """Attention over tokens and the proposer's probability as inputs of Q, rated on stored dev steps. Resumable."""
-    models = models_of(CommonOptions(config=config, set_=set_))
-    run_inputs_study(models, console, store=store, dev=dev, out=out, results=results, episodes=episodes)
 
 
 if __name__ == "__main__":

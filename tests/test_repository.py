@@ -25,7 +25,6 @@ DATA = (
     "agents/prompts/state.j2",
     "agents/prompts/propose.j2",
     "agents/prompts/pick.j2",
-    "agents/prompts/tasks_system.j2",
     "browser/snapshot.js",
     "browser/act.js",
     "browser/chromium.toml",

@@ -1,7 +1,7 @@
 #!/bin/sh
 # MiniWoB++ again, with one pass over 70 problems of each task instead of two over 24: other problems of these tasks, then
-# families that neither the model nor Q has seen; one Q-function, and five as one cautious scorer, whose caution of 2 was
-# chosen in the shop (`ensemble.sh`). Three hours on one core; started again, it continues.
+# families that neither the model nor Q has seen. Three hours on one core; started again, it continues.
+# Commit 69385730 also plays five Q-functions as one cautious scorer.
 set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
@@ -17,14 +17,6 @@ seeds="--split test --set suite.families=seen --set suite.per_task=5 --tasks 235
 cp $store-played/report/agents.md $here/problems-seeds.md
 cp $store-played/report/agents.json $here/problems-seeds.json
 
-for seed in 1 2 3 4; do
-    "$BESTOFQ" train --no-estimate --config $here/miniwob.toml $matched --set iql.seed=$seed --store $store --out $store/seed-$seed
-done
-export BESTOFQ_ENSEMBLE=$store/q70,$store/seed-1,$store/seed-2,$store/seed-3,$store/seed-4
-cautious="--agents own --set scorer=experiments.ensemble:very_cautious"
-"$BESTOFQ" eval --config $here/miniwob.toml $seeds $matched $cautious --run cautious --out $here/problems-seeds-cautious.json
-
 families="--split test --set suite.only=* --set suite.families=held-out --set suite.per_task=10 --tasks 110 --runs 1 --store $store-families"
 "$BESTOFQ" eval --config $here/miniwob.toml $families $matched --q $store/q70 --agents prompting,random,vote,verifier,best-of-q,prior \
     --run q0 --out $here/problems-families.json
-"$BESTOFQ" eval --config $here/miniwob.toml $families $matched $cautious --run cautious --out $here/problems-families-cautious.json

@@ -26,7 +26,6 @@ VERIFIER = ("verifier_system", "verifier_user")  # what a model with instruction
 USER = ("user_system", "user_question")  # what a simulated user reads
 Criteria = Literal["opentable"]  # what a judge goes by, where not by the task as a whole
 GOLDEN = ("golden_system", "golden_user")  # what looks for the golden step among candidates
-TASKS = ("tasks_system", "tasks_user")  # what a writer of tasks reads
 
 
 @cache

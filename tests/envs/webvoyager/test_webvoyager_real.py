@@ -7,11 +7,10 @@ import ssl
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,12 +23,6 @@ from bestofq.envs.webvoyager.dates import dates, stale
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 from bestofq.envs.webvoyager.source import load_entries
 from bestofq.envs.webvoyager.suite import WebVoyager
-from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.testing.fault_server import FaultServer
-from experiments.new_tasks.files import TaskFile
-from experiments.new_tasks.generation import GenerationSettings, Tally, generate_tasks
-from experiments.new_tasks.screening import ScreenedSite
-from experiments.new_tasks.similarity import NEAR, Known, shape_of, similarity
 
 SIBLING = Path(__file__).parents[3].parent / "shared" / "data" / "webvoyager"
 FOLDER = Path(os.environ.get("BESTOFQ_WEBVOYAGER_DATA", SIBLING))
@@ -97,60 +90,6 @@ def test_tasks_that_name_a_year_and_those_that_went_stale() -> None:
     early, late = (stale(tasks, day) for day in (date(2026, 1, 15), date(2026, 11, 21)))
     assert (len(early), len(late)) == (38, 90)
     assert {entry.task.id for entry in early} < {entry.task.id for entry in late}
-
-
-def test_tasks_that_were_worded_anew_are_known_and_others_are_told_apart() -> None:
-    published = load_entries(PUBLISHED)
-    by_key = {entry.key: entry for entry in published}
-    anew = [entry for entry in load_entries(PATCHED) if entry.ques != by_key[entry.key].ques]
-    assert len(anew) == 68
-    known = Known(published)
-    assert min(known.nearest(entry.ques, entry.web_name).similarity for entry in anew) > 0.7
-    shapes = [(entry, shape_of(entry.ques, entry.web_name)) for entry in published]
-    near = Counter(
-        a.web_name
-        for a, shape in shapes
-        if any(a.web_name == b.web_name and a is not b and similarity(shape, other) >= NEAR for b, other in shapes)
-    )
-    assert near.total() == 11
-    assert near["Google Flights"] == 0
-
-
-async def test_google_flights_extended_holds_no_copy_of_a_published_task(tmp_path: Path) -> None:
-    """Seeds, sites and screening of Table 9; the stand-in for the model copies a task onto another day, too."""
-    held_out = load_entries(PUBLISHED)
-    seeds = [entry for entry in held_out if entry.web_name == "Google Flights"]
-    copied = seeds[13].ques.replace("2024", "2027")
-    new = {
-        "Skyscanner": "Which airline has the earliest direct departure from Porto to Malmö next Sunday?",
-        "Momondo": "Name the month with the lowest fares between Quito and Hanoi for a family of four.",
-        "Cruisecritic": "Read the newest review of a cabin with a balcony and report its rating.",
-    }
-
-    def stand_in(request: Mapping[str, Any]) -> str:
-        asked = request["messages"][1]["content"]
-        return json.dumps({"tasks": [copied, *(task for site, task in new.items() if f"tasks for {site}" in asked)]})
-
-    sites = [ScreenedSite(name=name, url=f"https://www.{name.lower()}.com/") for name in new]
-    out, tallies = tmp_path / "extended.jsonl", dict[str, Tally]()
-    async with FaultServer(stand_in) as server:
-        settings = GenerationSettings(chat=ChatConfig(model="stand-in", base_url=server.base_url), count=1)
-        with TaskFile(out) as file:
-            async with ChatModel(settings.chat) as model:
-                await generate_tasks(
-                    model,
-                    file,
-                    sites=sites,
-                    seeds=seeds,
-                    held_out=held_out,
-                    settings=settings,
-                    today=date(2026, 11, 21),
-                    on_reply=lambda tally: tallies.update({tally.site: tally}),
-                )
-    assert {task.id: task.goal for task in WebVoyager(WebVoyagerSettings(data=out)).list_tasks()} == {
-        f"{s}--0": text for s, text in new.items()
-    }
-    assert [tally.overlaps for tally in tallies.values()] == [{seeds[13].key: 1}] * 3
 
 
 class StandIn(BaseHTTPRequestHandler):
