@@ -8,8 +8,9 @@ trains a model on 200 tasks. Without a model it plays one task by hand, as TRL w
 
 import sys
 
+from trainers.site_tools import site_tools
+
 import bestofq as bq
-from bestofq_sites.site_tools import site_tools
 
 Shop = site_tools(bq.load_suite("webshop"))  # or "booking", "quirks"
 

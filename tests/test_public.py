@@ -11,7 +11,7 @@ import bestofq as bq
 from bestofq import testing
 from bestofq.core.errors import ConfigError
 
-BY_PATH = {"bestofq.testing": testing.__all__, "bestofq_sites.site_tools": ["site_tools"]}
+BY_PATH = {"bestofq.testing": testing.__all__}
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 

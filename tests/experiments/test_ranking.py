@@ -19,8 +19,7 @@ from bestofq.store.store import Store
 from bestofq_sites.booking.settings import BookingSettings
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.suite import LocalSuite
-from bestofq_sites.local_site.text import TextEnv
-from bestofq_sites.text_site import at_once
+from bestofq_sites.local_site.text import TextEnv, at_once
 from experiments.__main__ import app, console
 from experiments.ceiling import Ceiling
 from experiments.dev_ranking import rescored

@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 
 import bestofq as bq
 from bestofq.core.errors import ConfigError, DataError
-from bestofq_sites.site_tools import ENDED, site_tools
+from examples.trainers.site_tools import ENDED, site_tools
 
 SHOP = bq.load_suite("webshop")
 
@@ -152,7 +152,7 @@ def test_trl_trains_in_it(tmp_path: Path) -> None:
 @pytest.fixture
 def served() -> Iterator[str]:
     pytest.importorskip("openenv", reason="the package openenv is not installed (extra openenv)")
-    from bestofq_sites.openenv_site import site_app
+    from examples.trainers.openenv_site import site_app
 
     server = uvicorn.Server(uvicorn.Config(site_app(SHOP), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)

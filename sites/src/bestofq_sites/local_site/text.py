@@ -1,8 +1,9 @@
 """A local site without a browser: the same observations, rewards and ends as in Chromium, in microseconds. Tests of the
 shop and of the booking site walk both at random and find no difference."""
 
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 from bestofq.core import actions as act
@@ -13,6 +14,8 @@ from bestofq.core.protocols import SimulatedUser
 from bestofq.core.usage import Usage
 from bestofq_sites.local_site.page import Button, Field, Form, Link, Page, SelectField, render
 from bestofq_sites.local_site.rules import Rules, SiteServer, ViewT, VisitT
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,3 +213,14 @@ def _with_query(path: str, fields: dict[str, str]) -> str:
 
 def _join_options(options: tuple[tuple[str, str], ...]) -> str:
     return ", ".join(f'"{shown}"' for _, shown in options)
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that never waits, as those of `TextEnv`. It works inside an event loop too."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    work.close()
+    raise RuntimeError("a text site waited for something")

@@ -1,8 +1,8 @@
 """A text site as an OpenEnv environment, served over HTTP and WebSocket (package and extra `openenv`).
 
-`uvicorn --factory bestofq_sites.openenv_site:shop` serves the shop, `:build_booking` the booking site. An action is a
-command, `{"command": "click [7]"}`, as in `agents/dialects/commands.py`. `reset` takes a `split` and an `index`, or a
-`task` by its id; without any the train task number `seed`, by default the first.
+`uvicorn --factory examples.trainers.openenv_site:shop` serves the shop, `:build_booking` the booking site. An action is
+a command, `{"command": "click [7]"}`, as in `agents/dialects/commands.py`. `reset` takes a `split` and an `index`, or a
+`task` by its id. Without any it takes the train task number `seed`, by default the first.
 """
 
 from typing import Any
@@ -16,8 +16,9 @@ from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Suite
 from bestofq.envs.suites import make_suite
 from bestofq_sites.booking.settings import BookingSettings
-from bestofq_sites.text_site import SPLITS, TextSite
 from bestofq_sites.webshop.settings import WebShopSettings
+
+from .text_site import SPLITS, TextSite
 
 extra("openenv")
 from openenv.core.env_server.http_server import create_fastapi_app  # noqa: E402

@@ -1,7 +1,4 @@
-"""The shop, the booking site and the sites with quirks for trainers of others: visits without asyncio."""
-
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+"""The shop, the booking site and the sites with quirks for other trainers: visits without asyncio."""
 
 from bestofq.agents.prompting import state_text
 from bestofq.core.actions import Action
@@ -10,9 +7,8 @@ from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Suite
 from bestofq_sites.local_site.suite import LocalSuite
-from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.local_site.text import TextEnv, at_once
 
-T = TypeVar("T")
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
@@ -40,13 +36,13 @@ class TextSite:
             raise DataError(f"there is no split {split!r}: it is one of {', '.join(SPLITS)}")
         return self._suite.rules.tasks(split)
 
-    def find_task(self, task: str) -> Task:
-        """The task of that id. DataError where there is none."""
+    def find_task(self, task_id: str) -> Task:
+        """Return the task of this id. DataError if there is none."""
         if not self._named:
-            self._named = {one.id: one for split in SPLITS for one in self.tasks(split)}
-        if task not in self._named:
-            raise DataError(f"{self.name} has no task {task!r}: `bestofq tasks {self.name}` names them")
-        return self._named[task]
+            self._named = {task.id: task for split in SPLITS for task in self.tasks(split)}
+        if task_id not in self._named:
+            raise DataError(f"{self.name} has no task {task_id!r}: `bestofq tasks {self.name}` names them")
+        return self._named[task_id]
 
     def reset(self, task: Task) -> Observation:
         """Begin a task; its first page."""
@@ -71,14 +67,3 @@ class TextSite:
         if self.task is None:
             raise DataError(f"{self.name} has no episode: reset it first")
         return state_text(State(task=self.task, observation=self.seen))
-
-
-def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns that waits for nothing, as those of a text site: also inside a running event loop."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        found: T = end.value
-        return found
-    work.close()
-    raise RuntimeError("a text site waited for something")

@@ -3,15 +3,19 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from bestofq.agents.prompting import render
 from bestofq.core import actions as act
 from bestofq.core.actions import Action
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Suite
-from bestofq_sites.text_site import TextSite
+
+from .text_site import TextSite
 
 ENDED = "The episode has ended."
+PROMPT = (
+    "Do what the goal asks for on the website, by calling the tools. The number in brackets after an element is its "
+    "mark.\n"
+)
 
 
 def site_tools(suite: Suite) -> "type[SiteTools]":
@@ -32,7 +36,7 @@ class SiteTools:
     @classmethod
     def rows(cls, split: Split = "train", limit: int | None = None) -> list[dict[str, Any]]:
         """A dataset's rows, one a task, the first of them a fair sample. InputError where a split has none."""
-        prompt = [{"role": "user", "content": render("tools")}]
+        prompt = [{"role": "user", "content": PROMPT}]
         return [{"prompt": prompt, "task": task.id} for task in TextSite(cls.suite).tasks(split)[:limit]]
 
     def reset(self, task: str | None = None, **row: object) -> str:
