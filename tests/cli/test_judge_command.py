@@ -116,20 +116,18 @@ async def test_a_judge_against_the_shop(tmp_path: Path) -> None:
 
 async def test_a_file_of_tasks_before_a_run(tmp_path: Path) -> None:
     tasks = [
-        {"web_name": "Soup", "id": "Soup--0", "ques": "Cook for May 2, 2026.", "web": "http://soup.example/"},
+        {"web_name": "Soup", "id": "Soup--0", "ques": "Cook for May 2, 2020.", "web": "http://soup.example/"},
         {"web_name": "Soup", "id": "Soup--1", "ques": "Cook.", "web": "http://soup.example/"},
     ]
     file = tmp_path / "tasks.jsonl"
     file.write_text("\n".join(map(json.dumps, tasks)), "utf-8")
-    asked = ("tasks", "webvoyager", "--data", str(file), "--today")
-    code, said = await bestofq(*asked, "2026-06-01")
+    code, said = await bestofq("tasks", "webvoyager", "--data", str(file))
     assert code == 0, said
     assert "train: 2 tasks" in said
-    assert "Soup--0 names a date that is past: May 2, 2026" in said
+    assert "Soup--0 names a date that is past: May 2, 2020" in said
     assert "Soup--1 names" not in said
     assert "1 of 2 tasks" in said
     assert (await bestofq("tasks", "webvoyager", "--data", str(tmp_path / "nothing.jsonl")))[0] == 2
-    assert (await bestofq(*asked, "soon"))[0] == 2
 
 
 async def test_a_mistyped_store_is_refused_and_not_made(tmp_path: Path) -> None:

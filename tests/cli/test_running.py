@@ -24,6 +24,7 @@ from bestofq.envs.serving import serve_app
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
+IN_WORDS = ("--set", "by=words", "--set", "localizer=page")
 HOME = """<title>Kettles\x1b[31m</title><h1>Blue kettle</h1><p>$20</p><img src=http://cdn.example/x.png>
 <form method=post action=/order><button>Buy now</button></form>"""
 
@@ -149,7 +150,7 @@ async def test_at_a_terminal_the_user_is_asked(tmp_path: Path) -> None:
                     continue
 
     async with shop.open() as arguments:
-        process = await bestofq(tmp_path, *arguments, "--agent", "picker", "--localizer", "page", terminal=terminal)
+        process = await bestofq(tmp_path, *arguments, "--agent", "picker", *IN_WORDS, terminal=terminal)
         await until("[y]es, [N]o, yes to [a]ll:")
         assert "The next action, click button Buy now, seems to buy or pay" in " ".join(shown.split())
         assert shop.orders == 0
@@ -180,23 +181,12 @@ async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(impatien
         with Store.open(tmp_path / "runs/web", read_only=True) as store:
             [left] = store.episodes(status="interrupted")
         assert len(left.steps) == 1
-        result = await within(tmp_path / "runs/web", *arguments, "--yes", "--steps", "1")
+        result = await within(tmp_path / "runs/web", *arguments, "--yes", "--set", "suite.step_limit=1")
     assert result.exit_code == 1
     assert "no answer: ran out of its 1 steps" in result.output
     with Store.open(tmp_path / "runs/web", read_only=True) as store:
         [failed] = store.episodes()
     assert (failed.run, failed.task.id, failed.verdict.outcome) == (left.run, left.task.id, "failure")
-
-
-@pytest.mark.parametrize(
-    ("more", "steps"), [((), 1), (("--steps", "2"), 2)], ids=["by the setting", "by the option before the setting"]
-)
-async def test_steps_are_limited(more: tuple[str, ...], steps: int, tmp_path: Path) -> None:
-    shop = Shop()
-    async with shop.open() as arguments:
-        result = await within(tmp_path, *arguments, "--set", "suite.step_limit=1", *more)
-    with Store.open(tmp_path, read_only=True) as store:
-        assert [len(episode.steps) for episode in store.episodes()] == [steps], result.output
 
 
 class Walk(Shop):
@@ -236,11 +226,13 @@ async def test_after_kill_9_the_same_command_goes_on_and_asks_for_no_step_again(
         (["--agent", "best"], ConfigError, "there is no agent 'best': it is one of prompting,"),
         (["--agent", "best-of-q", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"], ConfigError, "needs --q"),
         (["--base-url", "http://127.0.0.1:9/v1"], ConfigError, "needs --model"),
-        (["--localizer", "page"], ConfigError, "needs a chat model"),
-        (["--localizer", "map"], ConfigError, "The setting localizer is 'map'"),
+        ([*IN_WORDS], ConfigError, "needs a chat model"),
         (["--url", "file:///etc/passwd"], InputError, "is no web address"),
         (
-            ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--localizer", "vision", "--no-screenshots"],
+            [
+                *("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--no-screenshots"),
+                *("--set", "by=words", "--set", "localizer=vision"),
+            ],
             ConfigError,
             "none are taken",
         ),

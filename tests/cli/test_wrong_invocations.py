@@ -39,11 +39,8 @@ run 'buy a lamp'
 {GO} http://a.test --model nothing
 {GO} http://a.test --agent nonsense
 {GO} http://a.test --agent best-of-q --q nothing {AT} http://127.0.0.1:9/v1
-{GO} http://a.test --steps 0
 {GO} http://a.test --n 0
 {GO} http://a.test --budget -1
-{GO} http://a.test --localizer nonsense
-{GO} http://a.test --localizer page
 {GO} http://a.test --store text.txt
 {GO} http://a.test --store text.txt/below
 {GO} http://a.test --store foreign
@@ -55,7 +52,7 @@ run 'buy a lamp'
 {GO} http://a.test --set nonsense=1
 {GO} http://a.test --set =
 {GO} http://a.test --set chat=1
-{GO} http://a.test --hosts 'http://[::1' {AT} http://127.0.0.1:9/v1 --steps none
+{GO} http://a.test --hosts 'http://[::1' {AT} http://127.0.0.1:9/v1
 demo --tasks 1
 demo --tasks many
 demo --out text.txt
@@ -194,7 +191,6 @@ judge --run seed --model m --store text.txt
 judge --run missing --model m --store empty --base-url http://127.0.0.1:9/v1
 judge --run seed --model m --base-url http://[::1 --store empty
 judge --run seed --model m --base-url nonsense --store empty
-judge --run seed --model m --limit 0
 judge --run seed --model m --concurrency 0
 judge --run seed --model m --criteria nonsense
 judge --run seed --model m --store empty --out text.txt/below.json --base-url http://127.0.0.1:9/v1
@@ -202,8 +198,6 @@ tasks nonsense
 tasks webshop --split nonsense
 tasks webshop --tasks 0
 tasks webshop --tasks no-such-*
-tasks webshop --today nonsense
-tasks webvoyager --today 2026-13-45
 tasks webvoyager --data bad.jsonl
 tasks webvoyager --data latin.toml
 import
@@ -245,7 +239,6 @@ settings --config missing.toml
 CASES = [line for line in WRONG.splitlines() if line]
 SLOW = (  # they load PyTorch, or a browser
     "--model /no/such",
-    "--localizer page",
     "miniwob --tasks no",
     "--url http:// ",
     "tune --out new --pairs text",

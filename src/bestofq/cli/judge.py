@@ -47,7 +47,6 @@ def judge(
     ),
     against_env: Annotated[bool, Option("--against-env", help="How well it agrees with the environment.")] = False,
     again: Annotated[bool, Option("--again", help="Also what a judge has judged already.")] = False,
-    limit: Annotated[int | None, Option(min=1, help="So many episodes at most.")] = None,
     concurrency: Annotated[int, Option(min=1, help="Episodes judged at once; with --cluster in each process.")] = 16,
     set_: Set = None,
     cluster: Cluster = None,
@@ -87,7 +86,7 @@ def judge(
         shown = shown if screenshots is None else screenshots
         make_judge = partial(ChatJudge, screenshots=shown, criteria=criteria)
         asked = make_judge(model=chat)
-        todo = episodes_to_judge(opened, run, asked, agent=agent, which=which)[:limit]
+        todo = episodes_to_judge(opened, run, asked, agent=agent, which=which)
         if dry_run:
             console.print(f"{chat.name} would judge {len(todo):,} episodes of {run} in {place}")
             return

@@ -33,7 +33,6 @@ def run(
     agent: Annotated[Text, Option(help="Kind of agent. Default: best-of-q with --q, else prompting.")] = None,
     q: Annotated[Place, Option(help="Folder of a Q-function for this model.")] = None,
     n: N = None,
-    steps: Annotated[int | None, Option(min=1, help="Steps at most. Default: suite.step_limit, else 30.")] = None,
     store: Stored = WEB,
     files: Files = None,
     hosts: Annotated[str, Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = "",
@@ -42,23 +41,15 @@ def run(
     ask_forms: Annotated[
         bool, Option("--ask-forms", help="Ask before whatever sends a form, too, whatever its button is called.")
     ] = False,
-    headed: Annotated[bool, Option("--headed", help="Show the browser's window.")] = False,
-    localizer: Annotated[
-        Text,
-        Option(
-            help="page, text, vision, page+text or page+vision: the model names elements in words, this finds them."
-        ),
-    ] = None,
     screenshots: Annotated[bool, Option(help="Keep a picture of every step; chat models see it.")] = True,
 ) -> None:
-    words = ("by=words", f"localizer={localizer}") if localizer else ()
-    models = models_of(options, *words)
+    models = models_of(options)
     kind = kind_of(agent or ("prompting" if q is None else "best-of-q"))
     if models.settings.reads_q(kind) and q is None and not _is_pocket(models):
         raise ConfigError(f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's")
     models, values = with_values(models, q, [kind])
     if models.settings.by == "words" and models.prompted is not None:
-        raise ConfigError("--localizer needs a chat model (--model, --base-url): others name elements by marks")
+        raise ConfigError("by=words needs a chat model (--model, --base-url): other models name elements by marks")
     chosen = make_agent(kind, models, values, n=n)
     place = Location.of(store, files)
     check_pictures(models.settings, screenshots)
@@ -75,17 +66,14 @@ def run(
         judge=UserJudge(view.judge),
         provenance=Provenance(version=__version__, prompt_hash=models.prompts),
         seed=models.settings.seed,
-        step_limit=steps or models.settings.suite.step_limit or STEP_LIMIT,
+        step_limit=models.settings.suite.step_limit or STEP_LIMIT,
         on_decision=view.show_decision,
         on_step=view.show_step,
     )
-    browsing = models.settings.suite.browser
-    if headed:
-        browsing = browsing.model_copy(update={"headless": False})
 
     async def work() -> Episode:
         with store_at(place) as opened:
-            async with aclosing(models), Browser.launch(browsing) as browser:
+            async with aclosing(models), Browser.launch(models.settings.suite.browser) as browser:
                 user = view.reply if view.interactive else None
                 env = WebEnv(browser, screenshots=screenshots, user=user, approve=view.approve, forms=ask_forms)
                 env.simulated_user = models.user

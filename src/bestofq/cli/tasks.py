@@ -5,7 +5,7 @@ from datetime import date
 from typing import Annotated, get_args
 
 from rich.markup import escape
-from typer import BadParameter, Option
+from typer import Option
 
 from bestofq.cli.options import CommonOptions, Tasks, Text, console, takes
 from bestofq.cli.shared import limit_of, models_of, named_only, one_of
@@ -24,12 +24,7 @@ def tasks(
     options: CommonOptions,
     split: Annotated[Text, Option(help="train, dev or test. Default: each.")] = None,
     tasks: Tasks = None,
-    today: Annotated[Text, Option(help="YYYY-MM-DD, for dates in tasks. Default: today.")] = None,
 ) -> None:
-    try:
-        day = date.today() if today is None else date.fromisoformat(today)
-    except ValueError as error:
-        raise BadParameter(f"{today!r} is no day YYYY-MM-DD") from error
     chosen = models_of(options, *named_only(tasks)).settings.suite
     made = make_suite(chosen)
     known_splits: tuple[Split, ...] = get_args(Split)
@@ -50,7 +45,7 @@ def tasks(
             console.print(f"  {escape(task.id)}: {escape(task.goal)}", highlight=False)
         if len(listed) > shown:
             console.print(f"  … and {len(listed) - shown:,} more: --tasks {len(listed)} shows all")
-    past = [] if made.sandboxed else stale(seen.values(), day)  # a site of the suite's own has its own clock
+    past = [] if made.sandboxed else stale(seen.values(), date.today())  # a site of the suite's own has its own clock
     for entry in sorted(past, key=lambda entry: (domain_of(entry.task.id), entry.last)):
         console.print(escape(f"{entry.task.id} names a date that is past: {entry.words}"), style="yellow")
     if past:
