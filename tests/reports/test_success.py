@@ -122,3 +122,12 @@ async def test_json_is_read_back_and_names_its_run(store: Store) -> None:
 async def test_what_is_not_there_is_named(store: Store, asked: dict[str, object], words: str) -> None:
     with pytest.raises(DataError, match=words):
         agent_results(store, Selection(**asked))  # type: ignore[arg-type]
+
+
+async def test_the_episodes_are_a_frame(store: Store) -> None:
+    frame = store.frame(agent="prompting")
+    assert frame.group_by("task").aggregate([("steps", "sum")]).sort_by("task").to_pydict() == {
+        "task": ["a", "b"],
+        "steps_sum": [8, 12],
+    }
+    assert store.frame(agent="nobody").num_rows == 0

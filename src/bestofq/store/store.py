@@ -18,6 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from bestofq.core.decision import Episode, Provenance, Step, Verdict
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError, SupersededError
+from bestofq.core.loading import extra
 from bestofq.core.observation import Observation, Task
 from bestofq.core.secrets import hidden, hide_json
 from bestofq.store import attempts, claim, database, records
@@ -289,6 +290,12 @@ class Store:
         """Finished episodes, or those of a `status`, without their steps, in the order of `episodes`."""
         query = records.filter_query(records.summary_rows(), _filter(which))
         return database.read(self._engine, lambda connection: records.summaries(connection, query))
+
+    def frame(self, **which: Unpack[Which]) -> Any:
+        """The same as a `pyarrow.Table`, which `.to_pandas()` and `polars.from_arrow` read. It needs the extra
+        `export`."""
+        found = self.summaries(**which)
+        return extra("pyarrow").table({name: [getattr(e, name) for e in found] for name in EpisodeSummary._fields})
 
     def episodes(self, **which: Unpack[Which]) -> Iterator[Episode]:
         """Finished episodes, or those of a `status`, by run, agent, suite, task, repeat: an order that does not depend
