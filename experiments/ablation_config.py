@@ -20,8 +20,7 @@ from bestofq.core.identity import as_set, differences
 from bestofq.core.transitions import Floats
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.run_config import run_config
-from bestofq.store.records import EpisodeSummary
-from bestofq.store.run_names import SEED_RUN
+from bestofq.store.records import SEED_RUN, EpisodeSummary
 from bestofq.store.store import Store
 
 Changes = dict[str, JsonValue]

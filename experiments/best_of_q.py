@@ -24,7 +24,7 @@ from bestofq.reports.domains import domain_grid, domain_of, domain_results
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import agent_results, success_table
-from bestofq.store.run_names import DEV_BASE, SEED_RUN, cycle_run, dev_run
+from bestofq.store.records import DEV_BASE, SEED_RUN, cycle_run, dev_run
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from experiments.figures import agent_pictures

@@ -1,21 +1,6 @@
-"""Every error bestofq raises on purpose.
+"""Every error that bestofq raises on purpose. A message names the value, the limit, and the command that fixes it.
 
-BestOfQError                   one clear sentence: what, which value, which limit, which command fixes it
-├── InputError                 the user's argument, file or configuration is wrong          (exit 2)
-│   ├── ConfigError            a setting has an unknown name or an impossible value
-│   └── DataError              a data file is missing, malformed or of another kind
-│       ├── DamageError        what a store holds is not what was written to it
-│       └── SupersededError    another process plays this episode, or grows this tree
-├── SetupError                 something this machine lacks: Chromium, a package, a model   (exit 3)
-├── BudgetError                the endpoints' replies cost what --budget allows
-├── CheckpointError            a checkpoint that is damaged or does not fit: dimension, EmbedSpec, NaN
-├── InfraError                 the machinery failed, not the agent: such an episode is truncated
-│   ├── BrowserError           Chromium crashed, or a browser call passed its deadline
-│   └── ModelError             the model could not reply
-│       └── ContextError       the request is longer than the model's context
-└── ReplyError                 a model's reply holds no valid action (recorded, never fatal)
-
-An action that cannot be carried out is none of these: it is `Observation.error`, data for the agent.
+An action that cannot be carried out is no error: it is `Observation.error`, data for the agent.
 """
 
 from collections.abc import Sequence

@@ -2,10 +2,15 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from typing import Any
 
 import numpy as np
 
 from bestofq.core.transitions import Bools, Floats, Ints
+
+_BY_EPISODE = ("success", "tokens", "usd")
+_BY_STEP = ("q", "value", "chosen", "propensity")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,12 +28,10 @@ class LoggedChoices:
     propensity: Floats  # [T, N] with which the agent takes each candidate, 0 beyond the last; NaN: it does not tell
 
     def __post_init__(self) -> None:
-        for name in ("q", "value", "chosen", "propensity"):
-            if len(getattr(self, name)) != len(self.episode):
-                raise ValueError(f"{name} has {len(getattr(self, name))} rows, episode has {len(self.episode)}")
-        for name in ("success", "tokens", "usd"):
-            if len(getattr(self, name)) != len(self.task):
-                raise ValueError(f"{name} has {len(getattr(self, name))} rows, task has {len(self.task)}")
+        for names, of in ((_BY_STEP, "episode"), (_BY_EPISODE, "task")):
+            for name in names:
+                if len(getattr(self, name)) != len(getattr(self, of)):
+                    raise ValueError(f"{name} has {len(getattr(self, name))} rows, {of} has {len(getattr(self, of))}")
 
     @property
     def last(self) -> Bools:
@@ -36,39 +39,28 @@ class LoggedChoices:
         return np.append(self.episode[1:] != self.episode[:-1], True)
 
     def of(self, kept: Bools) -> "LoggedChoices":
-        """Of these episodes alone [E]."""
+        """Return only these episodes [E]."""
         rows = kept[self.episode]
-        return LoggedChoices(
-            episode=(np.cumsum(kept) - 1)[self.episode[rows]],
-            task=tuple(task for task, keep in zip(self.task, kept, strict=True) if keep),
-            success=self.success[kept],
-            tokens=self.tokens[kept],
-            usd=self.usd[kept],
-            q=self.q[rows],
-            value=self.value[rows],
-            chosen=self.chosen[rows],
-            propensity=self.propensity[rows],
-        )
+        columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in _BY_EPISODE}
+        columns |= {name: getattr(self, name)[rows] for name in _BY_STEP}
+        task = tuple(compress(self.task, kept))
+        return LoggedChoices(episode=(np.cumsum(kept) - 1)[self.episode[rows]], task=task, **columns)
 
     @classmethod
     def concatenate(cls, parts: "Sequence[LoggedChoices]") -> "LoggedChoices":
-        """The episodes of all, one after the other."""
+        """Return the episodes of all parts, one after the other."""
         width = max(part.q.shape[1] for part in parts)
         begins = np.cumsum([0, *(len(part.task) for part in parts)])
 
-        def wide(of: str, beyond: float) -> Floats:
-            tables = [getattr(part, of) for part in parts]
-            pads = [((0, 0), (0, width - table.shape[1])) for table in tables]
-            return np.concatenate([np.pad(t, pad, constant_values=beyond) for t, pad in zip(tables, pads, strict=True)])
+        def column(name: str, part: LoggedChoices) -> Floats:
+            values: Floats = getattr(part, name)
+            if values.ndim == 1:
+                return values
+            beyond = -np.inf if name == "q" else 0.0
+            return np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=beyond)
 
-        return cls(
-            episode=np.concatenate([part.episode + at for part, at in zip(parts, begins[:-1], strict=True)]),
-            task=tuple(task for part in parts for task in part.task),
-            success=np.concatenate([part.success for part in parts]),
-            tokens=np.concatenate([part.tokens for part in parts]),
-            usd=np.concatenate([part.usd for part in parts]),
-            q=wide("q", -np.inf),
-            value=np.concatenate([part.value for part in parts]),
-            chosen=np.concatenate([part.chosen for part in parts]),
-            propensity=wide("propensity", 0.0),
-        )
+        columns: dict[str, Any] = {
+            name: np.concatenate([column(name, part) for part in parts]) for name in (*_BY_EPISODE, *_BY_STEP)
+        }
+        episode = np.concatenate([part.episode + at for part, at in zip(parts, begins[:-1], strict=True)])
+        return cls(episode=episode, task=tuple(task for part in parts for task in part.task), **columns)

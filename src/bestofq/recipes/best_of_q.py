@@ -25,7 +25,7 @@ from bestofq.recipes.q_training import (
 )
 from bestofq.recipes.training_episodes import select_episodes
 from bestofq.store.filter import EpisodeFilter
-from bestofq.store.run_names import SEED_RUN, cycle_run
+from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
 

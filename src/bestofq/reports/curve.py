@@ -4,7 +4,7 @@ from bestofq.reports import stats
 from bestofq.reports.figures import CurvePoint
 from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import attempts_of
-from bestofq.store.run_names import DEV_BASE, SEED_RUN, cycle_run, dev_run
+from bestofq.store.records import DEV_BASE, SEED_RUN, cycle_run, dev_run
 from bestofq.store.store import Store
 
 
