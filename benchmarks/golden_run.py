@@ -20,7 +20,7 @@ from typing import Any
 from bestofq.store.store import Store
 
 AGENTS = "prompting,random,picker,best-of-q,prior"
-REVIEWS = ("--set", "model.embed_context=review", "--set", "model.embed_pooling=last")
+REVIEWS = ("--set", "model.embed.context=review", "--set", "model.embed.pooling=last")
 ONE = ("--set", "suite.concurrency=1")  # which replies share a batch changes their log-probabilities in bfloat16
 COMMANDS = (
     f"eval webshop --tasks 60 --runs 1 --agents {AGENTS} --run text --store OUT/shop",

@@ -32,7 +32,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         with bq.Store.open(folder) as store:
             asyncio.run(play(store))
-        settings = ["--set", "iql.steps=200", "--set", "model.embed_matches=true"]
+        settings = ["--set", "iql.steps=200", "--set", "model.embed.matches=true"]
         words = ["estimate", "--store", folder, "--folds", "1", *settings]
         subprocess.run([sys.executable, "-m", "bestofq.cli.main", *words], check=True)
 

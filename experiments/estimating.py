@@ -57,7 +57,7 @@ GOALS = "suite.only=P??00[0-3]?-2"
 """Other goals for the same products: no Q learned from them."""
 TASKS = 100  # of those, that are played
 WHITENED = ("iql.network.hidden=[512,256]", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.steps=400")
-MATCHED = (*WHITENED, "model.embed_matches=true")
+MATCHED = (*WHITENED, "model.embed.matches=true")
 OWN = "iql.learner=experiments.learners:"
 
 

@@ -67,7 +67,7 @@ print(f"{len(explored)} episodes, {sum(one.success for one in explored)} of them
 # discounted V of the next page.
 
 # %%
-models = Models(BestOfQSettings.model_validate({"model": {"embed_matches": True}}))
+models = Models(BestOfQSettings.model_validate({"model": {"embed": {"matches": True}}}))
 data = transitions_of(models, store.episodes(run="seed"), store, Console(quiet=True))
 config = IQLConfig(
     steps=500, batch_size=64, lr_q=1e-3, lr_v=1e-3, network=NetworkConfig(scaling="whiten", hidden=(64, 32))

@@ -11,7 +11,7 @@ shop) name=cycles-$tasks played=240 rungs="same new held-out" ;;
 booking) name=cycles-booking-$tasks played=200 rungs="same held-out" ;;
 esac
 config="--config $here/${1:-shop}.toml --set suite.train_tasks=$tasks --set seed_runs=5"
-matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
+matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
 seed=runs/ladder-$name
 where_is() { # the tasks of a rung
     case $rung in

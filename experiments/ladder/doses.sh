@@ -7,7 +7,7 @@ BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
 store=runs/ladder-doses
 config="--config $here/miniwob.toml"
-matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
+matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
 one_hot="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set model.embedder=experiments.one_hot:OneHot"
 play() { # RUNG Q AGENTS SETTINGS...
     rung=$1 q=$2 agents=$3

@@ -5,7 +5,7 @@ set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
 config="--config $here/shop.toml --set iql.network.hidden=[512,256] --set iql.discount=0.95
-    --set iql.network.scaling=whiten --set model.embed_matches=true"
+    --set iql.network.scaling=whiten --set model.embed.matches=true"
 store=runs/ladder-shop
 for passes in 1 2 3 4 5; do
     "$BESTOFQ" train --no-estimate $config --store $store --episodes $((800 * passes)) --out $store/passes-$passes

@@ -8,7 +8,7 @@ env=$1
 store=runs/ladder-$env
 config="--config $here/$env.toml"
 whitened="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten"
-matched="$whitened --set model.embed_matches=true"
+matched="$whitened --set model.embed.matches=true"
 one_hot="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set model.embedder=experiments.one_hot:OneHot"
 case $env in
 many) # as many episodes of the shop, but one of each of 4,000 goals for all training products
@@ -42,7 +42,7 @@ climb paper $rankers,best-of-q,prior
 "$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/q0
 climb q0 best-of-q,prior $matched
 if [ $env = many ] || [ $env = shop ]; then # reading reviews, too: that of many ships as pocket_q
-    reviewed="$matched --set model.embed_context=review --set model.embed_pooling=last"
+    reviewed="$matched --set model.embed.context=review --set model.embed.pooling=last"
     "$BESTOFQ" train --no-estimate $config $reviewed --store $store --out $store/reviewed
     climb reviewed best-of-q $reviewed
     for rung in $rungs; do cp $store-$rung/reviewed.json $here/$env-$rung-reviewed.json; done

@@ -9,7 +9,7 @@ model=runs/pocket-listing
 store=runs/ladder-listing
 config="--config $here/shop.toml --set model.path=$model --set seed_runs=3"
 lists="--set proposer=experiments.listing:make_proposer"
-matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
+matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
 if [ ! -d $model ]; then
     .venv/bin/python -m experiments pocket --out $model.part --set base=sites/src/bestofq_sites/models/pocket \
         --set examples=20000 --set demonstrations.listing_share=1 --set demonstrations.review_share=0.3 \

@@ -7,7 +7,7 @@ BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
 store=runs/ladder-many-cycles
 config="--config $here/shop.toml --set suite.only=* --set iql.network.hidden=[512,256] --set iql.discount=0.95
-    --set iql.network.scaling=whiten --set model.embed_matches=true --set model.embed_context=review --set model.embed_pooling=last"
+    --set iql.network.scaling=whiten --set model.embed.matches=true --set model.embed.context=review --set model.embed.pooling=last"
 "$BESTOFQ" improve $config --set suite.train_tasks=4000 --set seed_runs=1 --set cycles=1 --set runs_per_cycle=1 --store $store --out $store
 play() { # Q AGENTS
     "$BESTOFQ" eval $config --split dev --tasks 300 --runs 1 --q $store/$1 --agents $2 --store $store-played --run $1

@@ -6,7 +6,7 @@ set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
 store=runs/ladder-miniwob-many
-matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
+matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
 seeds="--split test --set suite.families=seen --set suite.per_task=5 --tasks 235 --runs 1 --store $store-played"
 
 "$BESTOFQ" collect --config $here/miniwob.toml --set suite.per_task=100 --set suite.train_tasks=3290 --set seed_runs=1 --store $store

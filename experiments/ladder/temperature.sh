@@ -5,7 +5,7 @@
 set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
-matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
+matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
 goals="--split train --set suite.only=P??00[0-3]?-2 --tasks 160 --runs 1"
 for t in 0.4 0.8 1.2 1.6; do
     "$BESTOFQ" eval --config $here/shop.toml $goals $matched --set model.temperature=$t --q runs/ladder-shop/q0 \

@@ -7,7 +7,7 @@ BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
 store=runs/ladder-tuned
 config="--config $here/booking.toml --model runs/agentq-booking/seed-0/agent-q/model"
-matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
+matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
 
 "$BESTOFQ" collect $config --store $store
 "$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/q0

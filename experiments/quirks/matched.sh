@@ -1,11 +1,11 @@
 #!/bin/sh
-# The quirks with what the shop's ladder found: how tokens match the goal's (`model.embed_matches`). Needs the pocket model
+# The quirks with what the shop's ladder found: how tokens match the goal's (`model.embed.matches`). Needs the pocket model
 # of the README. An hour on one core; started again, it continues.
 set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/quirks
 config="--config $here/config.toml"
-matched="$config --set model.embed_matches=true"
+matched="$config --set model.embed.matches=true"
 "$BESTOFQ" collect $config --store runs/quirks
 "$BESTOFQ" train --no-estimate $config --store runs/quirks --out runs/quirks/q-0
 "$BESTOFQ" train --no-estimate $matched --store runs/quirks --out runs/quirks/q-matched

@@ -21,7 +21,7 @@ up http://127.0.0.1:8770/v1/models
 both 8770 record 0 --split train --temperature 1.0
 kill "${pids[1]}" && wait "${pids[1]}" || true # a store has one writer
 "$BESTOFQ" train --store "$store-record" --run record --out "$out/q" --set model.embedder=pocket \
-    --set iql.network.scaling=whiten --set model.embed_matches=true --set iql.steps=1500
+    --set iql.network.scaling=whiten --set model.embed.matches=true --set iql.steps=1500
 serve prompting 8771
 serve best-of-q 8772 --rank "$out/q" --embedder pocket
 up http://127.0.0.1:8771/v1/models

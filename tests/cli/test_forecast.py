@@ -42,7 +42,7 @@ def settings(**given: object) -> BestOfQSettings:
 
 
 def test_an_episode_is_assumed_by_hand_arithmetic() -> None:
-    chosen = settings(suite={"name": "webvoyager"}, model={"embedder": "gpt-4.1", "embed_state": "history"})
+    chosen = settings(suite={"name": "webvoyager"}, model={"embedder": "gpt-4.1", "embed": {"state": "history"}})
     use = assume_use(chosen, "best-of-q", 30, judged=True)
     assert use is not None
     assert {one.role: (one.tokens_in, one.tokens_out) for one in use.usage} == {

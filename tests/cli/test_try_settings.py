@@ -120,7 +120,7 @@ def test_without_sibling_actions_nothing_can_be_tried_and_nothing_is_learned(run
 
 
 def test_all_settings_are_judged_on_the_same_pairs_of_actions(shop: Path) -> None:
-    thoughts = "model.embed_action=reasoning"  # the same click with another thought is no other action
+    thoughts = "model.embed.action=reasoning"  # the same click with another thought is no other action
     said = train(shop, "--run", "luck", "--try", thoughts, "--no-estimate").output
     rows = [line.split() for line in said.splitlines() if line.startswith(("as given  ", f"{thoughts}  "))]
     assert [row[-2:] for row in rows] == [["6", "6"]] * 2  # a pair of each held-out task

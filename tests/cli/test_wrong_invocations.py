@@ -226,11 +226,7 @@ serve-model --model missing
 serve-model --model text.txt
 serve-model --model pocket --port 99999
 serve-model --set nonsense=1
-doctor --base-url nonsense --model m
-doctor --base-url http://[::1 --model m
-doctor --base-url http://127.0.0.1:99999/v1 --model m
 doctor --base-url http://127.0.0.1:9/v1
-doctor --pixels -1
 settings nonsense
 settings iql --set iql.steps=-1
 settings --config bad.toml

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pooling_server import served
 from tiny_vision import save_tiny_vision
 
 from bestofq.config.models import Models
@@ -14,14 +13,13 @@ from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError
 from bestofq.models.cached_embedder import CachedEmbedder
 from bestofq.models.embed import LocalEmbedder
-from bestofq.models.embed_http import HttpEmbedder, check
 from bestofq.models.embed_vision import VisionEmbedder
 from bestofq.models.local import LocalModel
 
 ITEMS = [EmbedItem(text="red"), EmbedItem(text="buy the red one\nnow"), EmbedItem(text="page: red Buy Now [1]")]
 
 
-@pytest.fixture(params=["local", "last token", "beside the goal", "one of my own", "vision", "endpoint"])
+@pytest.fixture(params=["local", "last token", "beside the goal", "one of my own", "vision"])
 def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> Iterator[CachedEmbedder]:
     match request.param:
         case "local":
@@ -32,14 +30,9 @@ def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> It
         case "one of my own":
             yield Models(BestOfQSettings(model=ModelSettings(embedder="experiments.one_hot:OneHot"))).embedder
         case _:
-            local = VisionEmbedder.load(
+            yield VisionEmbedder.load(
                 save_tiny_vision(tmp_path), device="cpu", precision="float32", config=EmbedConfig(pixels=112 * 112)
             )
-            if request.param == "vision":
-                yield local
-                return
-            with served(lambda item: local.embed_all([item])[0]) as endpoint:
-                yield HttpEmbedder(endpoint, check(endpoint, local, ITEMS))
 
 
 async def test_a_vector_an_item_of_the_width_that_the_spec_says(embedder: CachedEmbedder) -> None:

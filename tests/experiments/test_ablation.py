@@ -197,7 +197,7 @@ def test_arms_may_differ_in_what_only_their_agent_reads(
         ('[[arm]]\nname = "a"\nlearn = { n_candidates = 5 }\n', DataError, "collected with n_candidates=3"),
         ('[[arm]]\nname = "a"\nlearn = { chat.model = "m" }\n', DataError, r"collected with chat\.\w+=none"),
         ('[[arm]]\nname = "a"\ndata = { runs = ["eval"] }\n', DataError, "'eval', which is of the split test"),
-        ('[[arm]]\nname = "a"\nact = { model.embed_layer = 2 }\n', ConfigError, "other embeddings"),
+        ('[[arm]]\nname = "a"\nact = { model.embed.layer = 2 }\n', ConfigError, "other embeddings"),
     ],
     ids=[
         *("setting", "field", "twice", "too few", "too few, named twice", "run", "store", "no store", "other policy"),

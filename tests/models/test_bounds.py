@@ -1,18 +1,14 @@
 """What a hostile endpoint may not do: block the loop, send on, forge a bill, fill the memory."""
 
-import asyncio
 import time
 
 import pytest
 
 from bestofq.agents.json_replies import json_of, tolerant_json
-from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.language import Request, user
 from bestofq.models import endpoint as bounds
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.embed_http import PoolingEndpoint
-from bestofq.models.endpoint import EndpointConfig
 from bestofq.testing.fault_server import FaultServer
 
 ASK = Request(messages=user("hello"), greedy=False)
@@ -57,13 +53,3 @@ async def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(ModelError, match="1 MiB"):
             await asked.generate(ASK)
         assert (await asked.generate(ASK)).replies[0].text == "hi"
-
-
-async def test_embeddings_are_held_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "BODY_LIMIT", 2**20)
-    async with FaultServer(lambda _: "hi", script=["flood", "elsewhere"], other="http://127.0.0.2:9/v1") as server:
-        endpoint = PoolingEndpoint(EndpointConfig(model="any", base_url=server.base_url, attempts=1))
-        for kind, named in ((ModelError, "1 MiB"), (ConfigError, "307")):
-            with pytest.raises(kind, match=named):
-                await asyncio.to_thread(endpoint.vectors, [EmbedItem(text="hi")])
-        endpoint.close()

@@ -13,7 +13,7 @@ from bestofq.config.agents import check_pictures, make_agent
 from bestofq.config.context import OpenSuite, RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
-from bestofq.core.embedding import Context, EmbedItem
+from bestofq.core.embedding import Context, EmbedItem, EmbedSettings
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
@@ -112,7 +112,8 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
     context: Context, tmp_path: Path, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same texts have the same keys, whether an agent embeds them or training reads them from the store."""
-    settings = SMALL.model_copy(update={"model": ModelSettings(embed_context=context, precision="float32")})
+    model = ModelSettings(embed=EmbedSettings(context=context), precision="float32")
+    settings = SMALL.model_copy(update={"model": model})
     models = Models(settings)
     spec, small = models.embedder.spec, NetworkConfig(hidden=(8,), project=None)
     torch.manual_seed(0)
@@ -157,8 +158,8 @@ async def test_another_n_warns_and_another_embedding_is_refused_by_name(
             assert agent.n_candidates == 5
             assert "N = 5" in caplog.text
             assert "N = 3" in caplog.text
-            other = Models(SMALL.model_copy(update={"model": ModelSettings(embed_layer=2)}))
-            with pytest.raises(DataError, match="embed_layer"):
+            other = Models(SMALL.model_copy(update={"model": ModelSettings(embed=EmbedSettings(layer=2))}))
+            with pytest.raises(DataError, match=r"embed\.layer"):
                 train(other, store, ["seed"], tmp_path / "q" / "q0", console)
 
 

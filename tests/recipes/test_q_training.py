@@ -16,6 +16,7 @@ from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.decision import Verdict
+from bestofq.core.embedding import EmbedSettings
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value, read_card
@@ -75,7 +76,7 @@ def trained(folder: Path, settings: Sequence[str] = (), *, again: bool = False) 
         ("iql.seed", "0", "1"),
         ("iql.network.hidden", "[8]", "[9]"),
         ("n_candidates", "3", "2"),
-        ("model.embed_pooling", "mean", "last"),
+        ("model.embed.pooling", "mean", "last"),
     ],
 )
 async def test_another_setting_is_refused_by_name_with_both_values_and_trained_with_again(
@@ -252,8 +253,8 @@ def test_the_size_is_said_first_and_the_time_after_measured_steps() -> None:
 
 
 def test_matches_that_an_embedder_does_not_give_are_refused() -> None:
-    chosen = ModelSettings(embedder="experiments.one_hot:OneHot", embed_matches=True)
-    with pytest.raises(ConfigError, match="embed_matches=false"):
+    chosen = ModelSettings(embedder="experiments.one_hot:OneHot", embed=EmbedSettings(matches=True))
+    with pytest.raises(ConfigError, match=r"embed\.matches=false"):
         _ = Models(BestOfQSettings(model=chosen)).texts
 
 

@@ -43,7 +43,7 @@ class EmbeddingTexts:
         if shot is None:
             raise DataError(
                 f"step {len(state.decisions)} of task {state.task.id} has no screenshot to embed: take "
-                "them (--set suite.screenshots=true, in a browser), or embed texts alone (--set model.embed_pixels=0)"
+                "them (--set suite.screenshots=true, in a browser), or embed texts alone (--set model.embed.pixels=0)"
             )
         return EmbedItem(text=text, screenshots=(shot,))
 

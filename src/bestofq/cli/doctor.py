@@ -1,12 +1,10 @@
-"""Say what is there and what is missing, each with the command that fixes it; or check a store, or an embedding
-endpoint."""
+"""Say what is there and what is missing, each with the command that fixes it; or check a store."""
 
 import re
 import shutil
 import socket
 import sys
 from collections.abc import Iterator
-from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Annotated
@@ -14,14 +12,11 @@ from typing import Annotated
 from typer import Exit, Option
 
 from bestofq.cli.findings import Finding, show_findings
-from bestofq.cli.options import BaseUrl, Files, StoreOption, StorePlace, Text, console, refuse_given
+from bestofq.cli.options import Files, StoreOption, StorePlace, console, refuse_given
 from bestofq.store.location import Location
 
 PYTHON = (3, 11)
 DISK = 2.0  # GB; the demo's store, pictures and checkpoints take a part of one
-EndpointOption = partial(
-    Option, rich_help_panel="With --base-url: compare an endpoint's embeddings with those of the same model here"
-)
 
 
 def doctor(
@@ -30,15 +25,6 @@ def doctor(
     repair: Annotated[bool, Option("--repair", help="With --store: leave out what is damaged; keep the old file.")] = (
         False
     ),
-    base_url: BaseUrl = None,
-    model: Annotated[Text, EndpointOption("--model", help="The endpoint's name for its model.")] = None,
-    local: Annotated[Text, EndpointOption(help="The same model's directory or hub name. Default: --model.")] = None,
-    out: Annotated[Path, EndpointOption(help="File for the agreement: model.embed_agreement.")] = Path(
-        "agreement.json"
-    ),
-    pixels: Annotated[int | None, EndpointOption(min=0, help="Largest picture area it sees; 0: texts only.")] = None,
-    pixels_least: Annotated[int | None, EndpointOption(min=0, help="Smallest picture area it sees.")] = None,
-    device: Annotated[str, EndpointOption(help="Where the model in this process runs.")] = "auto",
 ) -> None:
     # Local imports: packages that they need may be missing.
     if store is not None:
@@ -46,12 +32,6 @@ def doctor(
 
         raise Exit(check_store(console, Location.of(store, files), mend=repair))
     refuse_given("without --store", repair=repair)
-    if base_url is not None:
-        from bestofq.cli.embedding import compare_embeddings
-
-        sizes = {"pixels": pixels, "pixels_least": pixels_least}
-        compare_embeddings(base_url, model, local, sizes, device, out)
-        return
     with console.status("looking around"):
         findings = list(examine(Path()))
     missing = show_findings(findings, "bestofq doctor")

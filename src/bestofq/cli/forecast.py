@@ -96,8 +96,8 @@ def assume_use(
         parts.append(("critic", of(chat, read, CANDIDATE, steps * n)))
     if settings.reads_q(kind):
         area = suite.browser.width * suite.browser.height if suite.screenshots else 0
-        words = seen if settings.model.embed_state == "page" else PROMPT
-        read = steps * (words + min(settings.model.embed_pixels, area) // PIXELS + n * CANDIDATE)
+        words = seen if settings.model.embed.state == "page" else PROMPT
+        read = steps * (words + min(settings.model.embed.pixels, area) // PIXELS + n * CANDIDATE)
         price = price_of(settings.model.embedder or "")
         parts.append(("embedder", (read, 0, steps, price.usd(read, 0))))
     if judged and (judge := settings.judge):

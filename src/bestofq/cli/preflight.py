@@ -41,7 +41,7 @@ async def preflight(
         found += await _sites(suite, tasks, chosen.suite.at_once)
     if stored:
         found.append(_disk(store, stored))
-    if embeds and chosen.model.embedder and ":" not in chosen.model.embedder and not chosen.model.embed_agreement:
+    if embeds and chosen.model.embedder and ":" not in chosen.model.embedder:
         found.append(_room("embedder", chosen.model.embedder, chosen.model.device))
     return found
 

@@ -12,7 +12,7 @@ from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.prompting import CHAT, LOCAL, LOCALIZER_TEXT, USER, prompt_hash
 from bestofq.agents.user import ModelUser
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.embedding import EmbedConfig, EmbedSpec
+from bestofq.core.embedding import EmbedConfig, EmbedSettings, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
 from bestofq.core.plugins import list_plugins, make_part
@@ -43,9 +43,10 @@ class Models:
 
     def with_embedding(self, spec: EmbedSpec) -> "Models":
         """The models with texts embedded the way a Q-function was trained on."""
-        sees = () if self.settings.model.embedder is None else ("pixels", "pixels_least")
-        ways = ("layer", "pooling", "context", "matches", "action", "state", *sees)
-        return self._with_model({f"embed_{way}": getattr(spec, way) for way in ways})
+        reads_texts_alone = self.settings.model.embedder is None
+        names = set(EmbedSettings.model_fields) - ({"pixels"} if reads_texts_alone else set())
+        changes = {name: getattr(spec, name) for name in names}
+        return self._with_model({"embed": self.settings.model.embed.model_copy(update=changes)})
 
     def with_model(self, model: Path) -> "Models":
         """The models with another local model."""
@@ -175,25 +176,20 @@ class Models:
 
     @cached_property
     def embedder(self) -> "CachedEmbedder":
-        """The proposer's own model, another one (Table 12), or an endpoint that was compared with one.
+        """The proposer's own model, or another one (Table 12).
         ConfigError where no model is named that embeds for an endpoint, or the user's own is no `CachedEmbedder`."""
         from bestofq.models.cached_embedder import CachedEmbedder
         from bestofq.models.embed import LocalEmbedder
-        from bestofq.models.embed_http import HttpEmbedder, PoolingEndpoint, PromptAgreement
         from bestofq.models.embed_vision import load_embedder
 
         chosen = self.settings.model
         if self.settings.chat is not None:
             check_embedder(self.settings, self.settings.chat.model)
-        if chosen.embed_agreement is not None:
-            agreement = PromptAgreement.read(chosen.embed_agreement)
-            return HttpEmbedder(PoolingEndpoint(agreement.endpoint), agreement)
         if self.actors is not None:
             from bestofq.rollouts.model_actors import ActorEmbedder
 
             return ActorEmbedder(self.actors)
-        ways = {way: getattr(chosen, f"embed_{way}") for way in EmbedConfig.model_fields if way != "prompt"}
-        how = EmbedConfig(prompt=prompt_hash(), **ways)
+        how = EmbedConfig(prompt=prompt_hash(), **chosen.embed.model_dump())
         if chosen.embedder is None:
             return LocalEmbedder(self.local, how)
         if ":" in chosen.embedder or chosen.embedder in list_plugins("embedder"):
@@ -205,25 +201,25 @@ class Models:
     @property
     def texts(self) -> EmbeddingTexts:
         """ConfigError where the embedder does not read them as the settings ask."""
-        spec, chosen = self.embedder.spec, self.settings.model
-        if chosen.embed_matches and not spec.matches:
+        spec, chosen = self.embedder.spec, self.settings.model.embed
+        if chosen.matches and not spec.matches:
             raise ConfigError(
-                f"{spec.model} does not tell how tokens match the goal's: set model.embed_matches=false, or embed by a "
+                f"{spec.model} does not tell how tokens match the goal's: set model.embed.matches=false, or embed by a "
                 "local language model"
             )
-        if (chosen.embed_action, chosen.embed_state) != (spec.action, spec.state):
+        if (chosen.action, chosen.state) != (spec.action, spec.state):
             raise ConfigError(
                 f"{spec.model} is to embed the {spec.action} of an action and the {spec.state} of a state: set "
-                f"model.embed_action={spec.action} and model.embed_state={spec.state}"
+                f"model.embed.action={spec.action} and model.embed.state={spec.state}"
             )
         reasoning, page = spec.action == "reasoning", spec.state == "page"
-        return EmbeddingTexts(chosen.embed_context, spec.matches, spec.pixels > 0, reasoning, page)
+        return EmbeddingTexts(chosen.context, spec.matches, spec.pixels > 0, reasoning, page)
 
 
 def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME") -> None:
     """ConfigError where nobody says what embeds for the endpoint's `proposer`; `name`: of the model to advise."""
     chosen = settings.model
-    if chosen.embedder is None and chosen.embed_agreement is None and proposer.rpartition("/")[2] != chosen.path:
+    if chosen.embedder is None and proposer.rpartition("/")[2] != chosen.path:
         raise ConfigError(
             f"{proposer} proposes behind an endpoint, and no model is named that embeds its texts: "
             f"add --set model.embedder={name}, the directory or hub name of the model"

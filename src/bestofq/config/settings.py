@@ -1,13 +1,12 @@
 """The settings of the Best-of-Q recipe. Every default of the paper quotes its place."""
 
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from bestofq.agents.dialects.json import By
 from bestofq.agents.prompting import SCREENSHOTS, Criteria
-from bestofq.core.embedding import PIXELS, PIXELS_LEAST, ActionText, Context, Pooling, StateText
+from bestofq.core.embedding import EmbedSettings
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
 from bestofq.envs.suites import AnySuiteSettings, default_suite
@@ -59,30 +58,7 @@ class ModelSettings(FrozenModel):
         "`my_package.my_module:make_embedder`, called with an `EmbedConfig`. Default: the one at `path`, where no "
         "endpoint proposes",
     )
-    embed_pixels: Annotated[int, FREE] = Field(
-        default=PIXELS, ge=0, description="largest picture embedded; 0: texts only"
-    )
-    embed_pixels_least: Annotated[int, FREE] = Field(
-        default=PIXELS_LEAST, ge=0, description="smaller ones are enlarged"
-    )
-    embed_agreement: Annotated[Path | None, FREE] = Field(
-        default=None, description="file of `bestofq doctor --base-url`: embed by that endpoint"
-    )
-    embed_layer: Annotated[int, FREE] = Field(default=-1, description="hidden layer; the last in A.3")
-    embed_pooling: Annotated[Pooling, FREE] = Field(default="mean", description="mean over tokens (A.3), or the last")
-    embed_context: Annotated[Context, FREE] = Field(
-        default="alone",
-        description="texts alone (A.3); state, review: an action in its state, or as the model's own review of it",
-    )
-    embed_matches: Annotated[bool, FREE] = Field(
-        default=False, description="with how the tokens of states and actions match the goal's; not in the paper"
-    )
-    embed_action: Annotated[ActionText, FREE] = Field(
-        default="label", description="of an action in words: label, or reasoning, its thought too (3.1)"
-    )
-    embed_state: Annotated[StateText, FREE] = Field(
-        default="page", description="of a state in words: page, or history alone, for an embedder that sees (3.1)"
-    )
+    embed: Annotated[EmbedSettings, FREE] = EmbedSettings()
 
     @property
     def most_tokens(self) -> int:

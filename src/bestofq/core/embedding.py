@@ -15,21 +15,34 @@ ActionText = Literal["label", "reasoning"]
 StateText = Literal["page", "history"]
 
 PIXELS = 1280 * 28 * 28  # at most 1280 tokens a picture; the paper gives no number, this is transformers' own
-PIXELS_LEAST = 56 * 56
+PIXELS_LEAST = 56 * 56  # smaller pictures are enlarged
 
 
-class EmbedConfig(FrozenModel):
-    """How a model is to embed: what of its `EmbedSpec` can be chosen."""
+class EmbedSettings(FrozenModel):
+    """The settings `model.embed`: how a model makes vectors."""
+
+    layer: int = Field(default=-1, description="hidden layer; the last in A.3")
+    pooling: Pooling = Field(default="mean", description="mean over tokens (A.3), or the last")
+    context: Context = Field(
+        default="alone",
+        description="texts alone (A.3); state, review: an action in its state, or as the model's own review of it",
+    )
+    matches: bool = Field(
+        default=False, description="with how the tokens of states and actions match the goal's; not in the paper"
+    )
+    action: ActionText = Field(
+        default="label", description="of an action in words: label, or reasoning, its thought too (3.1)"
+    )
+    state: StateText = Field(
+        default="page", description="of a state in words: page, or history alone, for an embedder that sees (3.1)"
+    )
+    pixels: int = Field(default=PIXELS, ge=0, description="largest picture embedded; 0: texts only")
+
+
+class EmbedConfig(EmbedSettings):
+    """What an embedder is made from: the settings, and the hash of the prompts that make its texts."""
 
     prompt: str = ""
-    layer: int = -1
-    pooling: Pooling = "mean"
-    context: Context = "alone"
-    matches: bool = False
-    action: ActionText = "label"
-    state: StateText = "page"
-    pixels: int = PIXELS
-    pixels_least: int = PIXELS_LEAST
 
 
 DEFAULTS = EmbedConfig()

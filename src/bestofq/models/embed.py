@@ -45,7 +45,7 @@ class LocalEmbedder(CachedEmbedder):
             revision=model.revision,
             tokens="own",
             dim=model.dim + (MATCHES if config.matches else 0),
-            **config.model_dump(exclude={"pixels", "pixels_least"}),
+            **config.model_dump(exclude={"pixels"}),
         )
         super().__init__(spec, batch=4 * model.max_batch)
         self._model = model

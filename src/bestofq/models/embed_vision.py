@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as VISION
 
-from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec, Tokens
+from bestofq.core.embedding import DEFAULTS, PIXELS_LEAST, EmbedConfig, EmbedItem, EmbedSpec, Tokens
 from bestofq.core.errors import ConfigError, DataError, ModelError, SetupError
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import PictureLimits
@@ -65,7 +65,7 @@ class QwenReader:
             # Pillow's, even where torchvision is there: a vector must not depend on what else is installed.
             self._pictures = transformers.AutoImageProcessor.from_pretrained(path, backend="pil")
             # Areas, in spite of their names; set here, since a checkpoint's own go before what is asked for.
-            self._pictures.size = {"shortest_edge": config.pixels_least, "longest_edge": config.pixels}
+            self._pictures.size = {"shortest_edge": PIXELS_LEAST, "longest_edge": config.pixels}
             self._merged: int = self._pictures.merge_size**2
             self._threads = ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1))  # Pillow lets others run
 
@@ -267,7 +267,7 @@ class VisionEmbedder(CachedEmbedder):
             revision=revision,
             tokens=reader.tokens,
             **config.model_dump(include={"prompt", "layer", "pooling", "action", "state", "pixels"}),
-            pixels_least=config.pixels_least if config.pixels else 0,
+            pixels_least=PIXELS_LEAST if config.pixels else 0,
             dim=model.config.get_text_config().hidden_size,
         )
         super().__init__(spec, batch=256)
@@ -284,7 +284,7 @@ class VisionEmbedder(CachedEmbedder):
         cannot be found, ConfigError on another context than "alone"."""
         if config.context != "alone":
             raise ConfigError(
-                f"{path} embeds texts alone, not in the context {config.context}: set embed_context=alone"
+                f"{path} embeds texts alone, not in the context {config.context}: set model.embed.context=alone"
             )
         try:
             auto = transformers.AutoModelForImageTextToText
@@ -299,7 +299,7 @@ class VisionEmbedder(CachedEmbedder):
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
         if any(item.context or item.answer for item in items):
-            raise ConfigError(f"{self.spec.model} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
+            raise ConfigError(f"{self.spec.model} embeds texts alone: set model.embed.context=alone (Best-of-Q, A.3)")
         if not self.spec.pixels and any(item.screenshots for item in items):
             raise ConfigError(f"{self.spec.model} was loaded for texts only: allow pictures more than 0 pixels")
         return self._batches.run(self._embed, items, [self._reader.length(item) for item in items], self._read)

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -31,24 +31,23 @@ class OversizedError(ValueError):
 
 def async_client() -> Any:
     """A client of the HTTP library that the SDK uses. It follows no redirect and reads at most `BODY_LIMIT` bytes."""
-    return openai.DefaultAsyncHttpxClient(**_options(), event_hooks={"response": [limit_response]})
-
-
-def client() -> Any:
-    """The same client for blocking calls."""
-    return openai.DefaultHttpxClient(**_options(), event_hooks={"response": [_limit_sync_response]})
-
-
-def _options() -> dict[str, Any]:
-    return {"follow_redirects": False, "headers": {"accept-encoding": "identity"}}
+    return openai.DefaultAsyncHttpxClient(
+        follow_redirects=False,
+        headers={"accept-encoding": "identity"},
+        event_hooks={"response": [limit_response]},
+    )
 
 
 async def limit_response(response: Any) -> None:
     """Hook of an asynchronous client: count the body's bytes while they arrive. Raise OversizedError."""
-    _check_headers(response)
+    length = response.headers.get("content-length", "")
+    _check_size(int(length) if length.isascii() and length.isdigit() else 0)
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise OversizedError("its answer is compressed, which hides its size")
     source = response.stream
+    library: Any = sys.modules[type(response).__module__.partition(".")[0]]  # httpx, or the SDK's own copy
 
-    class CountedAsyncStream(_library(response).AsyncByteStream):  # type: ignore[misc]
+    class CountedStream(library.AsyncByteStream):  # type: ignore[misc]
         async def __aiter__(self) -> AsyncIterator[bytes]:
             size = 0
             async for piece in source:
@@ -59,36 +58,7 @@ async def limit_response(response: Any) -> None:
         async def aclose(self) -> None:
             await source.aclose()
 
-    response.stream = CountedAsyncStream()
-
-
-def _limit_sync_response(response: Any) -> None:
-    _check_headers(response)
-    source = response.stream
-
-    class CountedStream(_library(response).SyncByteStream):  # type: ignore[misc]
-        def __iter__(self) -> Iterator[bytes]:
-            size = 0
-            for piece in source:
-                size += len(piece)
-                _check_size(size)
-                yield piece
-
-        def close(self) -> None:
-            source.close()
-
     response.stream = CountedStream()
-
-
-def _library(response: Any) -> Any:
-    return sys.modules[type(response).__module__.partition(".")[0]]
-
-
-def _check_headers(response: Any) -> None:
-    length = response.headers.get("content-length", "")
-    _check_size(int(length) if length.isascii() and length.isdigit() else 0)
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise OversizedError("its answer is compressed, which hides its size")
 
 
 def _check_size(size: int) -> None:

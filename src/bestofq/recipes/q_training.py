@@ -14,9 +14,8 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from bestofq.config.models import Models, check_embedder
-from bestofq.config.settings import ModelSettings
 from bestofq.core.decision import Episode
-from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.embedding import EmbedItem, EmbedSettings, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.identity import Difference, as_set, differences, identity_of, key_of
 from bestofq.core.transitions import Floats, Transitions
@@ -84,13 +83,11 @@ class TrainingIdentity(NamedTuple):
     def identity(self) -> dict[str, JsonValue]:
         """By the settings' own names, as far as there are settings for it."""
         embed: dict[str, JsonValue] = self.embed.model_dump(mode="json")
-        ways = {
-            f"embed_{name}": embed.pop(name) for name in tuple(embed) if f"embed_{name}" in ModelSettings.model_fields
-        }
+        ways = {name: embed.pop(name) for name in EmbedSettings.model_fields}
         return {
             "iql": identity_of(self.config.at(self.embed.dim)),
             "n_candidates": self.train_n,
-            "model": {**ways, "embedder": embed},
+            "model": {"embed": ways, "embedder": embed},
             "episodes": None if self.episodes is None else identity_of(self.episodes),
         }
 

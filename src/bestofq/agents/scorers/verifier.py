@@ -1,8 +1,8 @@
 """The verifier baseline: the proposing model's own review of each candidate; nothing is learned.
 
-A pocket model writes the review that Q reads as a vector where `embed_context` is `review` (`EmbeddingTexts`). It was
-taught by an oracle to write it, so this agent shows how much of Best-of-Q's gain there is the reviews' own. Any other
-model is asked with instructions for a verdict.
+A pocket model writes the review that Q reads as a vector if `model.embed.context` is `review` (`EmbeddingTexts`). An
+oracle taught it to write reviews, so this agent shows how much of Best-of-Q's gain comes from them. Any other model
+gets instructions and gives a verdict.
 """
 
 import asyncio
