@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from bestofq.agents.localizers.page import PageLocalizer
+from bestofq.agents.localizers import PageLocalizer
 from bestofq.browser.browser import Browser
 from bestofq.browser.session import BrowserSession
 from bestofq.core.observation import Element, Observation

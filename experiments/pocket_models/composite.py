@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from pydantic import Field
 
 from bestofq.agents.dialects.commands import words_before
-from bestofq.agents.dialects.composite import composite_prompt, composite_reply
-from bestofq.core.actions import Action, Click, Submit, Write, action_text
+from bestofq.agents.dialects.composite import composite_prompt
+from bestofq.core.actions import Action, Answer, Click, Submit, Write, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Task
@@ -32,6 +32,16 @@ from experiments.pocket_models.examples import Example, Turn, after, picking
 from experiments.pocket_models.visitors import hasty, hasty_guest, stray, stray_guest
 
 SEARCH_FIELD, SEARCH_BUTTON = 1, 2  # marks of the shop's start page
+COMMANDS = {
+    "click": "CLICK",
+    "write": "TYPE",
+    "submit": "SUBMIT",
+    "clear": "CLEAR",
+    "scroll": "SCROLL",
+    "goto": "GOTO",
+    "ask": "ASK USER HELP",
+}
+"""Agent Q's name of each command."""
 Advise = Callable[[Observation], Advice]
 
 
@@ -193,3 +203,23 @@ def _explanation(view: View | None, action: Action, observation: Observation) ->
             name = observation.elements[mark - 1].name
             return f"click {' '.join(name.split()[:4])}"
     return "go on"
+
+
+def composite_reply(candidate: Candidate, *, first: bool, words: str = "") -> str:
+    """The inverse of `parse_composite`: what a model writes after the prompt. `words` go before a click's mark."""
+    plan = f" {candidate.plan}\nTHOUGHT:" if first else ""
+    command = "NONE" if isinstance(candidate.action, Answer) else command_text(candidate.action)
+    if words and isinstance(candidate.action, Click):
+        command = command.replace("[", f"{words} [")
+    return (
+        f"{plan} {candidate.thought}\nCOMMANDS: {command}\nEXPLANATION: {candidate.explanation}\n"
+        f"STATUS: {candidate.status.upper()}"
+    )
+
+
+def command_text(action: Action) -> str:
+    """The command of an action on a mark. ValueError for an action that Agent Q has no command for."""
+    name, _, rest = action_text(action).partition(" ")
+    if name not in COMMANDS or (isinstance(action, Write) and action.enter):
+        raise ValueError(f"Agent Q has no command for {action_text(action)!r}")
+    return f"{COMMANDS[name]} {rest.upper() if name == 'scroll' else rest}"

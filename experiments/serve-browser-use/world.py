@@ -138,7 +138,7 @@ class Adapter:
             [reply] = generation.replies
             tokens = (generation.prompt_tokens, reply.tokens)
             try:
-                candidate = COMMANDS.parse(reply.text, page.seen, None)
+                candidate = COMMANDS.parse(reply.text, page.seen)
             except ReplyError:
                 return JSONResponse(completion(reply.text, tokens))
             said, actions = candidate.label, actions_of(candidate.action, page.numbers)

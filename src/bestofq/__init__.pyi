@@ -1,7 +1,7 @@
 from .agents.agent import Agent as Agent
-from .agents.proposers.chat import ChatProposer as ChatProposer
-from .agents.proposers.sampling import SamplingProposer as SamplingProposer
-from .agents.scorers.picker import ChatPickerScorer as ChatPickerScorer
+from .agents.proposers import ChatProposer as ChatProposer
+from .agents.proposers import SamplingProposer as SamplingProposer
+from .agents.scorers.critics import ChatPickerScorer as ChatPickerScorer
 from .agents.selectors import UniformSelector as UniformSelector
 from .browser.attached import act as act
 from .browser.attached import observe as observe

@@ -17,9 +17,9 @@ from PIL import Image
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.json import JsonDialect, candidates_schema, parse_candidates
-from bestofq.agents.proposers.chat import ChatProposer
+from bestofq.agents.proposers import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scorers.picker import ChatPickerScorer
+from bestofq.agents.scorers.critics import ChatPickerScorer
 from bestofq.agents.selectors import UniformSelector
 from bestofq.core.actions import ACTION, Action, Answer, Click, Targeted, Write
 from bestofq.core.decision import Candidate, Decision, Provenance, State, StepResult

@@ -2,11 +2,12 @@
 
 import pytest
 
-from bestofq.agents.dialects.composite import composite_prompt, composite_reply, parse_command, parse_composite
+from bestofq.agents.dialects.composite import composite_prompt, parse_command, parse_composite
 from bestofq.core.actions import Answer, AskUser, Clear, Click, GoBack, Goto, Scroll, Submit, Write
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation, Task
+from experiments.pocket_models.composite import composite_reply
 
 PAGE = Observation(
     url="https://tables.example/",
@@ -29,12 +30,12 @@ STATUS: CONTINUE"""
 
 def test_the_first_reply_has_a_plan_and_the_prompt_asks_for_it() -> None:
     assert composite_prompt(STATE).endswith("user: a table for 2\nPLAN:")
-    candidate = parse_composite(FIRST, PAGE, -1.5)
+    candidate = parse_composite(FIRST, PAGE)
     assert candidate.plan == "set the city; find a table"
     assert candidate.thought == "it says Rome"
     assert candidate.action == Write(mark=1, text='Pisa "on" Arno')
     assert candidate.label == 'write textbox City "Pisa "on" Arno"'
-    assert (candidate.explanation, candidate.status, candidate.log_prob) == ("set the city", "continue", -1.5)
+    assert (candidate.explanation, candidate.status) == ("set the city", "continue")
     assert composite_reply(candidate, first=True) == FIRST
 
 
@@ -70,9 +71,9 @@ def test_every_command_is_read_as_it_is_written(command: str, action: object) ->
 
 @pytest.mark.parametrize("before", ["<think>\nMy plan is:\nto look\n</think>\n\nPLAN:", "Sure!\nPLAN:", "PLAN:"])
 def test_what_stands_before_the_plan_is_no_part_of_it(before: str) -> None:
-    candidate = parse_composite(before + FIRST, PAGE, -1.5)
+    candidate = parse_composite(before + FIRST, PAGE)
     assert (candidate.plan, candidate.thought) == ("set the city; find a table", "it says Rome")
-    assert (candidate.reply, candidate.log_prob) == (before + FIRST, -1.5)
+    assert candidate.reply == before + FIRST
 
 
 def test_thinking_without_an_end_is_no_plan() -> None:

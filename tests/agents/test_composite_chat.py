@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from bestofq.agents.dialects.composite import COMPOSITE
-from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.agents.proposers import ChatProposer, SamplingProposer
 from bestofq.config.agents import make_proposer
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from bestofq.agents.scorers.picker import FeedbackScorer
+from bestofq.agents.scorers.critics import FeedbackScorer
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.observation import Observation, Task

@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from bestofq.agents.localizers.page import PageLocalizer
-from bestofq.agents.localizers.text import TextLocalizer
+from bestofq.agents.localizers import PageLocalizer, TextLocalizer
 from bestofq.core.decision import Located
 from bestofq.core.observation import Box, Element, Observation, Point
 from bestofq.models.chat import ChatModel

@@ -166,5 +166,5 @@ async def test_what_was_embedded_for_a_proposal_without_an_action_is_paid_for() 
     with pytest.raises(ReplyError) as error:
         await agent(failed, QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
     embedded = sum(len(text) for call in slow.calls for text in call)
-    assert [(used.role, used.tokens_in) for used in error.value.usage] == [("proposer", 9), ("embedder", embedded)]
+    assert {used.role: used.tokens_in for used in error.value.usage} == {"proposer": 9, "embedder": embedded}
     assert embedded > 0

@@ -9,8 +9,7 @@ from test_composite_chat import endpoint, said
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.composite import COMPOSITE
-from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.agents.proposers import ChatProposer, SamplingProposer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Click

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bestofq.agents.prompting import review_prompt
-from bestofq.agents.scorers.verifier import VerifierScorer, verdict_value
+from bestofq.agents.scorers.critics import VerifierScorer, verdict_value
 from bestofq.agents.selectors import GreedySelector
 from bestofq.config.agents import make_agent
 from bestofq.config.models import Models

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from bestofq.agents.localizers.page import FallbackLocalizer, PageLocalizer
-from bestofq.agents.localizers.vision import VisionLocalizer
+from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, VisionLocalizer
 from bestofq.core.errors import ConfigError, ContextError
 from bestofq.core.observation import Box, Element, Observation, Point, Screenshot
 from bestofq.models.chat import ChatConfig, ChatModel

@@ -6,8 +6,7 @@ import pytest
 from contract_state import commands, composite, endpoint, reply
 
 from bestofq.agents.dialects.composite import COMPOSITE
-from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.agents.proposers import ChatProposer, SamplingProposer
 from bestofq.core.actions import Click
 from bestofq.core.protocols import Proposer
 from bestofq.testing.contracts import PAGE, STATE, check_proposer

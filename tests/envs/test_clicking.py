@@ -16,8 +16,8 @@ from PIL import Image
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.localizers.vision import VisionLocalizer
-from bestofq.agents.proposers.chat import ChatProposer
+from bestofq.agents.localizers import VisionLocalizer
+from bestofq.agents.proposers import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 import bestofq as bq
-from bestofq.agents.localizers.page import PageLocalizer
+from bestofq.agents.localizers import PageLocalizer
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.language import Request, user

@@ -9,7 +9,7 @@ import pytest
 from line_world import LineEnv, line_agent, line_task
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.agents.proposers import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector, UniformSelector
 from bestofq.core.actions import Action

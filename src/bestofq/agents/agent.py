@@ -1,9 +1,7 @@
 """The agent: propose N, score them, select one (Best-of-Q, 3.3, Fig. 1)."""
 
 import asyncio
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +9,7 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Decision, Proposal, Scores, State
-from bestofq.core.errors import BestOfQError, ConfigError, ModelError, ReplyError
+from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.placing import locate_candidate
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
 from bestofq.core.tracing import span, trace_call
@@ -20,7 +18,7 @@ from bestofq.core.usage import Usage, merge_usage
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """A proposer, a scorer and a selector, in which alone the paper's settings differ; by default Prompting."""
+    """A proposer, a scorer and a selector. The paper's agents differ only in these. The defaults are Prompting."""
 
     name: str
     proposer: Proposer
@@ -30,31 +28,34 @@ class Agent:
     localizer: Localizer | None = None
 
     async def decide(self, state: State, rng: np.random.Generator) -> Decision:
-        """Weigh the candidates and take one. ReplyError without any, ModelError on a NaN score, ConfigError
-        where the scorer gives not one score each; they keep the usage."""
-        with span("decide", agent=self.name, step=len(state.decisions)):
-            return await self._decide(state, rng)
+        """Score the candidates and choose one.
 
-    async def _decide(self, state: State, rng: np.random.Generator) -> Decision:
-        proposing = trace_call("propose", self.proposer.propose, state, self.n_candidates)
-        proposal, prepared = await _meanwhile(proposing, self.scorer, state)
-        used = [*proposal.usage, *prepared]
-        with attach_usage(used):
-            if not proposal.candidates:
+        ReplyError without a candidate, ModelError on a NaN score, ConfigError if the scorer does not give one score for
+        each candidate. All carry the usage.
+        """
+        used: list[Usage] = []
+        with span("decide", agent=self.name, step=len(state.decisions)), attach_usage(used):
+            candidates = (await self._propose(state, used)).candidates
+            if not candidates:
                 raise ReplyError(f"the proposer of {self.name} offered no action")
-            scores = await trace_call("score", self.scorer.score, state, proposal.candidates)
+            scores = await trace_call("score", self.scorer.score, state, candidates)
             if not isinstance(scores, Scores):
-                given = type(scores).__name__
-                raise ConfigError(f"the scorer of {self.name} gave a {given}: it must give bestofq.Scores")
+                kind = type(scores).__name__
+                raise ConfigError(f"the scorer of {self.name} gave a {kind}: it must give bestofq.Scores")
             used += scores.usage
-            if len(scores.values) != (count := len(proposal.candidates)):
+            if len(scores.values) != (count := len(candidates)):
                 raise ConfigError(f"the scorer of {self.name} gave {len(scores.values)} scores for {count} candidates")
             values = np.asarray(scores.values, dtype=np.float32)  # [N]
             if np.isnan(values).any():
                 raise ModelError(f"the scorer of {self.name} gave NaN among {scores.values}")
             choice = self.selector.select(values, rng)
-            decision = Decision(
-                candidates=proposal.candidates,
+            if self.localizer is not None:
+                chosen = candidates[choice.index]
+                chosen, locating = await locate_candidate(chosen, state.observation, self.localizer)
+                candidates = (*candidates[: choice.index], chosen, *candidates[choice.index + 1 :])
+                used += locating
+            return Decision(
+                candidates=candidates,
                 scores=scores.values,
                 state_value=scores.state_value,
                 chosen=choice.index,
@@ -65,41 +66,26 @@ class Agent:
                 feedback=scores.feedback,
                 usage=merge_usage(used),
             )
-            return decision if self.localizer is None else await localize_target(decision, state, self.localizer)
 
-
-async def _meanwhile(
-    proposing: Coroutine[Any, Any, Proposal], scorer: Scorer, state: State
-) -> tuple[Proposal, tuple[Usage, ...]]:
-    """The proposal, and what the scorer used beside it: embedding the state hides behind the model's latency. Where one
-    fails the other is stopped, but for ReplyError: then the scorer ends first. Errors keep the usage."""
-    if not isinstance(scorer, Prefetching):
-        return await proposing, ()
-    thinking = asyncio.ensure_future(proposing)
-    preparing = asyncio.ensure_future(trace_call("prepare", scorer.prepare, state))
-    try:
-        return await asyncio.gather(thinking, preparing)
-    except BestOfQError as error:
-        if isinstance(error, ReplyError):
+    async def _propose(self, state: State, used: list[Usage]) -> Proposal:
+        """Propose while the scorer prepares: embedding the state hides behind the model's latency. If one fails, the
+        other is cancelled. After a ReplyError the scorer may finish. What both used is added to `used`."""
+        proposing = trace_call("propose", self.proposer.propose, state, self.n_candidates)
+        if not isinstance(self.scorer, Prefetching):
+            proposal = await proposing
+            used += proposal.usage
+            return proposal
+        thinking = asyncio.ensure_future(proposing)
+        preparing = asyncio.ensure_future(trace_call("prepare", self.scorer.prepare, state))
+        try:
+            await asyncio.gather(thinking, preparing)
+        except ReplyError:
             await asyncio.wait([preparing])
-        proposed = thinking.result().usage if is_ended(thinking) else ()
-        error.usage = merge_usage((*proposed, *error.usage, *(preparing.result() if is_ended(preparing) else ())))
-        raise
-    finally:
-        for task in (thinking, preparing):
-            task.cancel()
-        await asyncio.gather(thinking, preparing, return_exceptions=True)
-
-
-def is_ended(task: asyncio.Future[Any]) -> bool:
-    """Whether it has a result."""
-    return task.done() and not task.cancelled() and task.exception() is None
-
-
-async def localize_target(decision: Decision, state: State, localizer: Localizer) -> Decision:
-    """The decision with its chosen target in words given a point."""
-    candidate, used = await locate_candidate(decision.candidate, state.observation, localizer)
-    candidates = list(decision.candidates)
-    candidates[decision.chosen] = candidate
-    usage = merge_usage((*decision.usage, *used))
-    return decision.model_copy(update={"candidates": tuple(candidates), "usage": usage})
+            raise
+        finally:
+            thinking.cancel()
+            preparing.cancel()
+            proposed, prepared = await asyncio.gather(thinking, preparing, return_exceptions=True)
+            used += () if isinstance(proposed, BaseException) else proposed.usage
+            used += () if isinstance(prepared, BaseException) else prepared
+        return thinking.result()

@@ -1,4 +1,4 @@
-"""The JSON in a model's reply, whatever stands around it."""
+"""The JSON in a model's reply, whatever words surround it."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def tolerant_json(text: str) -> dict[str, Any]:
     """The first JSON object in a text that may hold a fence or words around it. ReplyError when there is none, or none
     at the first `TRIES` places where one may begin: each costs a reading of the text."""
     decoder = json.JSONDecoder(strict=False)  # line breaks within strings are let pass
-    problem = "the reply holds no JSON object (names stand in double quotes)"
+    problem = "the reply holds no JSON object (write names in double quotes)"
     starts = (brace.start() for brace in re.finditer(r'\{(?=\s*["}])', text))
     for start in islice(starts, min(TRIES, max(1, CHARACTERS // max(1, len(text))))):
         try:

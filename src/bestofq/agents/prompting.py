@@ -1,7 +1,7 @@
-"""The texts models read, from templates in `prompts/`: what an agent knows, and what it is asked.
+"""The texts models read, from templates in `prompts/`: what an agent knows, and its questions.
 
-The same state text begins the prompts to propose and to pick, and is what is embedded as the state (Best-of-Q, A.3), so
-that a model's key-value cache of it can serve them all.
+The same state text begins the prompts to propose and to pick, and is embedded as the state (Best-of-Q, A.3). So a
+model's key-value cache of it can serve them all.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ OPENTABLE = ("judge_opentable_system", "judge_user")  # by the four criteria of 
 LOCALIZER_TEXT = ("localizer_text",)  # what a localizer without eyes reads
 VERIFIER = ("verifier_system", "verifier_user")  # what a model with instructions reads of a candidate under review
 USER = ("user_system", "user_question")  # what a simulated user reads
-Criteria = Literal["opentable"]  # what a judge goes by, where not by the task as a whole
+Criteria = Literal["opentable"]  # of a judge, instead of the task as a whole
 GOLDEN = ("golden_system", "golden_user")  # what looks for the golden step among candidates
 
 
@@ -87,7 +87,7 @@ def review_prompt(state: State, candidate: Candidate, *, first: bool = True) -> 
 
 
 def picture_unit(picture: Picture) -> str:
-    """What a point on the picture is counted in, as a model is told."""
+    """The unit of a point on the picture, in words for a model."""
     if picture.limits.coordinates == "thousandths":
         return "from 0 to 1000 on both axes"
     return f"in pixels of the picture, which is {picture.width} wide and {picture.height} high"

@@ -1,6 +1,6 @@
-"""Asking a model for a reply that can be read: repair turns for what cannot, a shorter prompt for too long ones.
+"""Ask a model for a reply that can be read: repair turns for what cannot, a shorter prompt if one is too long.
 
-Each user gives its prompts, from the longest to the shortest (`state_prompts` for a question about a state), and a
+The caller gives its prompts from the longest to the shortest (`state_prompts` for a question about a state), and a
 reader that raises ReplyError.
 """
 
@@ -9,10 +9,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from bestofq.agents.json_replies import json_of
 from bestofq.core.counted import attach_usage
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, ContextError, ReplyError
-from bestofq.core.language import Generation, Message, Reply, Request, user
+from bestofq.core.language import Message, Reply, Request, user
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, VisionModel
 from bestofq.core.usage import Role, Usage, merge_usage
@@ -30,15 +31,32 @@ class Prompt:
 
 
 Prompts = AsyncGenerator[Prompt, None]
-"""The same request from its longest to its shortest: the next one is taken where the model has no room for the last."""
+"""The same request from its longest to its shortest. The next one is taken if the model has no room for the last."""
 
 Reader = Callable[[Sequence[Reply], Picture | None], T]
-"""What replies to a prompt with this picture say. ReplyError, in words that help the model to correct it."""
+"""What replies to a prompt with this picture mean. ReplyError, in words that help the model to correct it."""
 
 
 async def only(request: Request) -> Prompts:
     """A request that cannot be made shorter."""
     yield Prompt(request=request)
+
+
+async def ask_json(
+    model: LanguageModel,
+    prompts: Prompts,
+    read: Callable[[dict[str, Any]], T],
+    role: Role,
+    otherwise: Callable[[ReplyError], T],
+    *,
+    attempts: int = 2,
+) -> tuple[T, tuple[Usage, ...]]:
+    """Return what `read` makes of the JSON object of one reply, and all usage. `otherwise` answers if none of the
+    `attempts` can be read. ContextError and ModelError as `ask`."""
+    try:
+        return await ask(model, prompts, lambda replies, _: read(json_of(replies[0])), role, attempts=attempts)
+    except ReplyError as error:
+        return otherwise(error), error.usage
 
 
 async def ask(
@@ -51,14 +69,14 @@ async def ask(
     n: int | None = None,
     repair: str = "with JSON only",
 ) -> tuple[T, tuple[Usage, ...]]:
-    """What the reader reads, and all that was used.
+    """Return what the reader makes of the replies, and all usage.
 
-    The first attempt is one reply, or `n` replies, the first of them greedy. The second is a repair turn that says
-    what was wrong and how to reply (`repair`), or a fresh sample where no such turn fits. The third is a fresh sample.
+    The first attempt is one reply, or `n` replies with a greedy one first. The second is a repair turn that says
+    what was wrong and how to reply (`repair`), or a fresh sample if no such turn fits. The third is a fresh sample.
     A prompt that was too long is never sent again.
 
-    Raises, with what was used: ReplyError, with the first reply of each attempt, when none of the `attempts` can be
-    read; ContextError when not even the shortest prompt fits; ModelError when the endpoint gives no reply.
+    ReplyError, with the first reply of each attempt, if none of the `attempts` can be read. ContextError if not even
+    the shortest prompt fits. ModelError if the endpoint gives no reply. All carry the usage.
     """
     usage: list[Usage] = []
     first_replies: list[str] = []
@@ -70,10 +88,10 @@ async def ask(
             nonlocal prompt
             while True:
                 request = prompt.request
-                seed = None if request.seed is None else request.seed + later
+                messages, seed = (*request.messages, *tail), None if request.seed is None else request.seed + later
                 try:
-                    found: Generation = await model.generate(
-                        replace(request, messages=(*request.messages, *tail), seed=seed, role=role, **changes)
+                    generation = await model.generate(
+                        replace(request, messages=messages, seed=seed, role=role, **changes)
                     )
                 except ContextError as error:
                     if tail:  # no room for a repair turn: a sample of its own
@@ -84,8 +102,8 @@ async def ask(
                         raise
                     usage.extend(error.usage)
                 else:
-                    usage.append(found.usage(role))
-                    return found.replies
+                    usage.append(generation.usage(role))
+                    return generation.replies
 
         tail: Sequence[Message] = ()
         with attach_usage(usage):
@@ -100,16 +118,12 @@ async def ask(
                 try:
                     return read(replies, prompt.picture), merge_usage(usage)
                 except ReplyError as error:
-                    problem, tail = error, _repair(replies[0], str(error), repair)
+                    problem = error
+                    tail = (
+                        Message(role="assistant", text=replies[0].text or "(nothing)"),
+                        Message(role="user", text=f"That cannot be used: {problem}. Reply again, {repair}."),
+                    )
             raise ReplyError(str(problem), replies=first_replies) from problem
-
-
-def _repair(reply: Reply, problem: str, how: str) -> tuple[Message, Message]:
-    """The turns that ask for another reply because of what was wrong with this one; `how` it should be."""
-    return (
-        Message(role="assistant", text=reply.text or "(nothing)"),
-        Message(role="user", text=f"That cannot be used: {problem}. Reply again, {how}."),
-    )
 
 
 async def state_prompts(
@@ -122,13 +136,14 @@ async def state_prompts(
     screenshots: int,
     pointing: bool = False,
 ) -> Prompts:
-    """The `request` with messages about the state. `text`: of so many past actions and pictures shown.
+    """Add messages about the state to the `request`: the last `screenshots` pictures, the current page last.
 
-    Includes the last `screenshots` images, the current page last. Pictures are halved down to `core.picture.FLOOR`
-    pixels, then those of earlier steps go, the oldest first, then the older half of the history, again and again, then
-    the picture of the current page, which stays where elements are points on it (`pointing`).
+    Each next prompt is shorter. Pictures are halved down to `core.picture.FLOOR` pixels. Then those of earlier steps
+    go, the oldest first. Then the older half of the history goes, again and again. The current page's picture is last.
 
-    ConfigError when elements are points and there is no picture.
+    Args:
+        text: the user's turn with so many past actions, before so many pictures.
+        pointing: elements are points on the current page's picture, which stays. ConfigError if there is none.
     """
     shot = state.observation.screenshot if screenshots else None
     if shot is not None and not shot.data:
@@ -138,19 +153,20 @@ async def state_prompts(
             "elements named by points need pictures, and there are none: set suite.env=browser and "
             "suite.screenshots=true, or name them by marks"
         )
-    earlier = tuple(one for one in state.screenshots if one.data and shot)[::-1][: max(0, screenshots - 1)][::-1]
+    earlier = [picture for picture in state.screenshots if picture.data and shot]
+    earlier = earlier[max(0, len(earlier) + 1 - max(1, screenshots)) :]
     picture = await model.picture(shot) if shot else None
     history = min(SHOWN, len(state.decisions))
 
     def prompt() -> Prompt:
         shots = (*earlier, *((shot,) if shot and picture else ()))
-        asked = replace(
+        changed = replace(
             request,
             messages=user(text(history, len(shots)), shots, system=system(picture)),
             seed=state.step_seed,
             pixels=picture.limits.most if picture else None,
         )
-        return Prompt(request=asked, picture=picture)
+        return Prompt(request=changed, picture=picture)
 
     yield prompt()
     while shot and picture and picture.half is not None:

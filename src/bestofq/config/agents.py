@@ -13,16 +13,12 @@ from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.dialects.dialect import Dialect
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.localizers.page import FallbackLocalizer, PageLocalizer
-from bestofq.agents.localizers.text import TextLocalizer
-from bestofq.agents.localizers.vision import VisionLocalizer
+from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, TextLocalizer, VisionLocalizer
 from bestofq.agents.prompting import VERIFIER, prompt_hash
-from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.agents.proposers import ChatProposer, SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scorers.critics import ChatPickerScorer, ChatVerifierScorer, PickerScorer, VerifierScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
-from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
-from bestofq.agents.scorers.verifier import ChatVerifierScorer, VerifierScorer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.config.models import Models, in_pocket_prompts, is_pocket

@@ -7,8 +7,8 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 from bestofq.agents.agent import Agent
+from bestofq.agents.scorers.critics import FeedbackScorer
 from bestofq.agents.scorers.learned import Values
-from bestofq.agents.scorers.picker import FeedbackScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.config.agents import make_localizer, make_picker, make_proposer, make_q_scorer
 from bestofq.config.context import OpenSuite, RunContext, opened_there

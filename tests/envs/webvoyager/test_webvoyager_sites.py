@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.judges.chat import ChatJudge
-from bestofq.agents.proposers.chat import ChatProposer
+from bestofq.agents.proposers import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser

@@ -1,1 +1,1 @@
-"""Dialects: how a model is asked for an action, how its reply is read, how an action is written. One a file."""
+"""Dialects, one a file: how a prompt asks for an action, how a reply is read, how an action is written."""

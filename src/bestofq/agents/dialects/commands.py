@@ -5,11 +5,10 @@ A reply is a thought (any number of lines, or none) and a last line with one com
     click [7]   write [1] "text"   write [1] "text" enter   submit [3]   clear [3]   scroll down   goto URL
     back   refresh   restart   wait 2   answer "text"   ask "text"
 
-A click may say what it is on, as the page does before the mark: `click extra large [7]`. Where those words stand before
-exactly one mark of the page it is on that one, whatever number is given: small models copy words more surely than they
-look up numbers. Else the number counts.
-Texts stand between the first and the last quotation mark of the line, so that they may hold quotation marks themselves.
-A line with several commands is refused.
+A click may repeat the words that the page has before the mark: `click extra large [7]`. If exactly one mark of the page
+follows these words, the click is on it, whatever its number: small models copy words better than numbers. Otherwise the
+number counts. Texts go from the first to the last quotation mark of the line, so they may hold quotation marks. A line
+with several commands is refused.
 """
 
 import re
@@ -54,54 +53,51 @@ def parse_action(command: str) -> Action:
 
 
 def read_command(command: str, commands: Commands, expected: str) -> Action:
-    """The action of the first pattern that the whole command fits; ReplyError that names what was `expected`."""
+    """The action of the first pattern that fits the whole command. ReplyError that names what was `expected`."""
     for pattern, make in commands:
-        if found := pattern.fullmatch(command):
+        if match := pattern.fullmatch(command):
             try:
-                return make(*found.groups())
+                return make(*match.groups())
             except ValidationError as error:
                 raise ReplyError(f"{command!r}: {error.errors()[0]['msg']}") from error
     raise ReplyError(f"{command!r} is no command: expected {expected}")
 
 
+def read_on_page(command: str, parse: Callable[[str], Action], observation: Observation) -> Action:
+    """The action of a command, a click with words on the one mark that follows them. ReplyError for a mark that is not
+    on the page."""
+    action = parse(ground_click(command, observation))
+    if isinstance(action, Targeted) and all(element.mark != action.mark for element in observation.elements):
+        raise ReplyError(f"{command!r} names mark {action.mark}: the page has {len(observation.elements)} marks")
+    return action
+
+
 def ground_click(command: str, observation: Observation) -> str:
-    """A click with words, on the one mark that has them before it, else on its own number; others as they are."""
-    found = _NAMED.fullmatch(command)
-    if found is None:
+    """A click with words, on the one mark that follows them, else on its own number. Other commands stay."""
+    match = _NAMED.fullmatch(command)
+    if match is None:
         return command
-    click, words, mark = found.groups()
+    click, words, mark = match.groups()
     fitting = [e.mark for e in observation.elements if words_before(e.mark, observation) == words.strip()]
     return f"{click} [{fitting[0] if len(fitting) == 1 else mark}]"
 
 
 def words_before(mark: int, observation: Observation, most: int = 3) -> str:
-    """The last words before a mark on its line of the page; none where another mark stands right before it."""
+    """The last words before a mark on its line of the page. None if another mark is right before it."""
     before = observation.text.partition(f"[{mark}]")[0].rpartition("\n")[2].rpartition("]")[2].split()
     return " ".join(before[-most:])
 
 
-def check_mark(action: Action, command: str, observation: Observation) -> None:
-    """ReplyError when the action is on a mark that is not on the page."""
-    if isinstance(action, Targeted) and all(element.mark != action.mark for element in observation.elements):
-        raise ReplyError(f"{command!r} names mark {action.mark}: the page has {len(observation.elements)} marks")
-
-
-def parse_reply(reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
+def parse_reply(reply: str, observation: Observation) -> Candidate:
     """The candidate of a whole reply. ReplyError when its last line is no command, or names a mark not on the page."""
     thought, _, command = reply.strip().rpartition("\n")
-    action = parse_action(ground_click(command.strip(), observation))
-    check_mark(action, command, observation)
-    return Candidate(
-        action=action,
-        label=action_text(action, observation.elements),
-        thought=thought.strip(),
-        log_prob=log_prob,
-        reply=reply,
-    )
+    action = read_on_page(command.strip(), parse_action, observation)
+    label = action_text(action, observation.elements)
+    return Candidate(action=action, label=label, thought=thought.strip(), reply=reply)
 
 
 def propose_prompt(state: State) -> str:
-    """Asks for the next action. The goal stands again at the end: a causal model's page cannot look ahead to it."""
+    """Asks for the next action. It repeats the goal at the end: a causal model's page cannot look ahead to it."""
     return render("propose", state=state_text(state), goal=state.task.goal)
 
 

@@ -10,19 +10,19 @@ from bestofq.core.picture import Picture
 
 
 class Dialect(Protocol):
-    """How a model is asked for one action, and how its reply is read."""
+    """How a prompt asks for one action, and how its reply is read."""
 
     keeps_ids: bool  # whether a candidate keeps the tokens of its reply, because a policy is tuned on them
 
     def prompt(self, state: State) -> str: ...
 
-    def parse(self, reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
+    def parse(self, reply: str, observation: Observation) -> Candidate:
         """ReplyError when the reply is no action on this page."""
         ...
 
 
 class ChatDialect(Protocol):
-    """How a chat endpoint is asked for n actions, or for one in each reply, and how its reply is read."""
+    """How messages ask a chat endpoint for n actions, or for one in each reply, and how its reply is read."""
 
     single: bool  # whether a reply can hold one action only
     repair: str  # how to reply, after a reply that could not be read

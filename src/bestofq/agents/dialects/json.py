@@ -1,4 +1,4 @@
-"""Several candidates in one JSON reply, as a chat model is asked for them (Best-of-Q, A.5 and Fig. 7).
+"""Several candidates in one JSON reply of a chat model (Best-of-Q, A.5 and Fig. 7).
 
     {"candidates": [{"thought": "…", "note": "…", "action": {"type": "click", "element": 7}}, …]}
 
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import history_lines, page_values, picture_unit, render
-from bestofq.core.actions import ACTION, Action, Targeted, action_text, identity, on_mark
+from bestofq.core.actions import ACTION, Action, Targeted, action_text, element_of, identity, on_mark
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply
@@ -22,7 +22,6 @@ from bestofq.core.observation import Observation, Point
 from bestofq.core.picture import Picture
 
 By = Literal["mark", "words", "point"]  # how a model names an element
-_PLACES: Mapping[By, Sequence[str]] = {"mark": ("element",), "words": ("element",), "point": ("x", "y")}
 _FIELDS: Mapping[str, Sequence[str]] = {
     "click": (),
     "write": ("text", "enter"),
@@ -34,10 +33,18 @@ _FIELDS: Mapping[str, Sequence[str]] = {
     "restart": (),
 }
 _TARGETED = ("click", "write")
+_KINDS: Mapping[str, dict[str, Any]] = {
+    "x": {"type": "integer"},
+    "y": {"type": "integer"},
+    "text": {"type": "string"},
+    "enter": {"type": "boolean"},
+    "direction": {"type": "string", "enum": ["up", "down", "left", "right"]},
+    "seconds": {"type": "number"},
+}
 
 
 def candidates_user(state: State, history: int, pictures: int = 1) -> str:
-    """Task, the last `history` actions with their notes, and the page; `pictures` stand after it."""
+    """Task, the last `history` actions with their notes, and the page. `pictures` follow it."""
     lines = history_lines(state, history)
     skipped = len(state.decisions) - len(lines)
     return render("candidates_user", history=lines, skipped=skipped, pictures=pictures, **page_values(state))
@@ -45,15 +52,7 @@ def candidates_user(state: State, history: int, pictures: int = 1) -> str:
 
 def candidates_schema(n: int, by: By) -> dict[str, Any]:
     """JSON Schema of a reply with 1 to n candidates, as strict structured output wants it: every property required."""
-    kinds: dict[str, dict[str, Any]] = {
-        "element": {"type": "integer"} if by == "mark" else {"type": "string"},
-        "x": {"type": "integer"},
-        "y": {"type": "integer"},
-        "text": {"type": "string"},
-        "enter": {"type": "boolean"},
-        "direction": {"type": "string", "enum": ["up", "down", "left", "right"]},
-        "seconds": {"type": "number"},
-    }
+    kinds = {**_KINDS, "element": {"type": "integer"} if by == "mark" else {"type": "string"}}
     actions = [
         object_schema(
             {"type": {"type": "string", "enum": [name]}, **{field: kinds[field] for field in _fields(name, by)}}
@@ -66,8 +65,9 @@ def candidates_schema(n: int, by: By) -> dict[str, Any]:
 
 
 def _fields(kind: str, by: By) -> Sequence[str]:
-    """Of an action, as a model writes it."""
-    return (*(_PLACES[by] if kind in _TARGETED else ()), *_FIELDS[kind])
+    """The fields of an action, as a model writes it."""
+    place = ("x", "y") if by == "point" else ("element",)
+    return (*(place if kind in _TARGETED else ()), *_FIELDS[kind])
 
 
 def parse_candidates(
@@ -78,39 +78,35 @@ def parse_candidates(
     listed = data.get("candidates") if isinstance(data, dict) else data
     if not isinstance(listed, list) or not listed:
         raise ReplyError('expected an object with a list "candidates" of at least one candidate')
-    found: dict[Action, Candidate] = {}
+    candidates: dict[Action, Candidate] = {}
     complaints = []
     for number, entry in enumerate(listed, 1):
         try:
             candidate = _candidate(entry, observation, by, picture)
-            found.setdefault(identity(candidate.action), candidate)  # named twice in a reply is no second vote
+            candidates.setdefault(identity(candidate.action), candidate)  # a repeat in one reply is no second vote
         except ReplyError as error:
             complaints.append(f"candidate {number}: {error}")
-    if not found:
+    if not candidates:
         raise ReplyError("; ".join(complaints))
-    return [*found.values()][:n]
+    return [*candidates.values()][:n]
 
 
 def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | None) -> Candidate:
     if not isinstance(entry, dict) or not isinstance(entry.get("action"), dict):
         raise ReplyError('expected "thought", "note" and "action"')
     action = _action(entry["action"], observation, by, picture)
-    return Candidate(
-        action=action,
-        label=action_text(on_mark(action, observation), observation.elements),
-        thought=_words(entry.get("thought")),
-        note=_words(entry.get("note")),
-    )
+    words = {name: " ".join(entry[name].split()) for name in ("thought", "note") if isinstance(entry.get(name), str)}
+    return Candidate(action=action, label=action_text(on_mark(action, observation), observation.elements), **words)
 
 
-def _action(given: Mapping[str, Any], observation: Observation, by: By, picture: Picture | None) -> Action:
-    kind = str(given.get("type"))
+def _action(entry: Mapping[str, Any], observation: Observation, by: By, picture: Picture | None) -> Action:
+    kind = str(entry.get("type"))
     if kind not in _FIELDS:
         raise ReplyError(f"the action type {kind!r} is none of {', '.join(_FIELDS)}")
-    values = {field: given[field] for field in _fields(kind, by) if given.get(field) is not None}
+    values = {field: entry[field] for field in _fields(kind, by) if entry.get(field) is not None}
     if kind in _TARGETED and by == "point" and picture is not None:
-        values["point"] = point_of(values, picture)
-        values = {field: value for field, value in values.items() if field not in _PLACES[by]}
+        point = point_of(values, picture)
+        values = {"point": point, **{field: values[field] for field in _FIELDS[kind] if field in values}}
     if "element" in values:
         values["mark" if by == "mark" else "target"] = values.pop("element")
     try:
@@ -118,10 +114,9 @@ def _action(given: Mapping[str, Any], observation: Observation, by: By, picture:
     except ValidationError as error:
         problem = error.errors()[0]
         raise ReplyError(f"{kind}: {'.'.join(map(str, problem['loc'][1:]))} {problem['msg']}") from error
-    if isinstance(action, Targeted) and action.mark is not None:
-        marks = [element.mark for element in observation.elements]
-        if action.mark not in marks:
-            raise ReplyError(f"there is no element {action.mark}: the page has {len(marks)} marked elements")
+    if isinstance(action, Targeted) and action.mark is not None and element_of(action, observation) is None:
+        count = len(observation.elements)
+        raise ReplyError(f"there is no element {action.mark}: the page has {count} marked elements")
     return action
 
 
@@ -131,10 +126,6 @@ def point_of(given: Any, picture: Picture) -> Point:
         case {"x": int() | float() as x, "y": int() | float() as y}:
             return picture.to_css(x, y)
     raise ReplyError('expected "x" and "y", both numbers')
-
-
-def _words(value: Any) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,21 @@
-"""A chat model as the judge, in WebVoyager's setting: task, answer and last screenshots (He et al. 2024); or in Agent
-Q's: the last screenshot alone, with what was done (Fig. 5), by four criteria for reservations (6.1)."""
+"""A chat model as the judge, in WebVoyager's setting: task, answer and last screenshots (He et al. 2024). Or in Agent
+Q's: the last screenshot with the actions (Fig. 5), by four criteria for reservations (6.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.json_replies import object_schema
 from bestofq.agents.prompting import JUDGE, OPENTABLE, SCREENSHOTS, Criteria, prompt_hash, render
-from bestofq.agents.structured_output import Prompt, Prompts, ask
+from bestofq.agents.structured_output import Prompt, Prompts, ask_json
 from bestofq.core.actions import Answer, AskUser
 from bestofq.core.decision import DECIDED, Episode, Outcome, Verdict
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Reply, Request, user
+from bestofq.core.language import Request, user
 from bestofq.core.observation import Screenshot
-from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
 
-SHORTEST = 500  # characters of a page below which a judge is not asked
+SHORTEST = 500  # characters of a page: shorter ones are not halved
 OPENTABLE_CRITERIA = ("date_and_time", "party_size", "user_information", "completed")  # Agent Q, 6.1
 _SCHEMA = object_schema({"reason": {"type": "string"}, "verdict": {"type": "string", "enum": list(DECIDED)}})
 _CRITERION = object_schema({"reason": {"type": "string"}, "met": {"type": "boolean"}})
@@ -24,15 +24,14 @@ _OPENTABLE_SCHEMA = object_schema(dict.fromkeys(OPENTABLE_CRITERIA, _CRITERION))
 
 @dataclass(frozen=True, kw_only=True)
 class ChatJudge:
-    """`Judge` over a language model, greedy.
+    """`Judge` over a language model, greedy. It sees the last `screenshots` distinct pictures that carry their bytes.
 
-    It sees the last `screenshots` distinct pictures that carry their bytes; where that is one, the actions with it;
-    where there are none (or `screenshots` is 0, for a model without eyes) the actions and the text of the last page. A
-    reply that holds no verdict gets one repair turn, and is `unparseable` then. What is too long for the model is asked
-    again with half the pictures, then without, then with half the text, and so on.
+    With one picture it sees the actions too. With none (`screenshots` is 0 for a model without eyes) it sees the
+    actions and the text of the last page. A reply without a verdict gets one repair turn and then is `unparseable`. If
+    a prompt is too long, the next one has half the pictures, then none, then half the text, and so on.
 
-    `criteria`: "opentable", a reservation by the four of Agent Q, 6.1, a success where all are met and else a failure;
-    it always sees the actions, and the reason says of each criterion whether it is met. None: the task as a whole.
+    `criteria`: "opentable" judges a reservation by the four of Agent Q, 6.1. It is a success if all are met, else a
+    failure. The judge always sees the actions, and gives a reason for each criterion. None: the task as a whole.
     """
 
     model: LanguageModel
@@ -41,18 +40,20 @@ class ChatJudge:
 
     @property
     def name(self) -> str:
-        """The model, how much it sees, the criteria where there are some, and the prompts' hash."""
+        """The model, how much it sees, any criteria, and the prompts' hash."""
         criteria = f", {self.criteria} criteria" if self.criteria else ""
         hashed = prompt_hash(OPENTABLE if self.criteria else JUDGE)[:8]
         return f"{self.model.name}, {self.screenshots} screenshots{criteria}, prompt {hashed}"
 
     async def judge(self, episode: Episode) -> Verdict:
-        """ModelError when the endpoint gives no reply, ContextError when not even a short text fits."""
-        try:
-            read = _read_opentable if self.criteria else _read
-            (outcome, reason), usage = await ask(self.model, self._prompts(episode), read, "judge")
-        except ReplyError as error:
-            outcome, reason, usage = "unparseable", str(error), error.usage
+        """ModelError if the endpoint gives no reply, ContextError if not even a short text fits."""
+        (outcome, reason), usage = await ask_json(
+            self.model,
+            self._prompts(episode),
+            _read_opentable if self.criteria else _read,
+            "judge",
+            lambda error: ("unparseable", str(error)),
+        )
         return Verdict(reward=float(outcome == "success"), outcome=outcome, reason=reason, judge=self.name, usage=usage)
 
     async def _prompts(self, episode: Episode) -> Prompts:
@@ -66,7 +67,7 @@ class ChatJudge:
                 "judge_user",
                 goal=episode.task.goal,
                 answer=last.text if isinstance(last, Answer) else None,
-                history=_done(episode) if self.criteria or len(pictures) < 2 else (),
+                history=_actions(episode) if self.criteria or len(pictures) < 2 else (),
                 title=final.title,
                 url=final.url,
                 page=page,
@@ -86,45 +87,44 @@ class ChatJudge:
 
 
 def _pictures(episode: Episode, most: int) -> tuple[Screenshot, ...]:
-    """The last ones that carry their bytes, oldest first, each page's that did not change only once."""
-    seen = [*(step.observation for step in episode.steps), *([episode.final] if episode.final else [])]
-    found: list[Screenshot] = []
-    for shot in (observation.screenshot for observation in seen):
-        if shot is not None and shot.data and (not found or found[-1].sha256 != shot.sha256):
-            found.append(shot)
-    return tuple(found[-most:]) if most else ()
+    """The last ones that carry their bytes, oldest first. An unchanged page counts once."""
+    pages = [*(step.observation for step in episode.steps), *([episode.final] if episode.final else [])]
+    shots: list[Screenshot] = []
+    for shot in (page.screenshot for page in pages):
+        if shot is not None and shot.data and (not shots or shots[-1].sha256 != shot.sha256):
+            shots.append(shot)
+    return tuple(shots[-most:]) if most else ()
 
 
-def _done(episode: Episode) -> list[str]:
-    """The actions, a question with what its user replied."""
+def _actions(episode: Episode) -> list[str]:
+    """The actions, each question with its user's reply."""
     lines = []
-    for step, after in zip(
-        episode.steps, (*(step.observation for step in episode.steps[1:]), episode.final), strict=True
-    ):
+    pages = (*(step.observation for step in episode.steps[1:]), episode.final)
+    for step, after in zip(episode.steps, pages, strict=False):
         candidate = step.decision.candidate
-        replied = after.notices if after and isinstance(candidate.action, AskUser) else ()
-        lines.append(" ".join((candidate.label, *replied)))
+        replies = after.notices if after and isinstance(candidate.action, AskUser) else ()
+        lines.append(" ".join((candidate.label, *replies)))
     return lines
 
 
-def _read(replies: Sequence[Reply], _: Picture | None) -> tuple[Outcome, str]:
+def _read(data: Mapping[str, Any]) -> tuple[Outcome, str]:
     """Outcome and reason of a reply. ReplyError in words that help the model fix it."""
-    data = json_of(replies[0])
-    said = str(data.get("verdict", "")).strip().lower()
-    if said not in DECIDED:
-        raise ReplyError(f'"verdict" is {said!r}: it must be one of {", ".join(DECIDED)}')
+    verdict = str(data.get("verdict", "")).strip().lower()
+    if verdict not in DECIDED:
+        raise ReplyError(f'"verdict" is {verdict!r}: it must be one of {", ".join(DECIDED)}')
     reason = data.get("reason")
-    return said, " ".join(reason.split()) if isinstance(reason, str) else ""
+    return verdict, " ".join(reason.split()) if isinstance(reason, str) else ""
 
 
-def _read_opentable(replies: Sequence[Reply], _: Picture | None) -> tuple[Outcome, str]:
+def _read_opentable(data: Mapping[str, Any]) -> tuple[Outcome, str]:
     """The same of a reply with a verdict on each criterion."""
-    data, said, met = json_of(replies[0]), [], []
+    reasons, success = [], True
     for name in OPENTABLE_CRITERIA:
-        one = data.get(name)
-        if not isinstance(one, dict) or not isinstance(one.get("met"), bool):
-            raise ReplyError(f'"{name}" must be an object with "reason" and with "met", true or false')
-        met.append(one["met"])
-        why = " ".join(str(one.get("reason", "")).split())
-        said.append(f"{name.replace('_', ' ')} {'met' if met[-1] else 'not met'}" + (f" ({why})" if why else ""))
-    return "success" if all(met) else "failure", "; ".join(said)
+        match data.get(name):
+            case {"met": bool() as met, **rest}:
+                why = " ".join(str(rest.get("reason", "")).split())
+            case _:
+                raise ReplyError(f'"{name}" must be an object with "reason" and with "met", true or false')
+        success &= met
+        reasons.append(f"{name.replace('_', ' ')} {'met' if met else 'not met'}" + (f" ({why})" if why else ""))
+    return "success" if success else "failure", "; ".join(reasons)

@@ -1,4 +1,4 @@
-"""The learned scorers: Q(s, a) alone (Best-of-Q, 3.3), and Q beside the proposer's own probability."""
+"""The learned scorers: Q(s, a) alone (Best-of-Q, 3.3), and Q with the proposer's own probability."""
 
 import time
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Values(Protocol):
 
 @dataclass(frozen=True)
 class QScorer:
-    """Q-values, with V(s) and their checkpoint's name. It costs what its embedder reads (Best-of-Q, 4.4)."""
+    """Q-values, with V(s) and their checkpoint's name. The cost is the tokens that the embedder reads (4.4)."""
 
     values: Values
     embedder: Embedder
@@ -45,7 +45,7 @@ class QScorer:
     price: Price | None = None  # of the embedder; None: that of genai-prices
 
     async def prepare(self, state: State) -> tuple[Usage, ...]:
-        """Embed state and task while the candidates are being proposed. `seconds` pass beside the proposer's."""
+        """Embed state and task while the proposer thinks. `seconds` overlap with the proposer's."""
         started = time.perf_counter()
         texts = [self.texts.state(state), self.texts.task(state.task)]
         vectors, tokens = await trace_call("embed", self.embedder.embed, texts)

@@ -1,1 +1,0 @@
-"""From an element described in words to its point on the page, one way a file."""

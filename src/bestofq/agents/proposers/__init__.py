@@ -1,1 +1,0 @@
-"""Proposers: where candidate actions come from."""
