@@ -59,8 +59,8 @@ class Site:
         self.where = Location(database, str(folder / "files"))
         self.log, self.run = folder / "driver.log", f"on{nodes}"
         settings = {
-            "chat.model": "m",
-            "chat.base_url": endpoint,
+            "endpoints.chat.model": "m",
+            "endpoints.chat.base_url": endpoint,
             "suite.env": "browser" if given.browser else "text",
             "suite.concurrency": given.at_once,
             "cluster.processes": nodes,

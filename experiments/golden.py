@@ -200,7 +200,7 @@ def judge_steps(
 ) -> None:
     """Ask a model whether the golden step was among the candidates: was it not proposed, or not chosen?"""
     check_out(out, svg)
-    models = Models(BestOfQSettings(judge=chat), budget_of(budget))
+    models = Models(BestOfQSettings(endpoints={"judge": chat}), budget_of(budget))
     matcher = GoldenMatcher(model=models.in_role(chat))
 
     async def work(store: Store, golden: Golden) -> GoldenFindings:

@@ -82,7 +82,9 @@ def _kinds(kind: Json, known: Json, place: str, values: Json) -> Iterator[tuple[
     yield f"`{place}`" if place else "At the top", [*table]
     for name, below in inner.items():
         under = f"{place}.{name}".removeprefix(".")
-        if len(below) == 1:
+        if "additionalProperties" in fields[name]:  # tables that users name
+            yield from _kinds(below[0], known, f"{under}.NAME", {})
+        elif len(below) == 1:
             yield from _kinds(below[0], known, under, defaults[name] or {})
         elif below:  # kinds of suites, the last one of the user's own: what all have
             shared = dict(_kinds(below[-1], known, under, defaults[name]))
@@ -99,8 +101,8 @@ def _default(value: Any) -> str:
 
 
 def _references(field: Json, known: Json) -> Iterator[Json]:
-    for one in (field, *field.get("anyOf", ()), *field.get("oneOf", ())):
-        if "$ref" in one:
+    for one in (field, *field.get("anyOf", ()), *field.get("oneOf", ()), field.get("additionalProperties")):
+        if isinstance(one, dict) and "$ref" in one:
             yield known[one["$ref"].rpartition("/")[2]]
 
 

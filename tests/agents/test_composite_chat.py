@@ -163,7 +163,7 @@ def buyer(request: Mapping[str, Any]) -> str:
 async def test_the_setting_chooses_it_and_a_search_through_the_endpoint_buys(tmp_path: Path) -> None:
     async with FaultServer(buyer, {"500": 0.1}, seed=2) as server:
         settings = BestOfQSettings(
-            chat=ChatConfig(model="any", base_url=server.base_url, backoff=0.001),
+            endpoints={"chat": ChatConfig(model="any", base_url=server.base_url, backoff=0.001)},
             model=ModelSettings(dialect="composite"),
             agent_q=AgentQSettings(search=SearchConfig(iterations=3, candidates=2)),
         )

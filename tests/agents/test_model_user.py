@@ -66,7 +66,8 @@ async def test_a_reply_that_cannot_be_read_is_none_and_no_reply_is_the_machinery
 
 def settings(server: FaultServer, env: Literal["text", "browser"] = "text") -> BestOfQSettings:
     return BestOfQSettings(
-        suite=BookingSettings(env=env, step_limit=2), user=ChatConfig(model="any", base_url=server.base_url)
+        suite=BookingSettings(env=env, step_limit=2),
+        endpoints={"user": ChatConfig(model="any", base_url=server.base_url)},
     )
 
 

@@ -96,7 +96,7 @@ def test_the_verdict_is_the_closing_word(review: str, value: float) -> None:
 @asynccontextmanager
 async def instructed(server: FaultServer) -> AsyncIterator[Scorer]:
     """The agent verifier's, of a model behind an endpoint."""
-    models = Models(BestOfQSettings(chat=ChatConfig(model="any", base_url=server.base_url)))
+    models = Models(BestOfQSettings(endpoints={"chat": ChatConfig(model="any", base_url=server.base_url)}))
     yield make_agent("verifier", models).scorer
     await models.aclose()
 

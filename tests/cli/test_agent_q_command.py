@@ -21,7 +21,7 @@ COMPOSITE = ("--set", "model.dialect=composite")
         (["nowhere"], "no suite 'nowhere'"),
         ([*COMPOSITE, "--model", "no/such/folder"], "no/such/folder"),
         (["--model", "pocket-agentq"], "learns from the tokens of composite actions: give a local model"),
-        ([*COMPOSITE, "--set", "chat.model=m"], "give a local model that writes them, .* and no endpoint"),
+        ([*COMPOSITE, "--set", "endpoints.chat.model=m"], "give a local model that writes them, .* and no endpoint"),
         ([*COMPOSITE, "--model", "pocket-agentq", "--set", "suite.only=none*"], "no task of webshop has an id like"),
         ([*COMPOSITE, "--model", "pocket-agentq", "--set", "suite.data=nowhere"], "nowhere"),
         (

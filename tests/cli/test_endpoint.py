@@ -101,8 +101,16 @@ def written(folder: Path) -> bytes:
 async def test_eval_through_an_endpoint(tmp_path: Path, within: Within) -> None:
     """PyTorch is loaded for a Q-function only."""
     async with FaultServer(shopper, {"429": 0.1, "500": 0.1}, seed=4) as server:
-        prices = ("--set", "chat.usd_in=0.15", "--set", "chat.usd_out=0.6")
-        where = ("--model", "qwen2.5-vl-7b", "--base-url", server.base_url, "--set", "chat.backoff=0.01", *prices)
+        prices = ("--set", "endpoints.chat.usd_in=0.15", "--set", "endpoints.chat.usd_out=0.6")
+        where = (
+            "--model",
+            "qwen2.5-vl-7b",
+            "--base-url",
+            server.base_url,
+            "--set",
+            "endpoints.chat.backoff=0.01",
+            *prices,
+        )
         few = ("--tasks", "2", "--runs", "1")
         code, said = await bestofq(tmp_path, "eval", *where, "--agents", "prompting,picker", *few)
         assert (code, said.rstrip().rpartition("\n")[2]) == (0, "loaded: []"), said
@@ -200,7 +208,12 @@ async def test_another_endpoint_picks(tmp_path: Path, within: Within) -> None:
 
     async with FaultServer(shopper) as proposing, FaultServer(picking) as picker:
         where = ("--model", "qwen2.5-vl-7b", "--base-url", proposing.base_url)
-        other = ("--set", "picker_chat.model=gpt-4.1", "--set", f"picker_chat.base_url={picker.base_url}")
+        other = (
+            "--set",
+            "endpoints.picker_chat.model=gpt-4.1",
+            "--set",
+            f"endpoints.picker_chat.base_url={picker.base_url}",
+        )
         code, said = await within("eval", *where, *other, "--agents", "picker", "--tasks", "1", "--runs", "1")
     assert code == 0, said
     with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
@@ -223,7 +236,7 @@ async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_pat
 
     shares: dict[Fault, float] = {"429": 0.2, "500": 0.1, "refusal": 0.1, "nonsense": 0.1, "page": 0.1}
     async with FaultServer(echoing, shares, echo=True, seed=5) as server:
-        where = ("--model", "m", "--base-url", server.base_url, "--set", "chat.backoff=0.01")
+        where = ("--model", "m", "--base-url", server.base_url, "--set", "endpoints.chat.backoff=0.01")
         what = ("--agents", "prompting", "--tasks", "4", "--runs", "1", "--out", "result.json")
         code, said = await within("eval", *where, *what)
         assert code == 0, said
@@ -248,7 +261,16 @@ async def test_a_password_in_the_address_and_an_escaped_echo_reach_no_byte(tmp_p
 
     async with FaultServer(echoing) as server:
         address = server.base_url.replace("://", f"://ann:{password}@")
-        where = ("--model", "m", "--base-url", address, "--set", "judge.model=j", "--set", f"judge.base_url={address}")
+        where = (
+            "--model",
+            "m",
+            "--base-url",
+            address,
+            "--set",
+            "endpoints.judge.model=j",
+            "--set",
+            f"endpoints.judge.base_url={address}",
+        )
         code, said = await within("eval", *where, "--agents", "prompting,picker", *ONCE, "--out", "result.json")
         assert code == 0, said
         code, more = await within("eval", *where, "--agents", "prompting", *ONCE)  # the same run: nothing differs
@@ -279,13 +301,13 @@ async def test_what_can_be_no_endpoint_is_refused_before_it_is_tried(
 ) -> None:
     code, said = await within("eval", "--model", "m", "--base-url", address, "--agents", "prompting")
     assert code == 2
-    assert "chat.base_url" in said
+    assert "endpoints.chat.base_url" in said
     assert written(tmp_path) == b""
 
 
 async def test_an_endpoint_that_never_answers_is_named_with_what_is_wrong(within: Within) -> None:
     async with FaultServer(shopper, {"500": 1.0}) as server:
-        where = ("--model", "m", "--base-url", server.base_url, "--set", "chat.attempts=1")
+        where = ("--model", "m", "--base-url", server.base_url, "--set", "endpoints.chat.attempts=1")
         code, said = await within("eval", *where, "--agents", "prompting", "--tasks", "1", "--runs", "1")
     assert code == 1
     told = " ".join(said.split())
@@ -294,7 +316,7 @@ async def test_an_endpoint_that_never_answers_is_named_with_what_is_wrong(within
 
 
 async def test_an_endpoint_that_is_not_there_ends_the_command(within: Within) -> None:
-    where = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--set", "chat.attempts=2")
+    where = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--set", "endpoints.chat.attempts=2")
     code, said = await within("eval", *where, "--agents", "prompting", "--tasks", "1", "--runs", "1")
     assert code == 3
     assert "m at http://127.0.0.1:9/v1: no connection" in " ".join(said.split())

@@ -38,7 +38,9 @@ def at(base_url: str, model: str = "qwen2.5-vl-7b") -> ChatConfig:
 
 
 def settings(**given: object) -> BestOfQSettings:
-    return BestOfQSettings.model_validate({"chat": at("http://127.0.0.1:9/v1"), **given})
+    chat, roles = at("http://127.0.0.1:9/v1"), ("judge", "picker_chat")
+    endpoints = {"chat": chat, **{role: given.pop(role) for role in roles if role in given}}
+    return BestOfQSettings.model_validate({"endpoints": endpoints, **given})
 
 
 def test_an_episode_is_assumed_by_hand_arithmetic() -> None:
@@ -127,21 +129,21 @@ async def answering(status: int) -> AsyncIterator[str]:
 @pytest.mark.parametrize(("status", "well"), [(404, True), (401, False), (500, False)])
 async def test_an_endpoint_need_not_list_its_models_but_must_answer(status: int, well: bool, tmp_path: Path) -> None:
     async with answering(status) as url:
-        (found,) = await looked(BestOfQSettings(chat=at(url)), tmp_path)
+        (found,) = await looked(BestOfQSettings(endpoints={"chat": at(url)}), tmp_path)
     assert found.ok == well
     assert well or "NO_SUCH_KEY" in found.fix
 
 
 async def test_nobody_at_the_address_is_found_out(tmp_path: Path) -> None:
     (found,) = await looked(settings(), tmp_path)
-    assert "chat.base_url" in found.fix
+    assert "endpoints.chat.base_url" in found.fix
 
 
 async def test_a_model_that_is_not_listed_is_named_with_one_that_is(tmp_path: Path) -> None:
     async with FaultServer(lambda _: "", models=("a", "b")) as server:
-        (found,) = await looked(BestOfQSettings(chat=at(server.base_url, "c")), tmp_path)
-        (well,) = await looked(BestOfQSettings(chat=at(server.base_url, "b")), tmp_path)
-    assert found.fix == "--set chat.model=a"
+        (found,) = await looked(BestOfQSettings(endpoints={"chat": at(server.base_url, "c")}), tmp_path)
+        (well,) = await looked(BestOfQSettings(endpoints={"chat": at(server.base_url, "b")}), tmp_path)
+    assert found.fix == "--set endpoints.chat.model=a"
     assert well.ok
     assert not server.requests
 
@@ -150,13 +152,13 @@ async def test_a_model_that_is_not_listed_is_named_with_one_that_is(tmp_path: Pa
 async def test_a_model_may_be_listed_by_a_longer_name(listed: str, tmp_path: Path) -> None:
     """As Gemini's endpoint lists its models, and Ollama."""
     async with FaultServer(lambda _: "", models=("a", listed)) as server:
-        (found,) = await looked(BestOfQSettings(chat=at(server.base_url, "gemini-2.5-pro")), tmp_path)
+        (found,) = await looked(BestOfQSettings(endpoints={"chat": at(server.base_url, "gemini-2.5-pro")}), tmp_path)
     assert found.ok
 
 
 async def test_a_model_of_a_role_that_is_loaded_here_is_weighed_not_called(tmp_path: Path) -> None:
     judge = ChatConfig(model="pocket", base_url="local")
-    (found,) = await looked(BestOfQSettings(judge=judge), tmp_path)
+    (found,) = await looked(BestOfQSettings(endpoints={"judge": judge}), tmp_path)
     assert found.ok
     assert "GB" in found.found
 
@@ -174,7 +176,7 @@ async def test_without_a_judge_live_episodes_would_teach_nothing(tmp_path: Path)
     found = await looked(BestOfQSettings.model_validate({"suite": {"name": "webvoyager", "data": "x"}}), tmp_path)
     judge = next(one for one in found if one.what == "judge")
     assert judge.required
-    assert "judge.model" in judge.fix
+    assert "endpoints.judge.model" in judge.fix
 
 
 def test_weights_are_sized_by_their_files_or_else_by_the_name(tmp_path: Path) -> None:

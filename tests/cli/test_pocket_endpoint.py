@@ -63,7 +63,9 @@ async def transformers_serve(folder: Path) -> AsyncIterator[str]:
 
 async def decisions(folder: Path, agents: list[AgentKind], chat: ChatConfig | None = None) -> list[list[Decision]]:
     """Of each episode of each agent, on the same tasks and seeds."""
-    models = Models(BestOfQSettings(model=MODEL, chat=chat, suite=WebShopSettings(step_limit=4)))
+    models = Models(
+        BestOfQSettings(model=MODEL, endpoints={"chat": chat} if chat else {}, suite=WebShopSettings(step_limit=4))
+    )
     models = models.with_embedding(read_card(POCKET_Q).embed)
     values = load_value(POCKET_Q, embed=models.embedder.spec) if "best-of-q" in agents else None
     async with open_suite(models) as suite:
@@ -100,7 +102,7 @@ async def test_all_agents_decide_the_same_through_our_own_server(tmp_path: Path)
     async with serve_app(model_app(models.local)) as url:
         chat = ChatConfig(model="pocket", base_url=f"{url}/v1")
         remote = await decisions(tmp_path / "remote", agents, chat)
-        asked = Models(BestOfQSettings(model=MODEL, chat=chat))
+        asked = Models(BestOfQSettings(model=MODEL, endpoints={"chat": chat}))
         assert await asked.gives_log_probs()
         await asked.aclose()
     local = await decisions(tmp_path / "local", agents)

@@ -24,7 +24,7 @@ def test_everything_is_on_it() -> None:
     tables = {
         f"{place}.{setting}".removeprefix(".")
         for heading, rows in re.findall(r"^### (.*)\n\n((?:\|.*\n)+)", PAGE.partition("## Settings")[2], re.M)
-        for place in re.findall(r"`([a-z_.]+)`", heading) or [""]
+        for place in re.findall(r"`([\w.]+)`", heading) or [""]
         for setting in re.findall(r"^\| `(\w+)`", rows, re.M)
     }
     assert [name for name in setting_names(BestOfQSettings) if name not in tables] == []

@@ -46,8 +46,8 @@ def at_a_loss(request: Mapping[str, Any]) -> str:
 
 def arguments(folder: Path, server: FaultServer, rollouts: int = ROLLOUTS) -> list[str]:
     settings = {
-        "chat.model": "m",
-        "chat.base_url": server.base_url,
+        "endpoints.chat.model": "m",
+        "endpoints.chat.base_url": server.base_url,
         "suite.seed": "3",
         "agent_q.search.iterations": str(rollouts),
         "agent_q.search.candidates": "3",

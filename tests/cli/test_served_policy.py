@@ -59,8 +59,8 @@ async def command(name: str, store: Path, *more: str, **chosen: Any) -> str:
 
 def smaller(url: str, weights: Path, **chosen: Any) -> dict[str, Any]:
     """The study's numbers as a test wants them."""
-    size = {"agent_q.search.iterations": 6, "agent_q.search.candidates": 3, "chat.backoff": 0.001}
-    return {"chat.base_url": url, "model.path": weights} | size | chosen
+    size = {"agent_q.search.iterations": 6, "agent_q.search.candidates": 3, "endpoints.chat.backoff": 0.001}
+    return {"endpoints.chat.base_url": url, "model.path": weights} | size | chosen
 
 
 async def search(store: Path, url: str, weights: Path, tasks: int, *more: str, **chosen: Any) -> str:
@@ -175,7 +175,8 @@ async def test_what_our_own_server_tells_is_what_the_weights_say() -> None:
     async with serve_app(model_app(model)) as url:
         chat = ChatConfig(model="pocket-agentq", base_url=f"{url}/v1", token_ids=True)
         model.name = chat.model
-        models = Models(BestOfQSettings(model=ModelSettings(path=chat.model, dialect="composite"), chat=chat))
+        local = ModelSettings(path=chat.model, dialect="composite")
+        models = Models(BestOfQSettings(model=local, endpoints={"chat": chat}))
         async with open_suite(models) as suite:
             await models.check_token_ids()
             (task,) = await suite.tasks("train", 1)
@@ -204,7 +205,7 @@ async def test_a_server_without_tokens_is_refused_before_anything_is_searched(in
 async def test_trees_of_a_server_that_was_not_asked_for_tokens_say_how(instructed: Path, tmp_path: Path) -> None:
     model = LocalModel.load(instructed, device="cpu", precision="float32")
     async with server(model) as served:
-        await search(tmp_path, served.base_url, instructed, tasks=1, **{"chat.token_ids": "false"})
+        await search(tmp_path, served.base_url, instructed, tasks=1, **{"endpoints.chat.token_ids": "false"})
     with pytest.raises(DataError, match=r"chat\.token_ids=true"):
         await pairs(tmp_path, instructed)
 

@@ -244,7 +244,7 @@ async def test_all_processes_share_a_budget_and_their_steps_are_heard_of_as_they
     async with FaultServer(lambda _: json.dumps({"candidates": [stays]}), seconds=0.15) as server:
         chat = ChatConfig(model="m", base_url=server.base_url, usd_in=10.0, usd_out=0.0)  # a call reads 100 tokens
         suite = WebShopSettings(train_tasks=tasks, concurrency=1, step_limit=steps)
-        settings = BestOfQSettings(chat=chat, suite=suite)
+        settings = BestOfQSettings(endpoints={"chat": chat}, suite=suite)
         with Store.open(where) as store, connect_cluster(nodes.address):
             with pytest.raises(BudgetError, match=r"allows 0\.02"):
                 await played(Budget(calls * 0.001))

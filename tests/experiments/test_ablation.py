@@ -195,7 +195,7 @@ def test_arms_may_differ_in_what_only_their_agent_reads(
         ('[[arm]]\nname = "a"\ndata = { store = "nowhere" }\n', DataError, "`make experiment` makes them"),
         ('[[arm]]\nname = "a"\ndata = { store = "none" }\n', DataError, "nothing to learn from"),
         ('[[arm]]\nname = "a"\nlearn = { n_candidates = 5 }\n', DataError, "collected with n_candidates=3"),
-        ('[[arm]]\nname = "a"\nlearn = { chat.model = "m" }\n', DataError, r"collected with chat\.\w+=none"),
+        ('[[arm]]\nname = "a"\nlearn = { endpoints.chat.model = "m" }\n', DataError, r"collected with chat\.\w+=none"),
         ('[[arm]]\nname = "a"\ndata = { runs = ["eval"] }\n', DataError, "'eval', which is of the split test"),
         ('[[arm]]\nname = "a"\nact = { model.embed.layer = 2 }\n', ConfigError, "other embeddings"),
     ],

@@ -36,5 +36,6 @@ async def test_a_reply_without_an_action_is_said() -> None:
 
 
 def test_an_endpoint_was_not_taught_to_list() -> None:
+    models = Models(BestOfQSettings(endpoints={"chat": ChatConfig(model="m", base_url="http://127.0.0.1:9/v1")}))
     with pytest.raises(ConfigError, match="leave chat out"):
-        make_proposer(Models(BestOfQSettings(chat=ChatConfig(model="m", base_url="http://127.0.0.1:9/v1"))))
+        make_proposer(models)

@@ -106,7 +106,7 @@ async def given(tmp_path: Path, endpoint: FaultServer) -> AsyncIterator[list[str
         port = root.rpartition(":")[2]
         mapped = ", ".join(f"MAP {host} 127.0.0.1:{port}" for host in SITES.values())
         rules = f"{mapped}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-        urls = {f"{name}.base_url": endpoint.base_url for name in ("chat", "localizer_chat", "judge")}
+        urls = {f"endpoints.{name}.base_url": endpoint.base_url for name in ("chat", "localizer_chat", "judge")}
         where = {"suite.browser.host_resolver_rules": rules, "model.embedder": save_tiny_vision(tmp_path / "tiny")}
         settings = [f"--set={name}={value}" for name, value in {**urls, **where, **PASSES, **VIEW, **STEPS}.items()]
         yield ["best-of-q", f"--config={CONFIG}", f"--data={tasks}", "--dev-tasks=0", f"--runs={RUNS}", *settings]
@@ -186,6 +186,6 @@ async def test_a_dry_run_prices_and_checks_all_of_it(
         assert word in done.output
     assert not endpoint.requests
     assert not out.exists()
-    unknown = await invoked(*given, f"--out={out}", "--dry-run", "--set=judge.model=gpt-9")
+    unknown = await invoked(*given, f"--out={out}", "--dry-run", "--set=endpoints.judge.model=gpt-9")
     assert isinstance(unknown.exception, SetupError)
-    assert "--set judge.model=" in unknown.output
+    assert "--set endpoints.judge.model=" in unknown.output

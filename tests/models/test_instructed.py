@@ -19,6 +19,7 @@ from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Provena
 from bestofq.core.errors import ConfigError, ContextError, SetupError
 from bestofq.core.language import Generation, Message, Request, user
 from bestofq.core.observation import Box, Element, Observation, Point, Task
+from bestofq.models.chat import ChatConfig
 from bestofq.models.checkpoints import has_own_template
 from bestofq.models.constrained import LETTERS, bound_schema
 from bestofq.models.local import LocalModel
@@ -152,7 +153,7 @@ async def test_it_ranks_with_the_instructions_of_endpoints(folder: Path, agent: 
 
 @pytest.mark.parametrize("criteria", ["none", "opentable"])
 async def test_it_judges_beside_another_proposer(folder: Path, criteria: str) -> None:
-    own = (f"judge.model={folder}", "judge.base_url=local", f"judge_criteria={criteria}")
+    own = (f"endpoints.judge.model={folder}", "endpoints.judge.base_url=local", f"judge_criteria={criteria}")
     judge = Models(load_config(BestOfQSettings, None, own)).judge
     assert judge is not None
     verdict = await judge.judge(EPISODE)
@@ -161,7 +162,8 @@ async def test_it_judges_beside_another_proposer(folder: Path, criteria: str) ->
 
 
 async def test_it_finds_elements_and_answers_as_the_user(folder: Path) -> None:
-    models = Models(settings(folder, "by=words", "localizer=text", f"user.model={folder}", "user.base_url=local"))
+    user = (f"endpoints.user.model={folder}", "endpoints.user.base_url=local")
+    models = Models(settings(folder, "by=words", "localizer=text", *user))
     agent = make_agent("prompting", models)
     assert agent.localizer is not None
     found = await agent.localizer.locate(PLACED, "the tea")
@@ -171,17 +173,19 @@ async def test_it_finds_elements_and_answers_as_the_user(folder: Path) -> None:
     said, (used,) = await models.user.reply(STATE.task, "You like it green.", "Which tea?")
     assert said
     assert used.role == "user"
-    assert models.in_role(models.settings.user) is models.local  # type: ignore[arg-type]  # its weights are held once
+    assert models.in_role(models.settings.endpoints["user"]) is models.local  # its weights are held once
     with pytest.raises(ConfigError, match="localizer vision"):
         make_agent("prompting", Models(settings(folder, "by=words", "localizer=vision")))
 
 
 def test_who_cannot_take_a_role_is_refused(folder: Path, tmp_path: Path) -> None:
     for path, error in (("pocket", ConfigError), (f"{tmp_path}/nothing", SetupError)):
+        judging = BestOfQSettings(endpoints={"judge": ChatConfig(model=path, base_url="local")})
         with pytest.raises(error, match=path):
-            _ = Models(load_config(BestOfQSettings, None, [f"judge.model={path}", "judge.base_url=local"])).judge
+            _ = Models(judging).judge
+    proposing = BestOfQSettings(endpoints={"chat": ChatConfig(model=str(folder), base_url="local")})
     with pytest.raises(ConfigError, match=r"model\.path"):
-        _ = Models(load_config(BestOfQSettings, None, [f"chat.model={folder}", "chat.base_url=local"])).endpoint
+        _ = Models(proposing).endpoint
 
 
 def test_a_reply_is_as_long_as_it_asks_whatever_else_is_in_the_batch(model: LocalModel) -> None:

@@ -69,7 +69,7 @@ async def test_a_server_that_does_not_tell_them_is_refused_at_the_first_reply(
     async with served(**settings) as server:
         with pytest.raises(ConfigError, match=named) as refused:
             await replies(server)
-    assert "chat.token_ids=false" in str(refused.value)
+    assert "token_ids=false" in str(refused.value)
     assert len(server.requests) <= 2
 
 
@@ -89,12 +89,12 @@ def hot(request: Mapping[str, Any]) -> float:
 @pytest.mark.parametrize(("temperature", "calls"), [(1.0, 1), (0.7, 9)])
 async def test_likelihoods_at_temperature_1_are_taken(temperature: float, calls: int) -> None:
     async with served() as server, endpoint(server) as model:
-        await check_token_ids(model, temperature, "chat.temperature", None)
+        await check_token_ids(model, temperature, "endpoints.chat.temperature", None)
     assert len(server.requests) == calls
 
 
 async def test_likelihoods_at_the_sampling_temperature_are_refused() -> None:
     async with served(log_prob=hot) as server, endpoint(server) as model:
-        await check_token_ids(model, 1.0, "chat.temperature", None)
+        await check_token_ids(model, 1.0, "endpoints.chat.temperature", None)
         with pytest.raises(ConfigError, match=r"--logprobs-mode raw_logprobs.*chat\.temperature=1"):
-            await check_token_ids(model, 0.7, "chat.temperature", None)
+            await check_token_ids(model, 0.7, "endpoints.chat.temperature", None)

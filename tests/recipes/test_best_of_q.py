@@ -170,7 +170,9 @@ CHAT = ChatConfig(model="vlm", base_url="http://127.0.0.1:9/v1")
     "ways", [{"by": "point"}, {"by": "words", "localizer": "vision"}], ids=["points", "words found on pictures"]
 )
 async def test_pictures_that_are_needed_and_not_taken_are_said_before_the_run(ways: dict[str, str]) -> None:
-    settings = BestOfQSettings.model_validate({"chat": CHAT, "suite": WebShopSettings(screenshots=True), **ways})
+    settings = BestOfQSettings.model_validate(
+        {"endpoints": {"chat": CHAT}, "suite": WebShopSettings(screenshots=True), **ways}
+    )
     with pytest.raises(ConfigError, match="none are taken"):
         async with open_suite(Models(settings)):
             pass
@@ -187,7 +189,10 @@ async def test_a_run_refuses_to_go_on_with_elements_or_pictures_shown_otherwise(
     async def no_env() -> Env:
         raise AssertionError("there is no task")
 
-    idle, one = OpenSuite(no_env, no_tasks, step_limit=15), SMALL.model_copy(update={"chat": CHAT})
+    idle, one = (
+        OpenSuite(no_env, no_tasks, step_limit=15),
+        SMALL.model_copy(update={"endpoints": {"chat": CHAT}, "chat": "chat"}),
+    )
     with Store.open(tmp_path) as store:
         for settings, again in ((one, False), (one, False), (one.model_copy(update=other), True)):
             with pytest.raises(DataError, match="was begun with") if again else contextlib.nullcontext():

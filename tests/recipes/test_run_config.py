@@ -29,7 +29,7 @@ from bestofq_sites.shipped import POCKET, POCKET_WEB
 from bestofq_sites.webshop import suite as webshop
 from bestofq_sites.webshop.reward import title_nouns
 
-CHAT = ("chat.model=m", "chat.base_url=http://127.0.0.1:1/v1")  # nothing is asked of it
+CHAT = ("endpoints.chat.model=m", "endpoints.chat.base_url=http://127.0.0.1:1/v1")  # nothing is asked of it
 
 
 def models_with(*settings: str) -> Models:
@@ -96,20 +96,25 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
         (("suite.step_limit=7",), (), None, "suite.step_limit=7, and this has 15"),
         ((*CHAT, "chat_screenshots=0"), CHAT, None, "chat_screenshots=0, and this has 1"),
         (
-            ("judge.model=m", "judge_screenshots=2"),
-            ("judge.model=m", "judge_screenshots=1"),
+            ("endpoints.judge.model=m", "judge_screenshots=2"),
+            ("endpoints.judge.model=m", "judge_screenshots=1"),
             None,
             "judge_screenshots=2, and this has 1",
         ),
         (
-            ("judge.model=m", "judge_criteria=opentable"),
-            ("judge.model=m",),
+            ("endpoints.judge.model=m", "judge_criteria=opentable"),
+            ("endpoints.judge.model=m",),
             None,
             "judge_criteria=opentable, and this has none",
         ),
         (("localizer=text",), (), None, "localizer=text, and this has none"),
-        (("user.model=m",), ("user.model=other",), None, "user.model=m, and this has other"),
-        (("picker_chat.model=m",), ("picker_chat.model=other",), None, "picker_chat.model=m, and this has other"),
+        (("endpoints.user.model=m",), ("endpoints.user.model=other",), None, "user.model=m, and this has other"),
+        (
+            ("endpoints.picker_chat.model=m",),
+            ("endpoints.picker_chat.model=other",),
+            None,
+            "picker_chat.model=m, and this has other",
+        ),
     ],
 )
 async def test_another_setting_is_named_with_both_values_and_the_way_back(
@@ -138,7 +143,9 @@ async def test_what_a_run_does_not_depend_on_may_change(
 async def test_a_setting_that_was_not_there_and_another_split_are_named_too(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"run 'r' was begun without chat\.model, and this has m: leave it out"):
         await go_on(tmp_path / "without", (), CHAT, None)
-    with pytest.raises(DataError, match=r"with chat\.model=m, and this has none: continue with --set chat\.model=m"):
+    with pytest.raises(
+        DataError, match=r"with chat\.model=m, and this has none: continue with --set endpoints\.chat\.model=m"
+    ):
         await go_on(tmp_path / "with", CHAT, (), None)
     with (
         Store.open(tmp_path / "without") as store,
@@ -223,7 +230,7 @@ async def test_what_a_run_keeps_are_the_settings_under_their_own_names(tmp_path:
         context = context_with(store, *CHAT)
         await begin(context, "r", "train", play=Play("beam"))
         config = store.runs()[0].config
-    settings = flat(context.settings.model_dump(mode="json"))
+    settings = {name.removeprefix("endpoints.") for name in flat(context.settings.model_dump(mode="json"))}
     (own,) = config.pop("agents").values()  # type: ignore[union-attr]
     assert flat(config).keys() | flat(own).keys() <= {*settings, "split"}
 

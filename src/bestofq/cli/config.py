@@ -46,8 +46,9 @@ def merge_settings(under: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     return {**under, **over, **{name: merge_settings(under[name], over[name]) for name in tables}}
 
 
-def setting_names(cls: type[BaseModel]) -> list[str]:
-    return list(dict.fromkeys(name for name, _, _ in setting_fields(cls)))
+def setting_names(cls: type[BaseModel], table: str = "NAME") -> list[str]:
+    """Return the dotted names of all settings. `table` is the name of those tables that users name."""
+    return [name.replace(".NAME.", f".{table}.") for name in dict.fromkeys(name for name, _, _ in setting_fields(cls))]
 
 
 def setting_fields(
@@ -57,7 +58,11 @@ def setting_fields(
     for name, field in cls.model_fields.items():
         value = getattr(values, name, None)
         below = [type(value)] if isinstance(value, BaseModel) else _configs_of(field.annotation)
-        if not below or (values is not None and value is None):
+        if _is_named(field.annotation):
+            tables = value if isinstance(value, dict) else {"NAME": None}
+            for key, table in tables.items():
+                yield from setting_fields(below[0], table, f"{above}{name}.{key}.")
+        elif not below or (values is not None and value is None):
             yield above + name, field, value
         else:
             for config in below:
@@ -130,16 +135,16 @@ def _value(text: str, setting: str) -> Any:
 def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
     """The first thing wrong; unknown names come first, since they may be why another is missing."""
     found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
-    name, table = _name_setting(cls, found["loc"])
+    name, table, key = _name_setting(cls, found["loc"])
     if found["type"] == "extra_forbidden" and name in setting_names(cls):
         return f"There is no {name} with {table}."
     if found["type"] == "extra_forbidden":
-        return f"There is no setting {name}{_nearest(cls, name)}."
+        return f"There is no setting {name}{_nearest(cls, name, key)}."
     if found["type"] == "missing":
         return f"The setting {name} has no default: give it by --set {name}=… or in the configuration file."
     if found["type"] == "value_error":  # a validator of ours: its own words
         return f"The settings{f' of {name}' if name else ''} do not fit: {found['ctx']['error']}."
-    settings, above = setting_names(cls), accumulate(name.split("."), "{}.{}".format)
+    settings, above = setting_names(cls, key), accumulate(name.split("."), "{}.{}".format)
     name = next((one for one in above if one in settings), name)  # without the kinds of value that it may have
     if below := [one for one in settings if one.startswith(f"{name}.")]:
         return f"{name} is a table of settings, not {found['input']!r}: set one of them, such as {below[0]}."
@@ -148,29 +153,38 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
     return f"The setting {name} is {found['input']!r}: {said}."
 
 
-def _nearest(cls: type[BaseModel], name: str) -> str:
-    names = setting_names(cls)
+def _nearest(cls: type[BaseModel], name: str, table: str = "NAME") -> str:
+    names = setting_names(cls, table)
     same_ending = [known for known in names if known.rpartition(".")[2] == name.rpartition(".")[2]]
     near = get_close_matches(name, same_ending, n=1, cutoff=0.0) or get_close_matches(name, names, n=1)
     return f"; the nearest is {near[0]}" if near else f"; there are {', '.join(names)}"
 
 
-def _name_setting(cls: type[BaseModel], place: Sequence[str | int]) -> tuple[str, str]:
-    """A setting's dotted name, without pydantic's tags, and the setting that says which kind its table is."""
-    names, kinds, table = list[str](), [cls], ""
+def _name_setting(cls: type[BaseModel], place: Sequence[str | int]) -> tuple[str, str, str]:
+    """A setting's dotted name, without pydantic's tags; the setting that says which kind its table is; the name that
+    the user gave its table."""
+    names, kinds, table, key = list[str](), [cls], "", "NAME"
     parts = iter(place)
     for part in parts:
         names.append(str(part))
         fields = (kind.model_fields[part] for kind in kinds if isinstance(part, str) and part in kind.model_fields)
         field = next(fields, None)
         kinds = [] if field is None else _configs_of(field.annotation)
-        if len(kinds) > 1 and (tag := next(parts, None)) is not None:
+        if field is not None and _is_named(field.annotation) and (given := next(parts, None)) is not None:
+            key = str(given)
+            names.append(key)
+        elif len(kinds) > 1 and (tag := next(parts, None)) is not None:
             table = f"{'.'.join(names)}.name={tag}"
-    return ".".join(names), table
+    return ".".join(names), table, key
+
+
+def _is_named(annotation: Any) -> bool:
+    """Tell whether a field holds tables that users name."""
+    return get_origin(annotation) is dict
 
 
 def _configs_of(annotation: Any) -> list[type[BaseModel]]:
     """The config classes a field may hold, None aside."""
-    options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    options = get_args(annotation) if get_origin(annotation) in (Union, UnionType, dict) else (annotation,)
     kinds = (get_args(kind)[0] if get_origin(kind) is Annotated else kind for kind in options)
     return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]

@@ -65,7 +65,7 @@ def assume_use(
     settings: BestOfQSettings, kind: AgentKind, limit: int, *, judged: bool, n: int | None = None
 ) -> Use | None:
     """None where a model in this process proposes, whose speed nobody knows. `n` None: as the settings say."""
-    chat, suite, steps = settings.chat, settings.suite, max(1, round(limit * STEPS))
+    chat, suite, steps = settings.endpoint_of("chat"), settings.suite, max(1, round(limit * STEPS))
     if chat is None:
         return None
     if kind == "mcts":  # a tree before each step
@@ -86,10 +86,10 @@ def assume_use(
     proposed = of(chat, seen + pictures(chat, settings.chat_screenshots), steps * n * CANDIDATE // calls, calls)
     parts = [("proposer", proposed)]
     if settings.localizer not in ("none", "page"):
-        finder, sees = settings.localizer_chat or chat, settings.localizer.endswith("vision")
+        finder, sees = settings.endpoint_of("localizer_chat") or chat, settings.localizer.endswith("vision")
         parts.append(("localizer", of(finder, 150 + pictures(finder, 1) if sees else seen, 20, steps)))
     if kind == "picker":
-        picker = settings.picker_chat or chat
+        picker = settings.endpoint_of("picker_chat") or chat
         parts.append(("critic", of(picker, seen + n * CANDIDATE + pictures(picker, 1), CANDIDATE, steps)))
     if kind == "verifier":
         read = seen + CANDIDATE + pictures(chat, settings.chat_screenshots)
@@ -100,7 +100,7 @@ def assume_use(
         read = steps * (words + min(settings.model.embed.pixels, area) // PIXELS + n * CANDIDATE)
         price = price_of(settings.model.embedder or "")
         parts.append(("embedder", (read, 0, steps, price.usd(read, 0))))
-    if judged and (judge := settings.judge):
+    if judged and (judge := settings.endpoint_of("judge")):
         shown = min(settings.judge_sees, steps)
         parts.append(("judge", of(judge, PROMPT + pictures(judge, shown), CANDIDATE, 1)))
     usage = [
@@ -119,7 +119,8 @@ def measured_trees(trees: Sequence[SearchTree], rollouts: int) -> Use | None:
 
 def assumed_tree(settings: BestOfQSettings, limit: int) -> Use | None:
     """Of a tree, with `limit` steps an episode; None where a model in this process proposes."""
-    return None if settings.chat is None else _tree(settings, settings.chat, settings.agent_q.search, limit)
+    chat = settings.endpoint_of("chat")
+    return None if chat is None else _tree(settings, chat, settings.agent_q.search, limit)
 
 
 def _tree(settings: BestOfQSettings, chat: ChatConfig, chosen: SearchConfig, limit: int) -> Use:

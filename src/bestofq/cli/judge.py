@@ -61,7 +61,8 @@ def judge(
     of_cluster = [words for words in set_ or () if words.startswith("cluster.")]
     of_judge = [*set_by({"model": model, "base_url": base_url}), *(w for w in set_ or () if w not in of_cluster)]
     config = load_config(ChatConfig, None, of_judge)
-    settings = load_config(BestOfQSettings, None, of_cluster).model_copy(update={"judge": config})
+    of_role = {"endpoints": {"judge": config}, "judge": "judge"}
+    settings = load_config(BestOfQSettings, None, of_cluster).model_copy(update=of_role)
     models = Models(settings, budget_of(budget))
     chat = models.in_role(config)
 

@@ -129,7 +129,8 @@ def _show(models: Models, store: Location, headings: Sequence[str], rows: Sequen
     for row in rows:
         table.add_row(*row)
     settings = models.settings
-    who = settings.chat.model if settings.chat else settings.model.path
+    chat = settings.endpoint_of("chat")
+    who = chat.model if chat else settings.model.path
     console.print(f"{settings.suite.name}, proposals by {who}, kept in {store}", highlight=False, markup=False)
     console.print(table)
 
@@ -158,4 +159,5 @@ def _cost(settings: BestOfQSettings, uses: Sequence[tuple[int, forecast.Use]]) -
 
 def _at_once(settings: BestOfQSettings) -> int:
     """Episodes that get on together."""
-    return min([settings.suite.at_once, *([settings.chat.concurrency] if settings.chat else [])])
+    chat = settings.endpoint_of("chat")
+    return min(settings.suite.at_once, chat.concurrency if chat else settings.suite.at_once)

@@ -9,16 +9,17 @@ import shutil
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import get_args
 from urllib.parse import urlsplit
 
 from bestofq.cli.findings import Finding
 from bestofq.config.models import Models
 from bestofq.core.errors import BestOfQError
+from bestofq.core.identity import Endpoint
 from bestofq.core.observation import Task
 from bestofq.core.protocols import EnvFactory, Suite
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.shipped import find_model
-from bestofq.recipes.run_config import ENDPOINTS
 from bestofq.store.location import Location
 
 ANSWERS = 15.0  # seconds an endpoint has to say what models it has
@@ -30,13 +31,14 @@ async def preflight(
 ) -> list[Finding]:
     """`stored`: bytes to be kept. `learns`: whether the run is learned from. `embeds`: whether one is loaded."""
     chosen = models.settings
-    used = {name: chat for name in ENDPOINTS if (chat := getattr(chosen, name)) is not None}
+    names = dict.fromkeys(getattr(chosen, role) for role in get_args(Endpoint))  # an endpoint may have several roles
+    used = {name: chosen.endpoints[name] for name in names if name is not None}
     away = {name: chat for name, chat in used.items() if chat.base_url != HERE}
     found = list(await asyncio.gather(*(_endpoint(name, chat) for name, chat in away.items())))
     found += [_room(name, chat.model, chosen.model.device) for name, chat in used.items() if name not in away]
     if suite.needs_judge and suite.judge is None and not (chosen.judge or chosen.own_judge):
         said = "nobody says how episodes ended: they stay unjudged, and teach nothing"
-        found.append(Finding(what="judge", found=said, fix="--set judge.model=…", required=learns))
+        found.append(Finding(what="judge", found=said, fix="--set endpoints.judge.model=…", required=learns))
     if not suite.sandboxed:
         found += await _sites(suite, tasks, chosen.suite.at_once)
     if stored:
@@ -48,11 +50,12 @@ async def preflight(
 
 async def tunable(models: Models, store: Location) -> list[Finding]:
     """Whether a policy can be tuned on what the endpoint draws: its tokens, asked for by a few calls, room on GPUs for
-    the weights, and on the disk for the tuned ones. Nothing where `chat.token_ids` is not set."""
+    the weights, and on the disk for the tuned ones. Nothing if `token_ids` of the endpoint is not set."""
     chosen = models.settings
-    if chosen.chat is None or not chosen.chat.token_ids:
+    chat = chosen.endpoint_of("chat")
+    if chat is None or not chat.token_ids:
         return []
-    tokens = replace(await _endpoint("chat", chosen.chat), what="token ids")
+    tokens = replace(await _endpoint(str(chosen.chat), chat), what="token ids")
     if not tokens.fix:  # else nobody answers, and would be asked for a minute
         tokens = await _token_ids(models)
     from bestofq.learning.memory import gpus_here, tuning_memory  # with PyTorch
@@ -86,11 +89,11 @@ async def _endpoint(name: str, chat: ChatConfig) -> Finding:
         async with ChatModel(chat.model_copy(update={"attempt": ANSWERS})) as model:
             offered = await model.list_models()
     except BestOfQError as error:
-        fix = f"start it there, --set {name}.base_url=…, or export {chat.key_variable}=…"
+        fix = f"start it there, --set endpoints.{name}.base_url=…, or export {chat.key_variable}=…"
         return Finding(what=what, found=str(error), fix=fix)
     if offered is not None and not {chat.model, f"models/{chat.model}", f"{chat.model}:latest"} & {*offered}:
         some = ", ".join(offered[:5])
-        return Finding(what=what, found=f"{chat.base_url} has {some}", fix=f"--set {name}.model={offered[0]}")
+        return Finding(what=what, found=f"{chat.base_url} has {some}", fix=f"--set endpoints.{name}.model={offered[0]}")
     return Finding(what=what, found=f"{chat.base_url} answers; {chat.key_variable} {key}")
 
 

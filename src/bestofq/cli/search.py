@@ -31,8 +31,10 @@ def search(
     async def work() -> list[SearchTree]:
         async with open_suite(models) as suite:
             await models.check_token_ids()
-            if settings.chat and settings.model.dialect == "composite" and not settings.chat.token_ids:
-                console.print("no policy can be tuned on these trees: chat.token_ids=true keeps the tokens of a server")
+            chat = settings.endpoint_of("chat")
+            if chat and settings.model.dialect == "composite" and not chat.token_ids:
+                way = f"--set endpoints.{settings.chat}.token_ids=true"
+                console.print(f"no policy can be tuned on these trees: {way} keeps the tokens of a server")
             chosen = await suite.tasks(split, number)
             with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:
                 context = RunContext(models, suite, opened, console, hosts)

@@ -38,8 +38,8 @@ Known = TypeVar("Known")
 
 def models_of(given: CommonOptions, *more: str) -> Models:
     """The models of the settings; `--set` goes over `more`. ConfigError for an endpoint without a model's name."""
-    named = {"suite.name": given.suite, "suite.data": given.data, "chat.base_url": given.base_url}
-    named["model.path" if given.base_url is None else "chat.model"] = given.model
+    named = {"suite.name": given.suite, "suite.data": given.data, "endpoints.chat.base_url": given.base_url}
+    named["model.path" if given.base_url is None else "endpoints.chat.model"] = given.model
     if given.base_url is not None and given.model is None:
         raise ConfigError(f"--base-url {given.base_url} needs --model, the name by which the endpoint knows its model")
     config = load_config(BestOfQSettings, given.config, [*more, *set_by(named), *(given.set_ or ())])
@@ -163,8 +163,7 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
         name, suite = proposer_name(models.settings), models.settings.suite.name
         raise ConfigError(f"no Q-function ships for the model {name} on {suite}: give --q one made there")
     card = read_card(folder)
-    if models.settings.chat is not None:
-        check_embedder(models.settings, models.settings.chat.model, card.embed.model)
+    check_embedder(models.settings, card.embed.model)
     models = models.with_embedding(card.embed)
     return models, load_value(folder, embed=models.embedder.spec)
 

@@ -112,7 +112,7 @@ class Vote(AgentConfig):
 
 class PickerAgent(AgentConfig):
     def scorer(self, parts: AgentParts) -> Scorer:
-        return make_picker(parts.models, parts.settings.picker_chat)
+        return make_picker(parts.models, parts.settings.endpoint_of("picker_chat"))
 
 
 class Verifier(AgentConfig):
@@ -269,7 +269,8 @@ def dialect_of(settings: BestOfQSettings) -> Dialect:
 
 def proposer_name(settings: BestOfQSettings) -> str:
     """As the endpoint that proposes knows its model, without an owner; else the local model's path."""
-    return settings.model.path if settings.chat is None else settings.chat.model.rpartition("/")[2]
+    chat = settings.endpoint_of("chat")
+    return settings.model.path if chat is None else chat.model.rpartition("/")[2]
 
 
 def make_q_scorer(models: Models, values: Values) -> QScorer:
@@ -328,7 +329,7 @@ def make_localizer(models: Models) -> Localizer | None:
     model, by_text = models.locating, kind.endswith("text")
     if model is None or not (by_text or isinstance(model, ChatModel)):
         what = "a model with instructions" if by_text else "an endpoint"
-        raise ConfigError(f"the localizer {kind} needs {what}: set localizer_chat.model, or give --base-url")
+        raise ConfigError(f"the localizer {kind} needs {what}: set endpoints.localizer_chat.model, or give --base-url")
     found = TextLocalizer(model) if by_text else VisionLocalizer(model)
     return FallbackLocalizer(PageLocalizer(), found) if kind.startswith("page+") else found
 

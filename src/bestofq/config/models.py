@@ -58,7 +58,7 @@ class Models:
 
     async def aclose(self) -> None:
         """Closes the endpoints' connections."""
-        for model in (self.endpoint, *self._in_roles.values()):
+        for model in self._in_roles.values():
             if isinstance(model, ChatModel):
                 await model.close()
 
@@ -80,8 +80,9 @@ class Models:
 
     @cached_property
     def endpoint(self) -> ChatModel | None:
-        """The model that proposes, where it is not the local one."""
-        return ChatModel(self.settings.chat, self.budget) if self.settings.chat else None
+        """The model that proposes, if it is not the local one."""
+        config = self.settings.endpoint_of("chat")
+        return None if config is None else self._client(config)
 
     @cached_property
     def prompted(self) -> LanguageModel | None:
@@ -107,9 +108,9 @@ class Models:
             return
         chosen, short = self.settings, in_pocket_prompts(self.settings)
         if chosen.model.dialect != "composite":
-            raise ConfigError("chat.token_ids=true is for model.dialect=composite: set that, or leave it out")
+            raise ConfigError("token_ids=true of an endpoint is for model.dialect=composite: set that, or leave it out")
         temperature = chosen.model.temperature if short else self.endpoint.config.temperature
-        name = "model.temperature" if short else "chat.temperature"
+        name = "model.temperature" if short else f"endpoints.{chosen.chat}.temperature"
         tokens = self.tokens if "path" in chosen.model.model_fields_set else None
         await check_token_ids(self.endpoint, temperature, name, tokens)
 
@@ -123,13 +124,19 @@ class Models:
     def in_role(self, config: ChatConfig) -> VisionModel:
         """The model of a role of its own: judge, picker, localizer or user. ConfigError where one that is to be loaded
         here has no chat template of its own, SetupError where it cannot be found."""
+        if config.base_url != HERE:
+            return self._client(config)
         if config not in self._in_roles:
-            if config.base_url != HERE:
-                model: VisionModel = ChatModel(config, self.budget)
-            else:
-                model = self._in_actors(config.model, config) if self.actors else self._load_model(config.model)
+            model = self._in_actors(config.model, config) if self.actors else self._load_model(config.model)
             self._in_roles[config] = model
         return self._in_roles[config]
+
+    def _client(self, config: ChatConfig) -> ChatModel:
+        """The client of an endpoint, which all its roles share. ConfigError for a model that is to be loaded here."""
+        model = self._in_roles.get(config)
+        if not isinstance(model, ChatModel):
+            model = self._in_roles[config] = ChatModel(config, self.budget)
+        return model
 
     def _in_actors(self, path: str, role: ChatConfig | None = None) -> VisionModel:
         from bestofq.rollouts.model_actors import ActorModel
@@ -153,7 +160,7 @@ class Models:
     @property
     def locating(self) -> VisionModel | None:
         """The model of a localizer: one of its own, or the proposer where that is asked with instructions."""
-        if (own := self.settings.localizer_chat) is not None:
+        if (own := self.settings.endpoint_of("localizer_chat")) is not None:
             return self.in_role(own)
         return self.endpoint or (None if self.prompted else self.chatting)
 
@@ -164,15 +171,16 @@ class Models:
         if chosen.own_judge is not None:
             own: Judge = make_part("judge", chosen.own_judge, Judge, self)
             return own
-        if chosen.judge is None:
+        if (config := chosen.endpoint_of("judge")) is None:
             return None
-        judging = self.in_role(chosen.judge)
+        judging = self.in_role(config)
         return ChatJudge(model=judging, screenshots=chosen.judge_sees, criteria=chosen.judge_criteria)
 
     @cached_property
     def user(self) -> SimulatedUser | None:
         """Who answers an agent's questions, where it is not the suite's own user."""
-        return ModelUser(self.in_role(self.settings.user)) if self.settings.user else None
+        config = self.settings.endpoint_of("user")
+        return ModelUser(self.in_role(config)) if config else None
 
     @cached_property
     def embedder(self) -> "CachedEmbedder":
@@ -183,8 +191,7 @@ class Models:
         from bestofq.models.embed_vision import load_embedder
 
         chosen = self.settings.model
-        if self.settings.chat is not None:
-            check_embedder(self.settings, self.settings.chat.model)
+        check_embedder(self.settings)
         if self.actors is not None:
             from bestofq.rollouts.model_actors import ActorEmbedder
 
@@ -216,9 +223,12 @@ class Models:
         return EmbeddingTexts(chosen.context, spec.matches, spec.pixels > 0, reasoning, page)
 
 
-def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME") -> None:
-    """ConfigError where nobody says what embeds for the endpoint's `proposer`; `name`: of the model to advise."""
-    chosen = settings.model
+def check_embedder(settings: BestOfQSettings, name: str = "NAME") -> None:
+    """ConfigError if an endpoint proposes and no setting says what embeds. The message advises the model `name`."""
+    chosen, chat = settings.model, settings.endpoint_of("chat")
+    if chat is None:
+        return
+    proposer = chat.model
     if chosen.embedder is None and proposer.rpartition("/")[2] != chosen.path:
         raise ConfigError(
             f"{proposer} proposes behind an endpoint, and no model is named that embeds its texts: "
@@ -228,8 +238,8 @@ def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME")
 
 def in_pocket_prompts(settings: BestOfQSettings) -> bool:
     """Whether the proposer gets the pocket prompts: an endpoint by its name, a local model by settings or template."""
-    if settings.chat is not None:
-        return is_pocket(settings.chat)
+    if (chat := settings.endpoint_of("chat")) is not None:
+        return is_pocket(chat)
     path, prompts = settings.model.path, settings.model.prompts
     if prompts != "auto" or is_shipped(path):
         return prompts != "chat"

@@ -1,6 +1,6 @@
 """The settings of the Best-of-Q recipe. Every default of the paper quotes its place."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -8,7 +8,7 @@ from bestofq.agents.dialects.json import By
 from bestofq.agents.prompting import SCREENSHOTS, Criteria
 from bestofq.core.embedding import EmbedSettings
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.identity import FREE
+from bestofq.core.identity import FREE, Endpoint
 from bestofq.envs.suites import AnySuiteSettings, default_suite
 from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig
 from bestofq.models.chat import HERE, ChatConfig
@@ -122,25 +122,40 @@ class BestOfQSettings(FrozenModel):
     """The whole recipe (A.2)."""
 
     model: ModelSettings = ModelSettings()
-    chat: ChatConfig | None = Field(default=None, description="an endpoint that proposes and picks instead of `model`")
-    judge: ChatConfig | None = Field(default=None, description="says how episodes ended where no reward is known")
+    endpoints: Annotated[dict[str, ChatConfig], FREE] = Field(
+        default={}, description="models behind endpoints, a table each: `[endpoints.NAME]`"
+    )
+    chat: str | None = Field(
+        default=None,
+        description="name of the endpoint that proposes and picks instead of `model`. Default: chat, if there is one",
+    )
+    judge: str | None = Field(
+        default=None,
+        description="name of the endpoint that says how episodes ended if no reward is known. Default: judge, likewise",
+    )
     judge_screenshots: int = Field(default=SCREENSHOTS, ge=0, description="shown to the judge, the last ones")
     judge_criteria: Criteria | None = Field(
         default=None,
         description="opentable: a reservation by date and time, party size, user information and completion, all four "
         "(Agent Q, 6.1; with the last screenshot: judge_screenshots=1). Default: the task as a whole",
     )
-    user: ChatConfig | None = Field(
+    user: str | None = Field(
         default=None,
-        description="a model that answers what an agent asks its user (Agent Q, 6.1). Default: the suite's own user, "
-        "if it has one",
+        description="name of the endpoint that answers what an agent asks its user (Agent Q, 6.1). Default: user, "
+        "likewise; else the suite's own user, if it has one",
     )
     suite: AnySuiteSettings = default_suite()
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
-    localizer_chat: ChatConfig | None = Field(default=None, description="who localizes. Default: the proposer")
-    picker_chat: ChatConfig | None = Field(default=None, description="who picks. Default: the proposer (Table 3)")
+    localizer_chat: str | None = Field(
+        default=None,
+        description="name of the endpoint that localizes. Default: localizer_chat, likewise; else the proposer",
+    )
+    picker_chat: str | None = Field(
+        default=None,
+        description="name of the endpoint that picks (Table 3). Default: picker_chat, likewise; else the proposer",
+    )
     iql: Annotated[IQLConfig, FREE] = IQLConfig(steps=6000)
     n_candidates: int = Field(default=3, ge=1, description="N (3.3)")
     epsilon: float = Field(default=0.5, ge=0, le=1, description="of the seed runs (A.2)")
@@ -163,6 +178,24 @@ class BestOfQSettings(FrozenModel):
     agent_q: Annotated[AgentQSettings, FREE] = AgentQSettings()
     cluster: Annotated[ClusterSettings, FREE] = ClusterSettings()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _use_endpoint_of_same_name(cls, tree: Any) -> Any:
+        """A role whose endpoint is not named takes the one with the role's own name, if there is one."""
+        tables = tree.get("endpoints") if isinstance(tree, dict) else None
+        if not isinstance(tables, dict):
+            return tree
+        return {**{role: role for role in get_args(Endpoint) if role in tables}, **tree}
+
+    @model_validator(mode="after")
+    def _endpoints_exist(self) -> Self:
+        for role in get_args(Endpoint):
+            name = getattr(self, role)
+            if name is not None and name not in self.endpoints:
+                known = f"the endpoints are {', '.join(self.endpoints)}" if self.endpoints else "there are none"
+                raise ValueError(f"{role} names the endpoint {name!r}, but {known}: set endpoints.{name}.model")
+        return self
+
     @model_validator(mode="after")
     def _words_are_found(self) -> Self:
         if self.by == "words" and self.localizer == "none":
@@ -171,8 +204,14 @@ class BestOfQSettings(FrozenModel):
 
     @property
     def judge_sees(self) -> int:
-        """Screenshots: none where the judge is loaded here, since it reads texts alone."""
-        return 0 if self.judge and self.judge.base_url == HERE else self.judge_screenshots
+        """Return the number of screenshots; none if the judge is loaded here, because it reads texts alone."""
+        judge = self.endpoint_of("judge")
+        return 0 if judge and judge.base_url == HERE else self.judge_screenshots
+
+    def endpoint_of(self, role: Endpoint) -> ChatConfig | None:
+        """Return the endpoint that a role names."""
+        name = getattr(self, role)
+        return None if name is None else self.endpoints[name]
 
     def reads_q(self, kind: AgentKind) -> bool:
         """Whether this kind of agent needs a Q-function: those that rank by it, and a search whose Q̂ it gives."""

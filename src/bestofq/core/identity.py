@@ -3,12 +3,14 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
 from bestofq.core.frozen import FrozenModel
 
+Endpoint = Literal["chat", "localizer_chat", "picker_chat", "judge", "user"]
+"""What a model behind an endpoint may do in a run, by the names of the settings."""
 FREE: Final = "free"
 """Marks a setting that changes how work is done, but not its result: `device: Annotated[str, FREE] = "auto"`."""
 

@@ -124,7 +124,7 @@ class ChatModel:
         if self.budget.limit < inf and None in self._price:
             raise ConfigError(
                 f"--budget {self.budget.limit:g} cannot be kept: the price of {config.model} is not known; set usd_in "
-                "and usd_out of its endpoint, USD per million tokens (--set chat.usd_in=…)"
+                "and usd_out of its endpoint, USD per million tokens (--set endpoints.NAME.usd_in=…)"
             )
         self._began: float | None = None  # of the first call
         self._met = False  # whether somebody was ever there

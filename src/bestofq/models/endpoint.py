@@ -81,7 +81,7 @@ def address_of(text: str) -> str:
 
 Address = Annotated[str, AfterValidator(address_of)]
 """The address of an endpoint. An impossible address is refused before the first attempt."""
-NEEDS = "tuning needs them: serve the model by vLLM 0.10.2 or later, or a current SGLang, or set chat.token_ids=false"
+NEEDS = "tuning needs them: serve the model by vLLM 0.10.2 or later or a current SGLang, or set token_ids=false"
 
 
 class EndpointConfig(FrozenModel):

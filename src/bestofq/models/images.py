@@ -23,7 +23,7 @@ QUALITY = 90  # of JPEG and WebP
 
 FAMILIES: Mapping[str, PictureLimits] = {  # by a part of the name, letters and digits only; the first that fits
     # factors, Qwen2.5-VL's pixels and the coordinates were checked in published sources; Qwen3-VL's, Holo1's and
-    # Holo3's pixels and Gemini's coordinates were not: set `chat.pixels_most` and the like where they differ
+    # Holo3's pixels and Gemini's coordinates were not: set `pixels_most` and the like of the endpoint if they differ
     "qwen3vl": PictureLimits(least=65_536, most=16_777_216, factor=32, coordinates="thousandths"),
     "qwen25vl": PictureLimits(least=3_136, most=12_845_056, factor=28),
     "qwen2vl": PictureLimits(least=3_136, most=12_845_056, factor=28, coordinates="thousandths"),

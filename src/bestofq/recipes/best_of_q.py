@@ -40,8 +40,7 @@ async def best_of_q(context: RunContext, out: Path) -> ValueModel:
     """The whole recipe; what an earlier call finished is not done again. The last Q-function lies in `out`."""
     settings = context.settings
     check_player(context, out)
-    if settings.chat is not None:
-        check_embedder(settings, settings.chat.model)
+    check_embedder(settings)
     values: ValueModel | None = None
     for cycle, (run, play) in enumerate(plays(settings)):
         await collect(context, run, replace(play, values=values))

@@ -95,7 +95,7 @@ async def judge_run(
 async def _open_there(
     judge: ClusterJudge, shared: Shared
 ) -> AsyncIterator[tuple[Callable[[str], Awaitable[Verdict]], str]]:
-    models, chosen = Models(judge.settings, shared.budget, shared.models), judge.settings.judge
+    models, chosen = Models(judge.settings, shared.budget, shared.models), judge.settings.endpoint_of("judge")
     assert chosen is not None
     async with aclosing(models):
         with Store.open(judge.hosts.store) as store:

@@ -56,7 +56,7 @@ def _check_tokens(models: Models, trees: Sequence[SearchTree]) -> None:
     if not told:
         raise DataError(
             f"the {len(trees)} trees hold actions without tokens or likelihoods: search in Agent Q's format "
-            "(--set model.dialect=composite), with a local model or an endpoint that tells them (chat.token_ids=true)"
+            "(--set model.dialect=composite), with a local model or an endpoint that tells them (token_ids=true)"
         )
     roots = [(tree, node) for tree, node in told if tree.parent[node] == 0]
     if roots and not any(_prompt_ids(models, tree, node) for tree, node in roots):

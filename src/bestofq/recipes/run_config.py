@@ -1,14 +1,14 @@
 """What a run depends on, by the settings' own names, as it is stored with the run."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import JsonValue
 
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import DataError
-from bestofq.core.identity import Difference, flat, identity_of
+from bestofq.core.identity import Difference, Endpoint, flat, identity_of
 from bestofq.core.observation import Split
 from bestofq.core.secrets import hidden
 from bestofq.store.configuration import SEARCHES, refusal
@@ -16,7 +16,6 @@ from bestofq.store.records import RunRecord
 
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
-ENDPOINTS = ("chat", "localizer_chat", "picker_chat", "judge", "user")
 _ENDPOINT = {"model", "base_url", "temperature"}
 _OF_CHAT = ("by", "chat_screenshots", "localizer", "localizer_chat")
 _DEFAULTS = BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT})
@@ -33,8 +32,8 @@ def run_config(settings: BestOfQSettings, split: Split, step_limit: int) -> dict
 def policy_config(settings: BestOfQSettings) -> dict[str, JsonValue]:
     """What any agent's actions depend on; how a model with instructions is asked only where that matters."""
     kept = identity_of(settings)
-    for name in ENDPOINTS:
-        chat = getattr(settings, name)
+    for name in get_args(Endpoint):
+        chat = settings.endpoint_of(name)
         kept[name] = None if chat is None else chat.model_dump(mode="json", include=_ENDPOINT)
     kept["model"] = {**identity_of(settings.model), "reply_tokens": settings.model.most_tokens}
     unused = {"suite", *(name for name in _OF_CHAT if settings.chat is None and kept[name] == _DEFAULTS[name])}

@@ -64,7 +64,9 @@ class Costs(FrozenModel):
             "With intervals over tasks: the table `spending` of `bestofq report`.",
         ]
         if any(row.total.unpriced for row in self.rows):
-            notes.append("unknown: no price is set (chat.usd_in, chat.usd_out); ≥: the part whose price is known.")
+            notes.append(
+                "unknown: no price is set (usd_in, usd_out of the endpoint); ≥: the part whose price is known."
+            )
         if lost := sum(row.lost for row in self.rows):
             notes.append(f"{lost} episodes that were cut or interrupted are paid for and done by nobody: counted in.")
         if undecided := sum(row.undecided for row in self.rows):

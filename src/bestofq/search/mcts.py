@@ -256,7 +256,7 @@ class Search:
         if self.judge is None:
             raise ConfigError(
                 f"nobody can tell what an episode of {self.tree.task.suite} is worth: a search there needs a judge "
-                "(--set judge.model=…, and judge.base_url)"
+                "(--set endpoints.judge.model=…, and its base_url)"
             )
         verdict = await self.judge.judge(self._episode(node, final))
         self.usage += verdict.usage

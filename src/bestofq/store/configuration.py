@@ -2,11 +2,12 @@
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from typing import get_args
 
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
-from bestofq.core.identity import Difference, as_set, differences
+from bestofq.core.identity import Difference, Endpoint, as_set, differences
 
 SEARCHES, AGENTS = "searches", "agents"
 Q, DISCOUNT = "q", "discount"
@@ -62,7 +63,8 @@ def refusal(who: str, found: Sequence[Difference]) -> str:
     own = "or begin another run, by another name or in another folder"
     if before is None:
         return f"{who} was begun without {name}, and this has {as_set(now)}: leave it out, {own}"
-    setting = f"--set {shlex.quote(f'{name}={as_set(before)}')}"
+    table = "endpoints." if name.partition(".")[0] in get_args(Endpoint) else ""
+    setting = f"--set {shlex.quote(f'{table}{name}={as_set(before)}')}"
     way = _WAYS[name].format(as_set(before)) if name in _WAYS else setting
     return f"{who} was begun with {name}={as_set(before)}, and this has {as_set(now)}: continue with {way}, {own}"
 
