@@ -6,7 +6,6 @@ All three have the networks of Best-of-Q B.2 (d3rlpy by an encoder of its own ki
 with weight decay and clipping. Q's target is copied once a round, and there are 40 transitions for each of its steps:
 as 4,000 are for the 100 steps between two copies in B.1. d3rlpy is given one critic and spared its actor. For the
 second interpreter: `python -m venv d3 && d3/bin/pip install torch d3rlpy==2.8.1` (from the CPU index without a GPU).
-`--compile` measures ours with compiled losses, too.
 """
 
 import argparse
@@ -27,7 +26,7 @@ import torch
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batches
 from bestofq.learning.config import IQLConfig, NetworkConfig
-from bestofq.learning.iql import IQL, updater
+from bestofq.learning.iql import IQL
 from bestofq.learning.networks import QNetwork, VNetwork
 
 PAPER = NetworkConfig(project=1024, hidden="paper")  # B.2, at any width of the vectors
@@ -53,12 +52,11 @@ def ours(data: Transitions, config: IQLConfig) -> Run:
     iql = IQL(data.dim, config)
     batches = Batches(data, batch_size=config.batch_size, seed=config.seed, device=iql.device, dtype=iql.dtype)
     iql.value_once(batches)
-    update = updater(iql, batches[0])
 
     def run(steps: int) -> float:
         began = time.perf_counter()
         for _ in range(steps):
-            losses = update(batches[iql.step])
+            losses = iql.update(batches[iql.step])
         losses.tolist()
         return time.perf_counter() - began
 
@@ -160,7 +158,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20, help="per contender and round")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--compile", action="store_true", help="measure compiled losses, too")
     parser.add_argument("--d3rlpy-python", type=Path, help="an interpreter that has d3rlpy")
     parser.add_argument("--out", type=Path, help="JSON file")
     given = parser.parse_args()
@@ -173,8 +170,6 @@ def main() -> None:
         contenders = {"train_iql": ours(data, config), "plain PyTorch": plain(data, config)}
         direct = config.model_copy(update={"network": PAPER.model_copy(update={"project": None})})
         contenders["train_iql, project=None"] = ours(data, direct)
-        if given.compile:
-            contenders["train_iql, compiled"] = ours(data, config.model_copy(update={"compile": True}))
         process = None
         if given.d3rlpy_python:
             contenders["d3rlpy"], process = d3rlpy(given.d3rlpy_python, dim, given.threads)

@@ -56,7 +56,6 @@ SLOW = (  # the files that take four seconds and more on a busy machine, the lon
     "test_export.py",
     "test_clicking.py",
     "test_suite.py",
-    "test_graphed.py",
     "test_catalogue.py",
     "test_search_command.py",
     "test_pocket.py",

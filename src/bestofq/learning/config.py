@@ -83,7 +83,7 @@ class IQLConfig(FrozenModel):
         learner: `iql`, or a function of yours that trains Q and V.
         others: whether a learner of yours also gets the candidates that were not taken.
         seed: of first weights, batches and dropout masks.
-        device, precision, cuda_graph, compile: where and how the same numbers are computed.
+        device, precision: where and how the same numbers are computed.
         log_every, checkpoint_seconds: how often metrics and unfinished trainings are kept.
     """
 
@@ -105,12 +105,6 @@ class IQLConfig(FrozenModel):
     device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         default="auto", description="bf16: autocast, weights and optimizer in float32; auto: where hardware has it"
-    )
-    cuda_graph: Annotated[bool, FREE] = Field(
-        default=True, description="on one GPU, record a step's kernels once and launch them together from then on"
-    )
-    compile: Annotated[bool, FREE] = Field(
-        default=False, description="compile the losses (torch.compile), which takes up to a minute: for GPUs"
     )
     log_every: Annotated[PositiveInt, FREE] = Field(default=100, description="steps per row of metrics")
     checkpoint_seconds: Annotated[float, FREE] = Field(

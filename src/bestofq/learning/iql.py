@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, Group, choose_device, fast_bfloat16, process_group
-from bestofq.learning.graphed import Losses, capture_update, compile_losses
 from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
 
 MEANS = ("v_loss", "q_loss", "v_mean", "q_mean")  # of a step, in the order in which `IQL.update` gives them
@@ -66,12 +64,11 @@ class IQL:
         # Autocast would cast a float32 target's weights at every step; they change at every hundredth.
         self.q_target.project.to(self.dtype)
         self.q_target.body.to(self.dtype)
-        self.adam_q = _adam(self.q, config.lr_q, config.weight_decay)
-        self.adam_v = _adam(self.v, config.lr_v, config.weight_decay)
+        self.adam_q = self._adam(self.q, config.lr_q)
+        self.adam_v = self._adam(self.v, config.lr_v)
         self._all: Batches | None = None
         self._goals: Tensor | None = None  # [T]: Q_target(s, a) of all transitions
         self._copied = False  # whether the target is another than that of `_goals`
-        self.losses = Losses(self._v_loss, self._q_loss)  # `compile_losses` puts compiled ones here
 
     def value_once(self, batches: Batches) -> None:
         """Have Q's target value each transition once for each of its copies, where more are drawn until the next."""
@@ -90,16 +87,11 @@ class IQL:
     def update(self, batch: Batch, group: Group = SOLO) -> Tensor:
         """One step of V (Eq. 3), then one of Q towards the new V (Eq. 4); returns [v_loss, q_loss, mean V, mean Q]."""
         self.begin_step(group.rank)
-        means = self.descend(batch, group)
-        self.step += 1
-        return means
-
-    def descend(self, batch: Batch, group: Group = SOLO) -> Tensor:
-        """The part of `update` that is the same work at every step, all of it on the device."""
-        v_loss, v = self.losses.v(batch)
+        v_loss, v = self._v_loss(batch)
         self._descend(v_loss, self.v, self.adam_v, group)
-        q_loss, q = self.losses.q(batch)
+        q_loss, q = self._q_loss(batch)
         self._descend(q_loss, self.q, self.adam_q, group)
+        self.step += 1
         return torch.stack([v_loss, q_loss, v, q]).detach()
 
     def _v_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -132,10 +124,12 @@ class IQL:
             self._copied = False
         decay = 0.5 * (1 + math.cos(math.pi * self.step / self.config.steps))
         for adam, lr in ((self.adam_q, self.config.lr_q), (self.adam_v, self.config.lr_v)):
-            group = adam.param_groups[0]
-            group["lr"] = group["lr"].fill_(lr * decay) if isinstance(group["lr"], Tensor) else lr * decay
+            adam.param_groups[0]["lr"] = lr * decay
         if self.config.network.dropout:
             torch.manual_seed(int(np.random.SeedSequence([self.config.seed, self.step, rank]).generate_state(1)[0]))
+
+    def _adam(self, network: EmbeddingMLP, lr: float) -> torch.optim.Adam:
+        return torch.optim.Adam(network.parameters(), lr, weight_decay=self.config.weight_decay, fused=True)
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16)
@@ -147,14 +141,6 @@ class IQL:
         group.average_([p.grad for p in network.parameters() if p.grad is not None])
         nn.utils.clip_grad_norm_(network.parameters(), self.config.clip_norm)
         adam.step()
-
-
-def _adam(network: EmbeddingMLP, lr: float, weight_decay: float) -> torch.optim.Adam:
-    """On a GPU its rate is a number there, so that a step can be replayed at another rate (`graphed`)."""
-    device = next(network.parameters()).device
-    gpu = device.type == "cuda"
-    rate = torch.tensor(lr, device=device) if gpu else lr
-    return torch.optim.Adam(network.parameters(), rate, weight_decay=weight_decay, fused=True, capturable=gpu)
 
 
 @torch.no_grad()
@@ -194,10 +180,9 @@ def train_iql(
         if resume is None:
             iql.fit_scale(data)
         iql.value_once(batches)
-        update = updater(iql, batches[iql.step], group)
         sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
         while iql.step < iql.config.steps:
-            sums += update(batches[iql.step])
+            sums += iql.update(batches[iql.step], group)
             if iql.step == iql.config.steps or iql.step % iql.config.log_every == 0:
                 group.average_([sums])
                 if on_row is not None and group.rank == 0:
@@ -208,15 +193,6 @@ def train_iql(
             if on_step is not None and group.rank == 0:
                 on_step(iql)
     return iql
-
-
-def updater(iql: IQL, example: Batch, group: Group = SOLO) -> Callable[[Batch], Tensor]:
-    """`iql.update` in the fastest way that its device has, for batches of the shape of `example`."""
-    if iql.config.compile:
-        compile_losses(iql, example)
-    if group.size > 1:
-        return partial(iql.update, group=group)
-    return capture_update(iql, example) if iql.device.type == "cuda" and iql.config.cuda_graph else iql.update
 
 
 def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:

@@ -1,12 +1,10 @@
-"""A training run that may be killed at any moment: its weights and optimizer in a folder, sharded as they are."""
+"""A tuning that may be killed at any moment. Its checkpoints are `out/.training/step-N`; the last one counts."""
 
 import hashlib
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from importlib import import_module
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +24,23 @@ def has_begun(out: Path) -> bool:
 
 
 def claim(out: Path, data: Iterable[FrozenModel], settings: str) -> None:
-    """Make `out` the folder of the run of these data and settings. CheckpointError where it is another's."""
+    """Make `out` the folder of the run with these data and settings. CheckpointError if another run owns it."""
     digest = hashlib.sha256(settings.encode())
-    for noun in data:
-        digest.update(noun.model_dump_json().encode())
+    for item in data:
+        digest.update(item.model_dump_json().encode())
     run, mark = digest.hexdigest()[:16], out / MARK
-    if mark.exists() and (found := mark.read_text("utf-8", "replace")) != run:
+    if mark.exists() and (owner := mark.read_text("utf-8", "replace")) != run:
         raise CheckpointError(
-            f"{out} holds training run {found}, of other data or settings than this one ({run}): "
+            f"{out} holds training run {owner}, of other data or settings than this one ({run}): "
             "choose another folder, or delete it."
         )
     out.mkdir(parents=True, exist_ok=True)
-    part = out / f".run-{os.getpid()}"  # in one move: the processes of a run all write it and read it
+    part = out / f".run-{os.getpid()}"  # in one move: all processes of a run write it and read it
     part.write_text(run)
     part.replace(mark)
 
 
-def keep(folder: Path, write: Callable[[Path], object]) -> None:
+def write_whole(folder: Path, write: Callable[[Path], object]) -> None:
     """Write a folder whole or not at all."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
@@ -51,59 +49,59 @@ def keep(folder: Path, write: Callable[[Path], object]) -> None:
     part.replace(folder)
 
 
-class Resumable:
-    """Checkpoints `out/.training/step-N`, of which the last complete one counts; moved into place once written."""
+def save_step(out: Path, model: nn.Module, optimizer: Optimizer, accelerator: Any, step: int) -> None:
+    """Keep what is trained after `step` steps. All processes call this, and each writes its shards."""
+    from torch.distributed.checkpoint.state_dict_saver import save  # slow to import
 
-    def __init__(self, out: Path) -> None:
-        self.folder = out / ".training"
-
-    def save(self, model: nn.Module, optimizer: Optimizer, accelerator: Any, step: int) -> None:
-        """Keep what is trained after `step` steps, by all processes together."""
-        part = self.folder / f".step-{step}.part"
-        if accelerator.is_main_process:
-            shutil.rmtree(part, ignore_errors=True)
-        accelerator.wait_for_everyone()
-        with _import_checkpoint_modules() as (files, states, options):
-            weights, state = states.get_state_dict(model, optimizer, options=options)
-            files.save({"model": weights, "optimizer": state}, checkpoint_id=part)
-        accelerator.wait_for_everyone()
-        if accelerator.is_main_process:
-            before = self._steps()
-            part.replace(self.folder / f"step-{step}")
-            for old in before:
-                shutil.rmtree(self.folder / f"step-{old}")
-
-    def load(self, model: nn.Module, optimizer: Optimizer, accelerator: Any) -> int:
-        """Put back the last checkpoint; returns its step, 0 where there is none."""
-        accelerator.wait_for_everyone()
-        step = max(self._steps(), default=0)
-        if step:
-            with _import_checkpoint_modules() as (files, states, options):
-                weights, state = states.get_state_dict(model, optimizer, options=options)
-                both = {"model": weights, "optimizer": state}
-                files.load(both, checkpoint_id=self.folder / f"step-{step}")
-                states.set_state_dict(
-                    model,
-                    optimizer,
-                    model_state_dict=both["model"],
-                    optim_state_dict=both["optimizer"],
-                    options=options,
-                )
-        return step
-
-    def clear(self, accelerator: Any) -> None:
-        """The run is over and its model saved."""
-        if accelerator.is_main_process:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _steps(self) -> list[int]:
-        return [int(path.name.removeprefix("step-")) for path in self.folder.glob("step-*")]
-
-
-@contextmanager
-def _import_checkpoint_modules() -> Iterator[tuple[Any, Any, Any]]:
-    """PyTorch's modules for checkpoints, slow to import, and what is kept; without their warning of one process."""
-    files, states = (import_module(f"torch.distributed.{name}") for name in ("checkpoint", "checkpoint.state_dict"))
+    folder = out / ".training"
+    part = folder / f".step-{step}.part"
+    if accelerator.is_main_process:
+        shutil.rmtree(part, ignore_errors=True)
+    accelerator.wait_for_everyone()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "torch.distributed is disabled, unavailable or uninitialized", UserWarning)
-        yield files, states, states.StateDictOptions(ignore_frozen_params=True, strict=False)
+        warnings.filterwarnings("ignore", _ALONE, UserWarning)
+        save(_state_of(model, optimizer), checkpoint_id=part)
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        before = _steps(folder)
+        part.replace(folder / f"step-{step}")
+        for old in before:
+            shutil.rmtree(folder / f"step-{old}")
+
+
+def load_step(out: Path, model: nn.Module, optimizer: Optimizer, accelerator: Any) -> int:
+    """Put back the last checkpoint; returns its step, 0 if there is none."""
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_state_dict
+    from torch.distributed.checkpoint.state_dict_loader import load
+
+    folder = out / ".training"
+    accelerator.wait_for_everyone()
+    step = max(_steps(folder), default=0)
+    if step:
+        state = _state_of(model, optimizer)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", _ALONE, UserWarning)
+            load(state, checkpoint_id=folder / f"step-{step}")
+        options = StateDictOptions(ignore_frozen_params=True, strict=False)
+        weights, adam = state["model"], state["optimizer"]
+        set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=adam, options=options)
+    return step
+
+
+def clear_steps(out: Path) -> None:
+    """Delete the checkpoints of a run whose model is saved."""
+    shutil.rmtree(out / ".training", ignore_errors=True)
+
+
+_ALONE = "torch.distributed is disabled, unavailable or uninitialized"  # PyTorch's warning of a single process
+
+
+def _state_of(model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
+
+    options = StateDictOptions(ignore_frozen_params=True, strict=False)
+    return dict(zip(("model", "optimizer"), get_state_dict(model, optimizer, options=options), strict=True))
+
+
+def _steps(folder: Path) -> list[int]:
+    return [int(path.name.removeprefix("step-")) for path in folder.glob("step-*")]

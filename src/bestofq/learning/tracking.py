@@ -1,9 +1,8 @@
 """Curves for TensorBoard, Weights & Biases or MLflow: `--log-to tensorboard`, `wandb:PROJECT`, `mlflow:URI`."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import extra
@@ -13,79 +12,66 @@ Log = Callable[[int, Mapping[str, float]], None]
 """Takes a step and its numbers by name."""
 
 
-class Tracker(Protocol):
-    """Where curves are kept, made from what follows the colon ("" for none) and the folder of what is trained."""
+@contextmanager
+def _tensorboard(where: str, out: Path) -> Iterator[Log]:
+    """Event files in a folder, by default `tensorboard` in that of the training."""
+    extra("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None: ...
+    with SummaryWriter(where or str(out / "tensorboard")) as writer:
 
-    def close(self) -> None: ...
+        def log(step: int, numbers: Mapping[str, float]) -> None:
+            for name, number in numbers.items():
+                writer.add_scalar(name, number, step)
 
-
-class TensorBoard:
-    """Event files in a folder; by default `tensorboard` in that of what is trained."""
-
-    def __init__(self, where: str, out: Path) -> None:
-        extra("tensorboard")
-        from torch.utils.tensorboard import SummaryWriter
-
-        self.writer = SummaryWriter(where or str(out / "tensorboard"))
-
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        for name, number in numbers.items():
-            self.writer.add_scalar(name, number, step)
-
-    def close(self) -> None:
-        self.writer.close()
+        yield log
 
 
-class WandB:
-    """A run of a project, by default `bestofq`. WANDB_MODE and the rest are W&B's own."""
-
-    def __init__(self, where: str, out: Path) -> None:
-        self.run = extra("wandb").init(project=where or "bestofq", name=out.name)
-
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        self.run.log(dict(numbers), step=step)
-
-    def close(self) -> None:
-        self.run.finish()
+@contextmanager
+def _wandb(where: str, out: Path) -> Iterator[Log]:
+    """A run of a project, by default `bestofq`. W&B reads WANDB_MODE and its other variables itself."""
+    run = extra("wandb").init(project=where or "bestofq", name=out.name)
+    try:
+        yield lambda step, numbers: run.log(dict(numbers), step=step)
+    finally:
+        run.finish()
 
 
-class MLflow:
+@contextmanager
+def _mlflow(where: str, out: Path) -> Iterator[Log]:
     """A run at a tracking URI, by default MLflow's own, in the experiment that MLFLOW_EXPERIMENT_NAME names."""
-
-    def __init__(self, where: str, out: Path) -> None:
-        self.mlflow = extra("mlflow")
-        if where:
-            self.mlflow.set_tracking_uri(where)
-        self.mlflow.start_run(run_name=out.name)
-
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        self.mlflow.log_metrics(dict(numbers), step=step)
-
-    def close(self) -> None:
-        self.mlflow.end_run()
+    mlflow = extra("mlflow")
+    if where:
+        mlflow.set_tracking_uri(where)
+    mlflow.start_run(run_name=out.name)
+    try:
+        yield lambda step, numbers: mlflow.log_metrics(dict(numbers), step=step)
+    finally:
+        mlflow.end_run()
 
 
-TRACKERS: Mapping[str, Callable[[str, Path], Tracker]] = {"tensorboard": TensorBoard, "wandb": WandB, "mlflow": MLflow}
+TRACKERS: Mapping[str, Callable[[str, Path], AbstractContextManager[Log]]] = {
+    "tensorboard": _tensorboard,
+    "wandb": _wandb,
+    "mlflow": _mlflow,
+}
 
 
 def discard_log(step: int, numbers: Mapping[str, float]) -> None:
-    """Keeps no curves."""
+    """Keep no curves."""
 
 
 @contextmanager
 def open_tracker(to: str | None, out: Path) -> Iterator[Log]:
-    """Keeps the curves of what is trained in `out` at `to`, NAME or NAME:WHERE; of several processes the first does.
-    ConfigError on another name, SetupError where its package is not installed."""
+    """Keep the curves of the training in `out` at `to`, NAME or NAME:WHERE. Only the first process keeps them.
+
+    Raises ConfigError for another name, SetupError if its package is not installed.
+    """
     name, _, where = (to or "").partition(":")
     if to is not None and name not in TRACKERS:
         raise ConfigError(f"--log-to {to}: curves go to {', '.join(TRACKERS)}, or NAME:WHERE of these")
     if to is None or not is_first_process():
         yield discard_log
         return
-    tracker = TRACKERS[name](where, out)
-    try:
-        yield tracker.log
-    finally:
-        tracker.close()
+    with TRACKERS[name](where, out) as log:
+        yield log

@@ -21,7 +21,7 @@ from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig, LoRAConfig, RFTConfig, TuningConfig
 from bestofq.learning.distributed import Group, choose_device, fast_bfloat16
 from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, slopes_of, successes
-from bestofq.learning.resuming import Resumable, claim, keep
+from bestofq.learning.resuming import claim, clear_steps, load_step, save_step, write_whole
 from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_prefix
 from bestofq.learning.tuning_batches import PairBatch, PairBatches
 
@@ -78,7 +78,6 @@ def _tune(
     """
     accelerator = _accelerator(config)
     claim(out, items, config.model_dump_json(exclude={"checkpoint_every", "device"}))
-    run = Resumable(out)
     done = out / ("adapter" if config.lora and _fsdp(accelerator) else "model")
     if done.exists():
         return done
@@ -91,7 +90,7 @@ def _tune(
     adam = torch.optim.AdamW(trained, lr=config.lr, weight_decay=config.weight_decay)
     with shared_prefix(model) if share else nullcontext():
         policy, adam = accelerator.prepare(model, adam)
-        begin = run.load(policy, adam.optimizer, accelerator)
+        begin = load_step(out, policy, adam.optimizer, accelerator)
         policy.train()
         tokens = sum(map(batches.tokens, range(begin)))
         for step in range(begin, len(batches)):
@@ -106,11 +105,12 @@ def _tune(
             adam.zero_grad()
             tokens += batches.tokens(step)
             if (step + 1) % config.checkpoint_every == 0 and step + 1 < len(batches):
-                run.save(policy, adam.optimizer, accelerator, step + 1)
+                save_step(out, policy, adam.optimizer, accelerator, step + 1)
             if accelerator.is_main_process:
                 report(TuningProgress(step + 1, len(batches), objective.means(means), norm, lr, tokens))
     _save(accelerator, policy, out, lora=config.lora is not None)
-    run.clear(accelerator)
+    if accelerator.is_main_process:
+        clear_steps(out)
     return done
 
 
@@ -209,7 +209,9 @@ def _save(accelerator: Any, policy: Any, out: Path, *, lora: bool) -> None:
     weights = accelerator.get_state_dict(policy)
     model = accelerator.unwrap_model(policy, keep_fp32_wrapper=False)
     if accelerator.is_main_process:
-        keep(out / ("adapter" if lora else "model"), lambda folder: model.save_pretrained(folder, state_dict=weights))
+        write_whole(
+            out / ("adapter" if lora else "model"), lambda folder: model.save_pretrained(folder, state_dict=weights)
+        )
         if lora and not _fsdp(accelerator):
-            keep(out / "model", model.merge_and_unload().save_pretrained)
+            write_whole(out / "model", model.merge_and_unload().save_pretrained)
     accelerator.wait_for_everyone()
