@@ -14,12 +14,13 @@ REVIEW_TOKENS = 48  # of a review, at most
 
 @dataclass(frozen=True)
 class EmbeddingTexts:
-    """alone: each text by itself, as in the paper. state: the action as the reply that follows its state's prompt.
-    review: the state as the prompt for the next action, the action as the frozen model's own review of it (as an AI
-    critic writes it, but read by Q, not believed). `matches`: with how the tokens of the action, and of the state
-    without its goal, match those of the goal (`models.embed`); a state that is embedded alone leaves the goal out.
-    `pictures`: the state with the page's screenshot, for an embedder that sees. `reasoning`: the action with its
-    thought (Best-of-Q, 3.1), where it is embedded alone. Without the `page` the state is its task and what was done."""
+    """Context `alone`: each text by itself, as in the paper. `state`: the action as the reply to its state's prompt.
+    `review`: the state as the prompt for the next action, the action as the frozen model's own review of it.
+
+    `matches`: how the tokens of the action, and of the state, match those of the goal (`models.embed`). A state that is
+    embedded alone then leaves its goal out. `pictures`: the state with the page's screenshot, for an embedder that
+    sees. `reasoning`: an action that is embedded alone has its thought (Best-of-Q, 3.1). Without the `page` the state
+    is its task and history."""
 
     context: Context = "alone"
     matches: bool = False
@@ -28,7 +29,7 @@ class EmbeddingTexts:
     page: bool = True
 
     def state(self, state: State) -> EmbedItem:
-        """DataError where there should be a screenshot and is none."""
+        """DataError if a screenshot is needed and there is none."""
         if not self.page:
             blank = state.observation.model_copy(update={"text": ""})
             state = state.model_copy(update={"observation": blank})

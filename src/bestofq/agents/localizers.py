@@ -1,5 +1,4 @@
-"""An element described in words becomes a point (Best-of-Q, A.1): by the page's own roles and names, by a model that
-sees the screenshot, by a model that reads the page's elements, or by one after another."""
+"""An element described in words becomes a point (Best-of-Q, A.1): by its role and name, by a model, or both."""
 
 import re
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""How an action is carried out on a page: by real mouse and keyboard events, on the element its mark or point names.
+"""Carry out an action on a page by real mouse and keyboard events, on the element of its mark or point.
 
-What cannot be done raises Impossible with one sentence; the session hands it to the agent as `Observation.error`.
+What cannot be done raises Impossible with one sentence, which the agent reads as `Observation.error`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,9 +14,9 @@ from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation
 
 May = Callable[[Action, Observation], Awaitable[bool]]
-"""What is about to be pressed, and the page as it is now → whether it may be; False where somebody was asked first and
-agreed, so that the page must be read again. Raises Impossible where it may not."""
-LOOKS = 5  # at a page that changes while somebody is asked
+"""What is about to be pressed, and the page now → whether it may be pressed. False if somebody had to agree first: then
+the page must be read again. Raises Impossible if it may not."""
+LOOKS = 5  # at a page that changes while somebody decides
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -25,7 +25,7 @@ class Impossible(Exception):
 
 
 async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
-    """Carries out one action that is not a navigation; settling is the session's. `may` is asked at the press."""
+    """Carry out one action that is not a navigation. The session settles the page. `may` decides at the press."""
     match action:
         case Click():
             at = await _ask(tab, "clickPoint", _ref(action))
@@ -60,8 +60,8 @@ async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
 
 
 async def _look_again(tab: Tab, action: Click | Submit | Write, may: May, name: str, *arguments: object) -> None:
-    """Reads the page at the press, after hovering and typing, until `may` has nothing more to ask. Raises Impossible
-    where what would be pressed is no longer what the action means, or is not allowed."""
+    """Read the page at the press, after hovering and typing, until `may` has no more questions. Raises Impossible if
+    the action no longer means what would be pressed, or if it is not allowed."""
     for _ in range(LOOKS):
         answer = await _ask(tab, name, *arguments, tab.text_limit)
         seen, mark = observe(answer["page"]), answer["mark"]
@@ -95,7 +95,7 @@ async def _ask(tab: Tab, name: str, *arguments: object) -> dict[str, Any]:
 
 
 async def write(tab: Tab, action: Targeted, text: str) -> None:
-    """Replaces a field's content as a human would, so that the page's own listeners hear of it; chooses in a list."""
+    """Replace a field's content as a human would, so that the page's listeners notice. Choose in a list."""
     field = await _ask(tab, "fill", _ref(action), text)
     if not field.get("ready"):
         return
@@ -108,7 +108,7 @@ async def write(tab: Tab, action: Targeted, text: str) -> None:
 
 
 def address(url: str) -> str:
-    """A web address, its scheme added where it is missing. Raises Impossible for what the browser may not open."""
+    """A web address with its scheme. Raises Impossible for what the browser may not open."""
     text = url.strip()
     try:
         if "://" not in text and not text.startswith(("about:", "data:", "javascript:", "file:")):

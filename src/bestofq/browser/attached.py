@@ -26,7 +26,7 @@ class AttachedPage:
         self._page = page
 
     async def lend(self, url: str, hosts: Sequence[str]) -> RecycledContext:
-        """ConfigError where hosts are to be refused: this browser is not ours to hold to them."""
+        """ConfigError for a list of hosts: this browser is not ours, so its connections cannot be refused."""
         if hosts:
             raise ConfigError(f"a page of another browser cannot be held to {', '.join(hosts)}: leave the hosts out")
         tab = await Tab.open(self._page, self.config)
@@ -38,17 +38,17 @@ class AttachedPage:
 
 
 async def observe(page: Page, *, screenshot: bool = False) -> Observation:
-    """The page of a Playwright browser (async API) when it has settled, with a mark for each element that can be acted
-    on. InputError where it is no such page, BrowserError where it is closed."""
+    """The page of a Playwright browser (async API) when it has settled, with a mark for each element to act on.
+    InputError if it is no such page, BrowserError if it is closed."""
     session = await _session(page)
     await session.settle()
     return await session.snapshot(screenshot=screenshot)
 
 
 async def act(page: Page, action: Action) -> str | None:
-    """Carries out an action and waits until the page has settled; why it could not be done, or None.
+    """Carry out an action and wait until the page has settled. Return why it could not be done, or None.
 
-    Marks mean the elements of the last `observe`. A tab that the action opens is where the next `observe` looks. Errors
+    Marks mean the elements of the last `observe`. If the action opens a tab, the next `observe` reads that tab. Errors
     as `observe`.
     """
     return await (await _session(page)).act(action)

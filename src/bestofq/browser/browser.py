@@ -27,16 +27,16 @@ class Browser:
         self._launching = asyncio.Lock()
         self._guard = NetworkGuard()
         self._spare: list[RecycledContext] = []
-        # What is bound by the processor is done in turn. Done all at once, it would end all at once, and the episodes
-        # would wait for the model and for the processor in step, the one idle while the other works.
-        # New pages have turns of their own, or the first snapshot would wait for the last of them.
+        # Work that is bound by the processor takes turns. Otherwise all of it would end together, and the episodes
+        # would wait for the model and for the processor in step, one idle while the other works.
+        # New pages have turns of their own, or the first snapshot would wait for the last new page.
         cores = os.cpu_count() or 1
         self.turns, self._openings = asyncio.Semaphore(cores), asyncio.Semaphore(cores)
 
     @classmethod
     @asynccontextmanager
     async def launch(cls, config: BrowserConfig | None = None) -> AsyncIterator["Browser"]:
-        """Chromium until the context ends. SetupError without one, ConfigError where the logins' file is missing."""
+        """Chromium until the context ends. SetupError without one, ConfigError if the logins' file is missing."""
         if config and config.storage and not config.storage.is_file():
             raise ConfigError(
                 f"suite.browser.storage={config.storage} is no file: save Playwright's storage_state there"
@@ -62,7 +62,7 @@ class Browser:
         return await start(self._playwright, self.config)
 
     async def _connect(self, address: str) -> Chromium:
-        """SetupError where no browser answers. It does not say what a `$NAME` in the address stands for."""
+        """SetupError if no browser answers. It does not reveal the value of a `$NAME` in the address."""
         whole, limit = os.path.expandvars(address), self.config.deadline * 1000
         try:
             return await self._playwright.chromium.connect_over_cdp(whole, timeout=limit)
@@ -73,7 +73,7 @@ class Browser:
             ) from None
 
     async def lend(self, url: str, hosts: Sequence[str]) -> RecycledContext:
-        """A room that holds nothing of an earlier episode: one used for the same origin and hosts, else a new one."""
+        """A room without traces of an earlier episode: a cleaned one of the same origin and hosts, or a new one."""
         async with self._openings:
             await self._ensure_chromium()
             kept = next((room for room in reversed(self._spare) if room.fits(url, hosts)), None)
@@ -106,7 +106,7 @@ class Browser:
         return RecycledContext(context=context, tab=await Tab.open(page, config), hosts=tuple(hosts), once=once)
 
     def _proxy(self, hosts: Sequence[str]) -> ProxySettings | None:
-        """ConfigError where hosts are to be refused, and the user's own proxy would fetch from any."""
+        """ConfigError if hosts are to be refused, and the user's own proxy would fetch from any."""
         if self.config.proxy is None:
             return self._guard.proxy(hosts)
         if hosts:
@@ -117,7 +117,7 @@ class Browser:
         return {"server": os.path.expandvars(self.config.proxy)}
 
     async def give_back(self, room: RecycledContext) -> None:
-        """Keeps a room for the next episode when it can be made clean, else closes it; the longest unused make room."""
+        """Keep a room for the next episode if it can be cleaned, else close it. Beyond `spare` the oldest is closed."""
         if not room.reusable:
             await self.discard(room)
             return
@@ -126,7 +126,7 @@ class Browser:
             await self.discard(self._spare.pop(0))
 
     async def discard(self, room: RecycledContext) -> None:
-        """Closes a room and all it holds; nothing is left to close when Chromium has crashed."""
+        """Close a room and all it holds. After a crash of Chromium there is nothing to close."""
         if self._chromium is None or not self._chromium.is_connected():
             return
         with suppress(BrowserError, PlaywrightError):  # what cannot be closed is no reason to stop

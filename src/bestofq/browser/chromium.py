@@ -1,4 +1,4 @@
-"""Where Chromium is, and how it is started."""
+"""Find and start Chromium."""
 
 import os
 import shutil
@@ -14,13 +14,13 @@ from bestofq.browser.config import BrowserConfig
 from bestofq.core.errors import SetupError
 
 ENVIRONMENT = "BESTOFQ_CHROMIUM"
-SHELL = "chromium-headless-shell"  # what Playwright takes too where nothing is to be seen: starts pages faster
+SHELL = "chromium-headless-shell"  # as Playwright takes it too without a window: starts pages faster
 NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser")  # the last is a stub on Ubuntu
 _STARTED_WITH = tomllib.loads(files(__package__).joinpath("chromium.toml").read_text("utf-8"))
 
 
 def find_chromium(executable: Path | None = None, *, headless: bool = True) -> Path | None:
-    """The given one, else `$BESTOFQ_CHROMIUM`, else on PATH; None: Playwright's own. SetupError: no program."""
+    """`executable`, else `$BESTOFQ_CHROMIUM`, else on PATH. None: Playwright's own. SetupError: no program."""
     given = executable or (Path(found) if (found := os.environ.get(ENVIRONMENT)) else None)
     if given is not None:
         if not os.access(given, os.X_OK) or given.is_dir():
@@ -32,7 +32,7 @@ def find_chromium(executable: Path | None = None, *, headless: bool = True) -> P
 
 
 def switches(config: BrowserConfig) -> list[str]:
-    """Command line switches besides Playwright's own."""
+    """Command line switches, added to Playwright's own."""
     features = ",".join(_STARTED_WITH["disabled_features"])
     found = [f"--disable-features={features}", *_STARTED_WITH["switches"], *config.arguments]
     if config.host_resolver_rules:
@@ -41,7 +41,7 @@ def switches(config: BrowserConfig) -> list[str]:
 
 
 async def start(playwright: Playwright, config: BrowserConfig) -> Chromium:
-    """A Chromium of our own. SetupError where there is none or it does not start."""
+    """A Chromium of our own. SetupError if there is none or it does not start."""
     executable = None if config.channel else find_chromium(config.executable, headless=config.headless)
     try:
         return await playwright.chromium.launch(

@@ -1,8 +1,8 @@
-"""Holding an episode to the task's hosts, at the network layer and at no cost per request.
+"""Hold an episode to the task's hosts, at the network layer and at no cost per request.
 
-A restricted context gets a proxy that refuses every connection, and a bypass list of the allowed hosts. Chromium asks
-that rule for every connection it makes: pages, frames, images, redirects, workers, WebSockets, preconnects. Allowed
-hosts are reached directly; all others end in `net::ERR_PROXY_CONNECTION_FAILED` before a byte leaves the machine.
+A restricted context gets a proxy that refuses every connection, and a bypass list of the allowed hosts. Chromium
+applies it to every connection: pages, frames, images, redirects, workers, WebSockets, preconnects. Allowed hosts are
+reached directly. All others end in `net::ERR_PROXY_CONNECTION_FAILED` before a byte leaves the machine.
 """
 
 import re

@@ -1,11 +1,10 @@
-"""When an episode's page may serve the next episode, and how it is made clean.
+"""Use an episode's page again for the next episode, after cleaning it.
 
-A new context and page cost about 200 ms, a cleaned one 50. A page is used again only where all that an episode can
-have left is known: every document it held was of one origin, no other tab was opened, the next episode starts at that
-origin, and the hosts allowed are the same. Then cookies, HTTP cache, all storage of the origin (local storage,
-IndexedDB, caches, service workers, file systems) and history are removed, from a blank page, so that no script of the
-old document can write afterwards; session storage and window.name fall at the start of the next document, before its
-scripts.
+A new context and page cost about 200 ms, a cleaned one 50. A page is used again only if all traces are known. Every
+document had one origin, and no other tab was opened. The next episode has the same origin and allowed hosts. Then
+cookies, HTTP cache, all storage of the origin and the history are removed. This happens on a blank page, so that no
+script of the old document can write afterwards. Session storage and window.name are cleared before the next document's
+scripts run.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from playwright.async_api import Error as PlaywrightError
 from bestofq.browser.tab import Tab, within
 from bestofq.core.errors import BrowserError
 
-_PATIENCE = 1.0  # seconds for making a room clean, which takes 50 ms: a page that hangs is closed instead
+_PATIENCE = 1.0  # seconds to clean a room, which takes 50 ms: a page that hangs is closed instead
 _AT_START = "if (window === top) { try { sessionStorage.clear(); window.name = ''; } catch {} }"
 _HOLD_NOTHING = ("about:", "data:", "chrome-error:")  # documents without an origin of their own
 
@@ -31,7 +30,7 @@ class RecycledContext:
     context: BrowserContext
     tab: Tab
     hosts: tuple[str, ...]
-    shared: bool = False  # its context is a user's, with pages of their own beside ours
+    shared: bool = False  # its context is a user's, with pages of their own
     once: bool = False  # for one episode only
     origin: str = ""  # the only one its documents were of
     reusable: bool = True
@@ -52,7 +51,7 @@ class RecycledContext:
         self.tab.wake()
 
     async def new_tab(self) -> None:
-        """Opens an empty tab, which arrives as one that a page has opened does."""
+        """Open an empty tab. It arrives like one that a page opens."""
         page = await within(self.tab.limit, "context.new_page", self.context.new_page())
         if self.shared:
             self._on_page(page)
@@ -61,7 +60,7 @@ class RecycledContext:
         return self.hosts == tuple(hosts) and self.origin == origin(url)
 
     def left(self) -> None:
-        """Notes at the end of an episode what its first tab has held, and whether that is all there was."""
+        """Note at the end of an episode the origin of its first tab, and whether the room can be used again."""
         tab = self.tab
         seen = {origin(url) for url in tab.documents if not url.startswith(_HOLD_NOTHING)}
         self.origin = next(iter(seen), "")
@@ -70,14 +69,14 @@ class RecycledContext:
         self.reusable = alone and web and not (tab.crashed or tab.hung or tab.page.is_closed())
 
     async def remove_script(self) -> None:
-        """To be called when the first document of the episode is there: the script that cleared for it is removed."""
+        """Remove the script that cleared session storage, once the first document of the episode is loaded."""
         if self.at_start is not None:
             await self.tab.send("Page.removeScriptToEvaluateOnNewDocument", identifier=self.at_start)
             self.at_start = None
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of a URL (of the one inside a blob: URL), a default port left out."""
+    """Scheme, host and port of a URL (of the one inside a blob: URL), without a default port."""
     parts = urlsplit(url.removeprefix("blob:"))
     default = {"http": 80, "https": 443}.get(parts.scheme)
     name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
@@ -85,7 +84,7 @@ def origin(url: str) -> str:
 
 
 async def clean(room: RecycledContext) -> bool:
-    """Makes the room as new; False when it could not be done, and the room must be closed."""
+    """Clean the room. False if it could not be done, and the room must be closed."""
     try:
         async with asyncio.timeout(_PATIENCE):
             return await _clean(room)

@@ -1,4 +1,4 @@
-"""One episode in the browser: its tabs, its way through pages, and the wait for a page to settle."""
+"""One episode in the browser: its tabs, its navigation, and the wait for a page to settle."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -40,7 +40,7 @@ class PageSource(Protocol):
 
 
 class BrowserPlace(FrozenModel):
-    """Where an episode is: what the browser holds of it. What the site itself remembers is the site's to put back."""
+    """The browser's part of an episode's state. The site restores what it remembers itself."""
 
     start_url: str
     pages: tuple[str, ...] = Field(description="addresses that `go_back` leads through, the current one last")
@@ -73,10 +73,10 @@ class BrowserSession:
         return self._open_tabs()[0]
 
     def _open_tabs(self) -> list[Tab]:
-        found = [tab for tab in reversed(self._tabs) if not tab.page.is_closed()]
-        if not found:
+        tabs = [tab for tab in reversed(self._tabs) if not tab.page.is_closed()]
+        if not tabs:
             raise BrowserError("The session has no open page; reset it first.")
-        return found
+        return tabs
 
     @property
     def refused(self) -> set[str]:
@@ -108,9 +108,9 @@ class BrowserSession:
         return room
 
     async def act(self, action: Action, may: May | None = None) -> str | None:
-        """Carries out an action and waits until the page has settled. Returns why it could not be done, one sentence,
-        or None. `answer`, `ask_user` and targets in words are not the browser's to carry out. `may` is asked of what a
-        click, Enter or a submission is about to press, on the page as it is then."""
+        """Carry out an action and wait until the page has settled. Return why it could not be done, in one sentence, or
+        None. The browser cannot `answer`, `ask_user` or find targets in words. `may` decides on what a click, Enter or
+        a submission is about to press, on the page at that time."""
         for tab in self._open_tabs():
             tab.forget()
         tab = self.tab
@@ -151,13 +151,13 @@ class BrowserSession:
         await self._navigate(f"page.goto({url})", self.tab.goto(url, self._patience), url)
 
     async def _begin_at(self, url: str) -> None:
-        """Loads a page in the current tab as the first of its history (Chromium keeps 50 pages at most)."""
+        """Load a page in the current tab as the first of its history (Chromium keeps 50 pages at most)."""
         await self._goto(url)
         await self.tab.send("Page.resetNavigationHistory")
         await self.tab.mark_base()
 
     async def _go_back(self) -> None:
-        """To the previous page of this tab; a tab that was opened by another is closed."""
+        """To the previous page of this tab. A tab that another one opened is closed."""
         if await self._to_previous_entry() or await self.close_tab():
             return
         if not self.earlier:
@@ -166,7 +166,7 @@ class BrowserSession:
         await self._begin_at(url)
 
     async def _to_previous_entry(self) -> bool:
-        """Goes one back in the tab's own history; False where that begins."""
+        """Go one back in the tab's own history. False at its beginning."""
         history = await self.tab.send("Page.getNavigationHistory")
         if history["currentIndex"] <= self.tab.base_entry:
             return False
@@ -175,8 +175,8 @@ class BrowserSession:
         return True
 
     async def _wait_for_entry(self, entry: int) -> None:
-        """Goes to an entry of the tab's history and waits until it is there: on a busy machine the old page's end of
-        loading can come late, and looks like that of the new one."""
+        """Go to an entry of the tab's history and wait for it. On a busy machine the old page's end of loading can come
+        late and look like that of the new one."""
         page = self.tab.page
         arrived = page.expect_event("framenavigated", lambda frame: frame == page.main_frame, timeout=self._patience)
         async with arrived:
@@ -199,7 +199,7 @@ class BrowserSession:
         return gone and any(not other.page.is_closed() for other in self._tabs)
 
     async def _leave_error_page(self) -> str | None:
-        """From a page that could not be loaded, back to the one before it; why it could not be loaded."""
+        """Leave a page that could not be loaded for the one before it. Return why it could not be loaded."""
         if error := self._unreachable():
             with suppress(Impossible):  # the one before it is as unreachable
                 if await self._to_previous_entry() or await self.close_tab():
@@ -207,7 +207,7 @@ class BrowserSession:
         return error
 
     def _unreachable(self) -> str | None:
-        """Why the current page is an error page, where it is one."""
+        """Why the current page is an error page. None if it is none."""
         tab = self.tab
         if not tab.unreachable:
             return None
@@ -216,7 +216,7 @@ class BrowserSession:
         return _failure(tab.unreachable, tab.reason, self.hosts)
 
     async def snapshot(self, *, screenshot: bool = False, error: str | None = None) -> Observation:
-        """The page now. Notices gathered since the last snapshot are handed over with it."""
+        """The page now, with the notices since the last snapshot."""
         for _ in range(TRIES):
             tab = self.tab
             try:
@@ -241,8 +241,8 @@ class BrowserSession:
                 other.notices.clear()
             refused = tuple(sorted(self.refused)) or None
             error = error or self._unreachable()
-            beside = {"screenshot": shot, "tabs": titles, "error": error, "notices": notices, "refused": refused}
-            return observe(page).model_copy(update=beside)
+            more = {"screenshot": shot, "tabs": titles, "error": error, "notices": notices, "refused": refused}
+            return observe(page).model_copy(update=more)
         raise BrowserError(f"The page navigated {TRIES} times while it was read.")
 
     async def evaluate(self, expression: str) -> Any:
@@ -254,8 +254,8 @@ class BrowserSession:
             raise BrowserError("The page was replaced while a script of the suite ran.") from error
 
     async def settle(self) -> bool:
-        """Waits until navigation has finished and mutations are quiet; False when a page was still loading at the end.
-        Bounded by `config.navigation` seconds for documents and `config.settle` seconds for a page's own unrest."""
+        """Wait until navigation has finished and mutations are quiet. False if a page was still loading at the end. It
+        takes at most `config.navigation` seconds for documents and `config.settle` seconds for a restless page."""
         clock = asyncio.get_running_loop().time
         end = clock() + self.config.navigation
         calm_by: float | None = None  # set when the document is there
@@ -292,7 +292,7 @@ class BrowserSession:
         return self._room.arrivals if self._room else []
 
     async def _adopt(self) -> None:
-        """Makes new tabs this episode's own, the newest current."""
+        """Add new tabs to this episode. The newest is the current one."""
         while self._arrivals:
             page = self._arrivals.pop(0)
             blank = page.url in {"", "about:blank"} and self.tab.opened_url not in {"", "about:blank"}
@@ -310,7 +310,7 @@ class BrowserSession:
             tab.notices.append("A new tab was opened and is now the current one.")
 
     async def _replace(self, stuck: Tab) -> None:
-        """Goes where a stuck tab was going, in a new one."""
+        """Open in a new tab the page that a stuck tab was going to."""
         self.earlier = (*self.earlier, stuck.page.url)
         assert self._room is not None
         await self._room.new_tab()
@@ -322,14 +322,14 @@ class BrowserSession:
             self.tab.notice(str(error))
 
     async def close_tab(self) -> bool:
-        """Closes the current tab where another is open; whether it did."""
+        """Close the current tab if another is open. Return whether it did."""
         if len(self._open_tabs()) < 2:
             return False
         await within(self.config.deadline, "page.close", self.tab.page.close())
         return True
 
     async def place(self, observation: Observation) -> BrowserPlace:
-        """Where the session is; `observation` is the last made of it."""
+        """Save the session's state. `observation` is its last."""
         history = await self.tab.send("Page.getNavigationHistory")
         entries = history["entries"][self.tab.base_entry : history["currentIndex"] + 1]
         pages = (*self.earlier, *(entry["url"] for entry in entries))
@@ -337,7 +337,7 @@ class BrowserSession:
         return BrowserPlace(start_url=self.start_url, pages=pages, scrolled=scrolled, observation=observation)
 
     async def put_back(self, place: BrowserPlace) -> None:
-        """Shows a place of this session again in a single tab; marks mean the elements of its observation."""
+        """Restore a saved state in a single tab. Marks mean the elements of its observation."""
         while await self.close_tab():
             pass
         *earlier, url = place.pages
@@ -352,7 +352,7 @@ class BrowserSession:
         await self.evaluate(f"scrollTo(0, {place.scrolled})")
 
     async def close(self) -> None:
-        """Ends the episode and gives the page back. May be called again."""
+        """End the episode and give the page back. May be called again."""
         room, self._room = self._room, None
         if room is not None:
             self._refused = self.refused
@@ -370,7 +370,7 @@ async def _closes(page: Page) -> bool:
 
 
 def _failure(url: str, reason: str, hosts: tuple[str, ...]) -> str:
-    """Why a navigation came to nothing, from Chromium's own words."""
+    """Why a navigation failed, from Chromium's own words."""
     if REFUSED in reason or not allows(hosts, url):
         return refusal(url, hosts)
     if "ERR_ABORTED" in reason or "Download is starting" in reason:

@@ -1,20 +1,20 @@
-"""The page as an agent reads it. `snapshot.js` walks the page once and does the work, by what `dom.js` knows of hostile
-pages; this makes nouns of its answer.
+"""The page as an agent reads it. `snapshot.js` walks the page once, by what `dom.js` knows of hostile pages. This
+module makes an observation of its answer.
 
-The text: a line per block of the page (and per `<br>`; cells of a table row are parted by ` | `), white space
-collapsed, empty lines dropped. An interactive element is written in its place, its mark last:
+The text has a line per block of the page and per `<br>`, without empty lines. White space is collapsed, and ` | `
+separates the cells of a table row. An interactive element is written in its place, its mark last:
 
     {name}{states} [{mark}]                 Add to cart [7]
     {name}: "{value}"{states} [{mark}]      Search: "red shoes" [2]      fields and lists
 
 An element without a name is written by its role. States are those that matter to a reader, ` (checked, disabled)`. The
-words of a check box's label are its name and not written twice; the inside of an interactive element is written again
-only where it holds further interactive elements. Pictures are their alternative text and the links of their
-map, frames of other origins, and in perspective, one line `(frame: https://origin)`.
+words of a check box's label are its name and not written twice. The inside of an interactive element is written again
+only if it holds further interactive elements. Pictures are their alternative text and the links of their map. Frames of
+other origins, and frames in perspective, are one line `(frame: https://origin)`.
 
-Marks are 1 … n in the order of the flat tree (open shadow roots and frames of the same origin in place). What looks
-like one in the page's words is written in round brackets (`core/page_text.py`). What nobody sees is left out, and of a
-large page what is far from the viewport, which the text says.
+Marks are 1 … n in the order of the flat tree, with open shadow roots and frames of the same origin in place. Page words
+that look like a mark are written in round brackets (`core/page_text.py`). Invisible parts are left out, and of a large
+page the parts far from the viewport. The text says so.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class PageSnapshot(TypedDict):
 
 
 def observe(page: PageSnapshot) -> Observation:
-    """The observation of a page, as if it stood alone in its only tab."""
+    """The observation of a page that is its only tab."""
     elements = tuple(
         Element(
             mark=mark,
@@ -67,7 +67,7 @@ def observe(page: PageSnapshot) -> Observation:
 
 
 def jpeg(data: bytes, scale: float) -> Screenshot:
-    """A screenshot with `scale` pixels per CSS pixel; its size is read from its header."""
+    """A screenshot with `scale` pixels per CSS pixel, its size from its header."""
     digest = hashlib.sha256(data).hexdigest()
     with Image.open(io.BytesIO(data)) as picture:
         width, height = picture.size

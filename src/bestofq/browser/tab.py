@@ -1,4 +1,4 @@
-"""One page: its DevTools session, what it is loading, and the isolated world our scripts run in."""
+"""One page: its DevTools session, its loading, and the isolated world of our scripts."""
 
 import asyncio
 import base64
@@ -37,8 +37,8 @@ class Moved(Exception):
 
 
 async def within(seconds: float, call: str, awaitable: Awaitable[T]) -> T:
-    """The awaitable's result. BrowserError naming the call, when it takes longer or the browser has gone. Every call to
-    the browser goes through here: Playwright has no limit on `evaluate` and on raw protocol calls."""
+    """The awaitable's result. BrowserError with the call's name if it takes longer or the browser has gone. Every call
+    to the browser goes through here, because Playwright has no limit on `evaluate` and on raw protocol calls."""
     try:
         async with asyncio.timeout(seconds):
             return await awaitable
@@ -58,19 +58,19 @@ def is_gone(error: PlaywrightError) -> bool:
 
 
 class Tab:
-    """A page with everything needed to act on it. `open` attaches; all calls keep the deadline."""
+    """A page to act on. `open` attaches to it. All calls keep the deadline."""
 
     def __init__(self, page: Page, cdp: CDPSession, config: BrowserConfig) -> None:
         self.page = page
         self.base_entry = 0  # of the navigation history: going back ends here
         self.crashed = False
-        self.stuck = False  # in a dialog that Chromium lets nobody answer: its page is just being left for another site
+        self.stuck = False  # in a dialog that nobody can answer, because its page is just being left
         self.leaving_for = ""  # the address last asked for by its main frame
         self.hung = False  # a call met its deadline: it is not waited for again
         self.refused: set[str] = set()  # hosts that the guard kept it from
         self.posted: set[str] = set()  # addresses last answered to a form that was sent
-        self.notices: list[str] = []  # what happened beside the actions, not reported yet
-        self.unreachable = ""  # the address an error page stands for
+        self.notices: list[str] = []  # events that are not reported yet
+        self.unreachable = ""  # the address of an error page
         self.reason = ""  # Chromium's own word for why
         self.documents: set[str] = set()  # addresses of all it has held, frames' too
         self.title = ""  # at the last snapshot
@@ -179,8 +179,8 @@ class Tab:
         return await self.run(f"{name}({', '.join(map(json.dumps, arguments))})")
 
     async def goto(self, url: str, patience: float | None = None) -> None:
-        """Loads a page until its document is there, for at most `patience` milliseconds, and the history holds it: on
-        a busy machine that comes later, and a history cleared in between would keep the page before."""
+        """Load a page until its document and its history entry are there, for at most `patience` milliseconds. On a
+        busy machine the entry comes later, and a history cleared in between would keep the page before."""
         before = await self._entry()
         await self.page.goto(url, wait_until="commit", timeout=patience)
         with suppress(TimeoutError):  # a page can go back at once by itself
@@ -198,15 +198,15 @@ class Tab:
         self.base_entry = (await self.send("Page.getNavigationHistory"))["currentIndex"]
 
     async def rest(self, quiet: float, limit: float) -> bool:
-        """Waits until the document has been still for `quiet` seconds; False when it was not within `limit` seconds.
+        """Wait until the document has been still for `quiet` seconds. False if it was not within `limit` seconds.
         Raises Moved when a navigation begins: until it commits, Chromium may hold back the old document's timers."""
         while True:
             wait = self.call("rest", quiet * 1000, limit * 1000, self._world is None, not self._lively)
-            answer = await self._run_unless_navigated(wait)
+            answer = await self._run_until_navigation(wait)
             if not (answer.get("alone") and self._lively):  # else it is not alone any more
                 return bool(answer["calm"])
 
-    async def _run_unless_navigated(self, call: Awaitable[T]) -> T:
+    async def _run_until_navigation(self, call: Awaitable[T]) -> T:
         still = asyncio.ensure_future(call)
         try:
             while not (still.done() or self.navigating):
@@ -243,8 +243,8 @@ class Tab:
     def _lively(self) -> bool:
         """Whether more than its own script may change its document: replies, workers, sockets, other documents."""
         page = self.page
-        beside = page.workers or page.context.service_workers or len(page.frames) > 1
-        return bool(self._fetched or self._open or self._sockets or beside)
+        others = page.workers or page.context.service_workers or len(page.frames) > 1
+        return bool(self._fetched or self._open or self._sockets or others)
 
     def _busy(self, frame: str) -> bool:
         return frame in self._loading or _clock() - self._requested.get(frame, -inf) < REQUEST_GRACE
@@ -255,19 +255,19 @@ class Tab:
         return self.opened_at is not None and _clock() - self.opened_at < OPEN_GRACE
 
     def forget(self) -> None:
-        """Requests under way are not the next action's doing: long polling, say."""
+        """Forget requests under way, such as long polling: the next action does not cause them."""
         self._fetching.clear()
         self._fetched = False
 
     def notice(self, sentence: str) -> None:
-        """Reported with the next snapshot; of many, the first."""
+        """Report a sentence with the next snapshot, if there are not too many."""
         if len(self.notices) < NOTICES:
             self.notices.append(sentence)
         elif len(self.notices) == NOTICES:
             self.notices.append("More than that is not reported.")
 
     def expect_navigation(self) -> None:
-        """A navigation was asked for from outside the page, which sends no event of its own for that."""
+        """Expect a navigation from outside the page, for which the page sends no event."""
         self._requested[self._frame] = _clock()
 
     def wake(self) -> None:
@@ -275,7 +275,7 @@ class Tab:
         self._changed.set()
 
     async def change(self, seconds: float) -> None:
-        """Waits for the next event of loading, at most so long."""
+        """Wait for the next event of loading, at most so long."""
         self._changed.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""Local sites that environments bring with them, served on loopback within the event loop that visits them."""
+"""Serve the local sites of environments on loopback, in the event loop that visits them."""
 
 import asyncio
 import socket
@@ -12,8 +12,7 @@ from bestofq.core.errors import InfraError
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the process it is part of, and ends as soon as it is asked to: uvicorn's own looks whether it
-    is to end, and whether all is closed, ten times a second."""
+    """Leaves signals to its process and ends at once. uvicorn's own server polls ten times a second for its end."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -43,8 +42,8 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serve_app(app: ASGIApp) -> AsyncIterator[str]:
-    """The application's root, `http://127.0.0.1:port`, until the context ends. InfraError where it does not start."""
-    listener = socket.socket(proto=socket.IPPROTO_TCP)  # asyncio sends at once where it knows that this is TCP
+    """The application's root, `http://127.0.0.1:port`, until the context ends. InfraError if it does not start."""
+    listener = socket.socket(proto=socket.IPPROTO_TCP)  # with a TCP socket asyncio sends at once
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
         app, log_level="error", lifespan="off", access_log=False, date_header=False, timeout_graceful_shutdown=1

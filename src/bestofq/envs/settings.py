@@ -23,9 +23,9 @@ class SuiteSettings(FrozenModel):
     concurrency: Annotated[int | None, FREE] = Field(default=None, ge=1, description="Default: text 128, browser 16")
 
     eval_tasks: ClassVar[int | None] = 200
-    """Tasks of an evaluation by default; None: all."""
+    """Tasks of an evaluation by default. None: all."""
     groups: ClassVar[str | None] = None
-    """What the part of a task's id before `/` or `--` is called, where a table by it says something."""
+    """The name of the part of a task's id before `/` or `--`, if a table by it is useful."""
 
     taught: ClassVar[str | None] = None
     """The shipped model that was taught the suite's pages, as the command line names it."""
@@ -39,7 +39,7 @@ class SuiteSettings(FrozenModel):
         return self.concurrency or (16 if self.in_browser else 128)
 
     def identity(self) -> dict[str, JsonValue]:
-        """What an episode of a task depends on, besides the step limit."""
+        """What an episode of a task depends on, except the step limit."""
         left_out = self._selecting_fields() | (set() if self.in_browser else {"browser"})
         return {name: value for name, value in identity_of(self).items() if name not in left_out}
 

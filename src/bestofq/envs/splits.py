@@ -1,4 +1,4 @@
-"""Train, dev and test by a hash of each key: which part a key is in depends on no other key."""
+"""Train, dev and test by a hash of each key. The split of a key depends on no other key."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The suites by name, each made when it is asked for, and suites of a user's own."""
+"""The suites by name, each made when it is needed, and suites of a user's own."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -25,8 +25,8 @@ KINDS: Mapping[str, type[SuiteSettings]] = {
     "miniwob": MiniWobSettings,
     "webvoyager": WebVoyagerSettings,
 }
-"""The settings of each suite that has a class for them: an installed package names its own in the entry points of the
-group `bestofq.suite_settings`."""
+"""The settings class of each suite. An installed package names its own in the entry points of the group
+`bestofq.suite_settings`."""
 _OWN = "own"
 
 
@@ -56,7 +56,7 @@ def default_suite() -> SuiteSettings:
 
 
 def make_suite(settings: SuiteSettings) -> Suite:
-    """The suite that the settings name. ConfigError where a suite of the user's own cannot be made."""
+    """The suite that the settings name. ConfigError if a suite of the user's own cannot be made."""
     name = settings.name
     make = cast(Any, load_object(SUITES.get(name) or object_name("suite", name, SUITES)))
     if name in KINDS:

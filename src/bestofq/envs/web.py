@@ -14,9 +14,9 @@ from bestofq.core.usage import Usage
 from bestofq.safety.irreversible import irreversible
 
 User = Callable[[str], Awaitable[str | None]]
-"""A question → the reply, or None where nobody is there to reply."""
+"""A question → the reply, or None if there is nobody to reply."""
 Approve = Callable[[str], Awaitable[bool]]
-"""What seems irreversible, in one sentence → whether it may be done."""
+"""A sentence on what seems irreversible → whether it may be done."""
 Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]
 """(task, action, observation after it) → (reward in [0, 1], terminated). Called after every step."""
 
@@ -24,12 +24,11 @@ Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]
 class WebEnv:
     """`core.protocols.Env` over a browser.
 
-    `answer` ends the episode; `ask_user` puts the question to `user`, whose reply is a notice in the next observation,
-    or to `simulated_user` where there is one; targets in words are the agent's to place (`Agent.localizer`). Where
-    `approve` is given, it is asked before each action that seems irreversible (`safety.irreversible`), with `forms`
-    also before each that sends a form. Its refusal is an error in the next observation, as is what was `held_back`.
-    The reward is what `evaluate` says, and None without it: then a judge must say how the episode ended. Exceptions
-    are the machinery's (BrowserError); what the agent cannot do is `Observation.error`.
+    `answer` ends the episode. `ask_user` puts the question to `simulated_user` or else to `user`; the reply is a notice
+    in the next observation. The agent places targets in words (`Agent.localizer`). `approve` decides on each action
+    that seems irreversible (`safety.irreversible`), with `forms` also on each that sends a form. Its refusal is an
+    error in the next observation, and so is what was `held_back`. `evaluate` gives the reward. Without it the reward
+    is None, and a judge must decide. BrowserError is the machinery's; what the agent cannot do is `Observation.error`.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class WebEnv:
         forms: bool = False,
     ) -> None:
         self.session = BrowserSession(browser)
-        self.root = ""  # what the URLs of observations leave out: a local site's differs from visit to visit
+        self.root = ""  # left out of observations' URLs: a local site's differs from visit to visit
         self.observation: Observation | None = None  # the last
         self._screenshots = screenshots
         self._evaluate = evaluate
@@ -51,16 +50,16 @@ class WebEnv:
         self._approve, self._forms = approve, forms
         self._task: Task | None = None
         self.simulated_user: SimulatedUser | None = None
-        self.held_back: Callable[[Observation, Action], bool] | None = None  # whoever repeats actions says what
+        self.held_back: Callable[[Observation, Action], bool] | None = None  # set by whoever repeats actions
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
-        """A clean page at the task's start URL, held to its allowed hosts; `seed` is not the web's to obey."""
+        """A clean page at the task's start URL, held to its allowed hosts. The web does not obey `seed`."""
         await self.session.reset(task.start_url, task.allowed_hosts)
         self._task = task
         return await self._look(None)
 
     async def step(self, action: Action) -> StepResult:
-        """Carries out one action. Raises BrowserError before the first reset and when the browser fails."""
+        """Carry out one action. BrowserError before the first reset and if the browser fails."""
         if self._task is None or self.observation is None:
             raise BrowserError("The environment has no episode; reset it first.")
         notices: tuple[str, ...] = ()
@@ -93,28 +92,32 @@ class WebEnv:
         return (await self._user(question) if self._user else None), ()
 
     def _details(self, task: Task) -> str:
-        """What the task's user knows besides the goal."""
+        """What the task's user also knows, apart from the goal."""
         return ""
 
     async def _act(self, action: Action, observation: Observation) -> str | None:
-        """Carries it out where it is not held back, and seems reversible or `approve` allows it: as it was chosen, and
-        as it is at the press, since a page may change meanwhile. Why it was not done, for the agent, or None."""
+        """Carry it out if it is not held back, and if it seems reversible or `approve` allows it. This is checked when
+        it is chosen and again at the press, because a page may change meanwhile. Why it was not done, or None."""
         if self._approve is None and self.held_back is None:
             return await self.session.act(action)
         allowed: set[tuple[str, str]] = set()
 
         async def may(action: Action, page: Observation) -> bool:
             if self.held_back is not None and self.held_back(page, action):
-                raise Impossible(f"{_said(action, page)} seems irreversible; nothing was done.")
+                raise Impossible(f"{_describe(action, page)} seems irreversible; nothing was done.")
             reason = irreversible(action, page, forms=self._forms) if self._approve else None
             if reason is None:
                 return True
-            asked = _said(action, page), reason.partition(" (")[0]  # whatever words told the reason
-            if asked in allowed:
+            words = _describe(action, page)
+            question = words, reason.partition(" (")[0]  # without the page's words
+            if question in allowed:
                 return True
-            if refusal := await self._refusal_reason(asked[0], reason):
-                raise Impossible(refusal)
-            allowed.add(asked)
+            assert self._approve is not None
+            if not await self._approve(f"The next action, {words}, seems to {reason}."):
+                raise Impossible(
+                    f"The user did not allow {words}, which seems to {reason}. Find another way, or answer."
+                )
+            allowed.add(question)
             return False
 
         try:
@@ -123,19 +126,13 @@ class WebEnv:
             return str(refusal)
         return await self.session.act(action, may)
 
-    async def _refusal_reason(self, said: str, reason: str) -> str | None:
-        """Why the user does not let it be done, for the agent; None where it may be done."""
-        if self._approve is None or await self._approve(f"The next action, {said}, seems to {reason}."):
-            return None
-        return f"The user did not allow {said}, which seems to {reason}. Find another way, or answer."
-
     async def _look(self, error: str | None, notices: tuple[str, ...] = ()) -> Observation:
         seen = await self.session.snapshot(screenshot=self._screenshots, error=error)
-        behind = {"url": seen.url.removeprefix(self.root), "notices": (*seen.notices, *notices)}
-        self.observation = seen.model_copy(update=behind)
+        changes = {"url": seen.url.removeprefix(self.root), "notices": (*seen.notices, *notices)}
+        self.observation = seen.model_copy(update=changes)
         return self.observation
 
 
-def _said(action: Action, page: Observation) -> str:
-    """The action in words, on the element that it is on."""
+def _describe(action: Action, page: Observation) -> str:
+    """The action in words, with its element."""
     return action_text(on_mark(action, page), page.elements)

@@ -12,7 +12,7 @@ from bestofq.core.actions import Click, Goto, Refresh, Wait
 from bestofq.core.errors import BrowserError, InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.envs.miniwob.env import MiniWobEnv
-from bestofq.envs.miniwob.settings import BEYOND_ACTIONS, HELD_OUT, MiniWobSettings
+from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobSettings
 from bestofq.envs.miniwob.suite import SEEDS, MiniWob, find_html, task_names
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -121,4 +121,4 @@ async def test_names_and_folders_that_are_none(suite: MiniWob, tmp_path: Path) -
     with pytest.raises(InputError, match=r"core/core\.js"):
         find_html(tmp_path)
     every = set(task_names(find_html()))
-    assert {name for names in (*HELD_OUT.values(), *BEYOND_ACTIONS.values()) for name in names} <= every
+    assert {name for names in HELD_OUT.values() for name in names} <= every

@@ -1,5 +1,4 @@
-"""MiniWoB++: some 130 small web tasks whose pages score themselves, in a real Chromium.
+"""MiniWoB++ (Shi et al. 2017; Liu et al. 2018, arXiv 1802.08802): 130 small web tasks whose pages score themselves.
 
-Shi et al. 2017, World of Bits (ICML); Liu et al. 2018, Workflow-Guided Exploration (ICLR, arXiv 1802.08802); kept by
-the Farama Foundation as the package `miniwob`, of which only the HTML is used.
+The Farama Foundation keeps them as the package `miniwob`. Only its HTML is used, in a real Chromium.
 """

@@ -28,13 +28,12 @@ class Standing(NamedTuple):
 class MiniWobEnv(WebEnv):
     """`core.protocols.Env` over the site that `suite.MiniWob.open` serves at `root`.
 
-    The instance is the task's own: `reset` takes the seed from `Task.start_url`, and its `seed` argument changes
-    nothing. What is for human players (reward display, countdown, start cover) is hidden, and a page's 10 to 60 s run
-    out after 24 days: a model takes seconds a step (as BrowserGym, `browsergym.miniwob`). A page that is loaded anew
-    begins the same instance anew; leaving it for another page ends the episode with 0.
+    The seed is in `Task.start_url`; the `seed` of `reset` changes nothing. Reward display, countdown and start cover
+    are hidden. A page's 10 to 60 s last 24 days, because a model takes seconds a step (as `browsergym.miniwob`). A
+    reloaded page begins the same instance again. Leaving it for another page ends the episode with 0.
 
-    The reward is 1 where the page's own raw reward is above 0, else 0, as BrowserGym and the literature count success;
-    the raw one (-1 to 1, no penalty for time) stays readable at `standing.raw`.
+    The reward is 1 if the page's raw reward is above 0, else 0, as BrowserGym and the literature count success. The raw
+    reward (-1 to 1, no penalty for time) is at `standing.raw`.
     """
 
     def __init__(self, root: str, browser: Browser, *, screenshots: bool = False) -> None:
@@ -45,14 +44,14 @@ class MiniWobEnv(WebEnv):
         self._ended = False
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
-        """A fresh page with the task's instance begun. InputError when its start URL names no instance, InfraError when
-        the page asks for another thing than `Task.goal`, BrowserError when it does not load."""
+        """A fresh page with the task's instance begun. InputError if its start URL names no instance, InfraError if the
+        page's goal is not `Task.goal`, BrowserError if it does not load."""
         self._instance, self.standing, self._ended = instance_of(task), Standing(), False
         visiting = task.model_copy(update={"start_url": self.root + task.start_url, "allowed_hosts": HOSTS})
         return await super().reset(visiting, seed=seed)
 
     async def step(self, action: Action) -> StepResult:
-        """Carry out one action. BrowserError before the first reset, after the end, and when the browser fails."""
+        """Carry out one action. BrowserError before the first reset, after the end, and if the browser fails."""
         if self._ended:
             raise BrowserError("The episode has ended; reset the environment first.")
         result = await super().step(action)
@@ -79,8 +78,8 @@ def instance_of(task: Task) -> tuple[str, int]:
 
 
 async def read(session: BrowserSession, path: str, seed: int) -> Standing:
-    """How the episode stands in the session's page; begins it with `seed` where the document is new. BrowserError when
-    the page has no task ready within the browser's `navigation` seconds."""
+    """The episode's state in the session's page. Begins it with `seed` if the document is new. BrowserError if the page
+    has no task ready within the browser's `navigation` seconds."""
     patience = round(session.config.navigation * 1000)
     answer = await session.evaluate(f"{_SCRIPT}({json.dumps(path)}, {seed}, {patience})")
     if answer["left"]:
@@ -91,7 +90,7 @@ async def read(session: BrowserSession, path: str, seed: int) -> Standing:
 
 
 def _goal(utterance: Any) -> str:
-    """An utterance as one line: its text where the page adds its fields, a flight's JSON in words."""
+    """An utterance as one line: without the fields that a page may add, a flight's JSON in words."""
     if isinstance(utterance, dict):
         utterance = utterance["utterance"]
     text = " ".join(str(utterance).split())

@@ -1,4 +1,4 @@
-"""Settings of MiniWoB++, and its tasks that training leaves out or that no agent here can do (`tasks.toml`)."""
+"""Settings of MiniWoB++, and its tasks that training leaves out (`tasks.toml`)."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,7 @@ from bestofq.envs.settings import NAME, SELECTS, SuiteSettings
 
 Families = Literal["all", "seen", "held-out"]
 
-_TASKS: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
-    files(__package__).joinpath("tasks.toml").read_text("utf-8")
-)
-HELD_OUT = _TASKS["held_out"]
-BEYOND_ACTIONS = _TASKS["beyond_actions"]
+HELD_OUT: Mapping[str, Sequence[str]] = tomllib.loads(files(__package__).joinpath("tasks.toml").read_text("utf-8"))
 APART = frozenset(name for family in HELD_OUT.values() for name in family)
 
 

@@ -1,7 +1,7 @@
-"""MiniWoB++ as a suite of tasks: where its pages are, which instances a split holds, what each asks."""
+"""MiniWoB++ as a suite of tasks: its pages, the instances of each split, and their goals."""
 
 import fnmatch
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -25,12 +25,12 @@ from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.envs.serving import serve_app
 
 SUITE = "miniwob"
-AT_ONCE = 4  # pages that are asked for their goals
+AT_ONCE = 4  # pages whose goals are read together
 STEP_LIMIT = 10  # BrowserGym's and AgentLab's limit for MiniWoB++
 
 SEEDS: Mapping[Split, range] = {"test": range(10_000), "dev": range(10_000, 20_000), "train": range(20_000, 1_000_000)}
-"""The seeds of each split, apart. Problems can repeat none the less: click-test has but one, click-tab three. What a
-model trained here has never seen are the tasks in `settings.HELD_OUT`."""
+"""The seeds of each split. Problems can repeat across splits: click-test has one, click-tab three. A model trained here
+has never seen the tasks in `settings.HELD_OUT`."""
 
 
 @dataclass(eq=False)
@@ -50,7 +50,7 @@ class MiniWob:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[EnvFactory]:
-        """SetupError when the package is missing, InputError when the folder of the settings holds no MiniWoB++."""
+        """SetupError if the package is missing, InputError if the folder of the settings holds no MiniWoB++."""
         pages = Starlette(routes=[Mount("/", StaticFiles(directory=find_html(self.settings.data)))])
         async with Browser.launch(self.settings.browser) as self.browser, serve_app(pages) as self.root:
             browser, root = self.browser, self.root
@@ -66,16 +66,16 @@ class MiniWob:
     def names(self, split: Split) -> tuple[str, ...]:
         """The tasks of a split that match `only` and `families`. Raises InputError when none does."""
         families = self.settings.families
-        found = task_names(find_html(self.settings.data), self.settings.only)
+        names = task_names(find_html(self.settings.data), self.settings.only)
         seen, apart = families != "held-out", families != "seen" and split != "train"
-        kept = tuple(name for name in found if (apart if name in APART else seen))
-        if not kept:
-            raise InputError(f"Of {', '.join(found[:3])}{', …' * (len(found) > 3)}, no task is {families} in {split}.")
-        return kept
+        chosen = tuple(name for name in names if (apart if name in APART else seen))
+        if not chosen:
+            raise InputError(f"Of {', '.join(names[:3])}{', …' * (len(names) > 3)}, no task is {families} in {split}.")
+        return chosen
 
     async def tasks(self, split: Split) -> list[Task]:
-        """`per_task` instances of each task, one of each before the second of any. What an instance asks its page says:
-        it is opened once (100 ms), `AT_ONCE` at a time. InputError as `names`, BrowserError."""
+        """`per_task` instances of each task, one of each before the second of any. Their pages are opened once to read
+        their goals (100 ms), `AT_ONCE` at a time. InputError as `names`, BrowserError."""
         if self.browser is None:
             async with self.open():
                 return await self.tasks(split)
@@ -92,7 +92,7 @@ class MiniWob:
             await session.close()
 
     async def task(self, session: BrowserSession, name: str, seed: int, split: Split) -> Task:
-        """One instance, which the session opens. BrowserError when its page does not load."""
+        """One instance, which the session opens. BrowserError if its page does not load."""
         path = page_path(name)
         if not session.start_url:
             await session.reset(self.root + path, HOSTS)
@@ -102,13 +102,13 @@ class MiniWob:
         return Task(id=f"{name}/{seed}", suite=SUITE, goal=goal, start_url=start, seed=seed, split=split)
 
 
-def find_html(given: Path | None = None) -> Path:
-    """The folder of pages: the one given, else the `miniwob` package's own (never imported, only its files are read).
-    InputError when the folder given holds no MiniWoB++, SetupError when the package is missing."""
-    if given is not None:
-        if not (given / "core" / "core.js").is_file():
-            raise InputError(f"{given} holds no MiniWoB++ (no core/core.js); name the `html` folder of the package.")
-        return given
+def find_html(folder: Path | None = None) -> Path:
+    """The folder of pages. None: that of the package `miniwob`, which is read and not imported. InputError if the
+    folder holds no MiniWoB++, SetupError if the package is missing."""
+    if folder is not None:
+        if not (folder / "core" / "core.js").is_file():
+            raise InputError(f"{folder} holds no MiniWoB++ (no core/core.js); name the `html` folder of the package.")
+        return folder
     package = find_spec("miniwob")
     for place in (package and package.submodule_search_locations) or ():
         if Path(place, "html", "core", "core.js").is_file():
@@ -118,21 +118,17 @@ def find_html(given: Path | None = None) -> Path:
 
 def task_names(html: Path, pattern: str = "*") -> tuple[str, ...]:
     """The tasks that match one of the globs, sorted: each page of `miniwob/`, and each wrapped site of `flight/` as
-    `flight.AA`. InputError for a glob that none matches."""
+    `flight.AA`. InputError for a glob without a match."""
     names = [page.stem for page in (html / "miniwob").glob("*.html")]
     names += [f"flight.{page.parent.name}" for page in (html / "flight").glob("*/wrapper.html")]
-    found: set[str] = set()
-    for glob in pattern.split(","):
-        alike = fnmatch.filter(names, glob.strip())
-        if not alike:
-            raise InputError(f"No MiniWoB++ task is called {glob.strip()!r}{_near(glob.strip(), names)}.")
-        found.update(alike)
-    return tuple(sorted(found))
-
-
-def _near(pattern: str, names: Sequence[str]) -> str:
-    near = [name for name, _, _ in process.extract(pattern, sorted(names), limit=3, score_cutoff=60)]
-    return f"; near it: {', '.join(near)}" if near else f"; there are {len(names)}, such as click-button or click-*"
+    chosen: set[str] = set()
+    for glob in map(str.strip, pattern.split(",")):
+        if not (matching := fnmatch.filter(names, glob)):
+            near = [name for name, _, _ in process.extract(glob, sorted(names), limit=3, score_cutoff=60)]
+            hint = f"near it: {', '.join(near)}" if near else f"there are {len(names)}, such as click-button or click-*"
+            raise InputError(f"No MiniWoB++ task is called {glob!r}; {hint}.")
+        chosen.update(matching)
+    return tuple(sorted(chosen))
 
 
 def page_path(name: str) -> str:

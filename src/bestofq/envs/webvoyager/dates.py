@@ -1,4 +1,4 @@
-"""Dates in a task's text, as far as they are certain: a month and day without a year says nothing about the past."""
+"""Certain dates in a task's text. A month and day without a year may be in the future."""
 
 import re
 from calendar import monthrange
@@ -34,7 +34,7 @@ _PATTERNS = tuple(
 
 
 class Stale(NamedTuple):
-    """A task and a date it names that is past: `words` as they stand there, `last` the last day they can mean."""
+    """A task and a past date that it names: its `words`, and the `last` day they can mean."""
 
     task: Task
     words: str
@@ -42,8 +42,8 @@ class Stale(NamedTuple):
 
 
 def stale(tasks: Iterable[Task], today: date) -> list[Stale]:
-    """The tasks that name a date before `today`, each with its oldest. That it is past is certain, not that the task
-    cannot be done: a booking cannot, a search for what was published then can."""
+    """The tasks that name a date before `today`, each with its oldest. Some can still be done: a booking cannot, a
+    search for what was published then can."""
     found = []
     for task in tasks:
         past = [Stale(task, words, last) for words, last in dates(task.goal) if last < today]
@@ -53,17 +53,16 @@ def stale(tasks: Iterable[Task], today: date) -> list[Stale]:
 
 
 def dates(text: str) -> Iterator[tuple[str, date]]:
-    """The dates with a year in a text: the words, and the last day they can mean (a year alone: its last)."""
+    """The dates with a year in a text: the words, and the last day they can mean (for a year, its last)."""
     for pattern in _PATTERNS:
-        for found in pattern.finditer(text):
-            last = _last_day(found.groupdict())
-            if last is not None:
-                yield found.group(), last
+        for match in pattern.finditer(text):
+            if (last := _last_day(match.groupdict())) is not None:
+                yield match.group(), last
         text = pattern.sub(lambda match: " " * len(match.group()), text)
 
 
 def _last_day(parts: dict[str, str | None]) -> date | None:
-    """None where there is no such day."""
+    """None if there is no such day."""
     if until := parts.get("until"):
         since = str(parts["from"])
         year = int(since[: 4 - len(until)] + until)

@@ -18,8 +18,8 @@ class WebVoyagerSettings(SuiteSettings):
     holdout: bool = Field(default=False, description="split by task; the paper uses all for all (4.1)")
     allow: Allow = Field(
         default="task",
-        description="hosts that an episode reaches: task: its site and where that site's pages come from; any: every "
-        "host; a list (`host`, `host:port`, `*.host`): these besides the task's",
+        description="hosts that an episode reaches: task: its site and that site's companions; any: every host; a list "
+        "(`host`, `host:port`, `*.host`): these and the task's",
     )
     screenshots: Annotated[bool, FREE] = Field(default=True, description="pictures for models, judges and the store")
 

@@ -23,12 +23,12 @@ class Entry(FrozenModel, extra="ignore"):
 
     @property
     def key(self) -> str:
-        """`Allrecipes--0`: the id as published, the domain before it where it lacks it."""
+        """`Allrecipes--0`: the id as published, after the domain."""
         return self.id if self.id.startswith(f"{self.web_name}--") else f"{self.web_name}--{self.id}"
 
 
 def load_entries(path: Path) -> list[Entry]:
-    """The tasks of a file, in its order; blank lines are passed over. DataError with the line and what is wrong."""
+    """The tasks of a file, in its order, without blank lines. DataError with the line and what is wrong."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except OSError as error:
@@ -51,7 +51,7 @@ def load_entries(path: Path) -> list[Entry]:
 
 
 def is_address(text: str) -> bool:
-    """Whether a browser can begin there: http or https, and a host."""
+    """Whether a browser can begin at this address: http or https, and a host."""
     try:
         address = urlsplit(text)
         return address.scheme in ("http", "https") and address.hostname is not None

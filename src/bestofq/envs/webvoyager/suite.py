@@ -1,4 +1,4 @@
-"""WebVoyager as a suite of tasks: `WebEnv` plays them, a judge says how they ended."""
+"""WebVoyager as a suite of tasks. They run in `WebEnv`, and a judge decides on them."""
 
 import hashlib
 import re
@@ -24,10 +24,10 @@ SUITE = "webvoyager"
 STEP_LIMIT = 30  # Best-of-Q, appendix K
 RUNS = 3  # Best-of-Q, 4.1
 COMPANIONS: Mapping[str, Sequence[str]] = tomllib.loads(files(__package__).joinpath("hosts.toml").read_text("utf-8"))
-"""Names that a site's pictures and scripts come from, as publicly known, not checked against the live sites. The guard
-holds every connection, not only pages: where a page stays bare, allow what is missing."""
+"""Hosts of a site's pictures and scripts, as publicly known, not checked against the live sites. The guard holds every
+connection, not only pages: if a page stays bare, allow what is missing."""
 SEARCH_ENGINES = frozenset({"Google Search", "Bing Search"})
-"""Domains whose tasks lead to any site of the web: they are held to no host."""
+"""Domains whose tasks lead to any site: they are held to no host."""
 _ADDRESS = re.compile(r"[\d.]+|.*:.*")  # IPv4 or IPv6
 
 
@@ -35,8 +35,8 @@ class WebVoyager:
     """`core.protocols.Suite` of the settings' file, on the open web.
 
     The paper collects, trains and evaluates on the same tasks (4.1, 4.2): with `holdout` False every split is all of
-    them. With `holdout` each task belongs to train, dev or test (0.6, 0.2, 0.2) by a hash of its id, independent of
-    all others: the same in the list of 643 and in that of 590, and in expectation the same shares in every domain.
+    them. With `holdout` each task belongs to train, dev or test (0.6, 0.2, 0.2) by a hash of its id. The split is the
+    same in the lists of 643 and of 590 tasks. Every domain has these shares in expectation.
     """
 
     name = SUITE
@@ -56,7 +56,7 @@ class WebVoyager:
         return sorted(load_entries(data), key=lambda e: hashlib.sha256(f"{seed}-{e.key}".encode()).digest())
 
     def list_tasks(self, split: Split = "test") -> list[Task]:
-        """In a fixed shuffled order. ConfigError without a file, DataError when it cannot be read."""
+        """In a fixed shuffled order. ConfigError without a file, DataError if it cannot be read."""
         chosen = self._settings
         return [
             Task(
@@ -84,7 +84,7 @@ class WebVoyager:
             yield make_env
 
     def warnings(self) -> Sequence[str]:
-        """Which tasks cannot be done any more. Whether to run them is the user's to decide."""
+        """The tasks that cannot be done any more. The user decides whether to run them."""
         past = stale(self.list_tasks(), date.today())
         some = ", ".join(entry.task.id for entry in past[:5])
         lists = f"`bestofq tasks webvoyager --data {self._settings.data}` lists them"
@@ -92,11 +92,11 @@ class WebVoyager:
 
 
 def allowed_hosts(domain: str, start_url: str, allow: Allow = "task") -> tuple[str, ...]:
-    """The start URL's host without `www.`, all below it, its companions, and those of a list; empty (any) where any is
-    allowed, and for search engines.
+    """The start URL's host without `www.`, all below it, its companions, and those of a list. Empty: any host, also for
+    search engines.
 
-    There is no list of public suffixes here, and so nothing is taken off a host but `www.`: a task on
-    `dictionary.cambridge.org` may not reach the whole of `cambridge.org` unless a companion says so.
+    There is no list of public suffixes here, so only `www.` is cut off. A task on `dictionary.cambridge.org` may not
+    reach all of `cambridge.org` unless a companion allows it.
     """
     if domain in SEARCH_ENGINES or allow == "any":
         return ()
