@@ -58,12 +58,9 @@ def test_a_product_without_options_makes_one_goal_and_without_instruction_none()
     ],
 )
 def test_price_limits(price: float, limits: set[float]) -> None:
-    assert {synthetic_goals([product("p", price=price)], seed=seed)[0].price_limit for seed in range(60)} == limits
-
-
-def test_a_goal_without_limit_does_not_speak_of_one() -> None:
-    [goal] = synthetic_goals([product("p", price=980.0)], seed=0)
-    assert goal.instruction == "find me a shirt"
+    goals = [synthetic_goals([product("p", price=price)], seed=seed)[0] for seed in range(60)]
+    assert {goal.price_limit for goal in goals} == limits
+    assert all((goal.instruction == "find me a shirt") == (goal.price_limit == NO_LIMIT) for goal in goals)
 
 
 def test_the_order_is_the_published_shuffle() -> None:

@@ -1,7 +1,6 @@
 """WebShop's own 1,000 products: what the published code makes of them, this code makes too."""
 
 import os
-import time
 import tomllib
 from pathlib import Path
 
@@ -61,12 +60,6 @@ def test_limits_are_above_the_price(catalogue: Catalogue, goals: tuple[ShopGoal,
         )
 
 
-def test_the_published_split(goals: tuple[ShopGoal, ...]) -> None:
-    parts = {split: goals_of(split, goals, splits="webshop") for split in SPLITS}
-    assert {split: len(part) for split, part in parts.items()} == {"test": 500, "dev": 1000, "train": 5410}
-    assert len({goal.id for part in parts.values() for goal in part}) == 6910
-
-
 def test_the_suite_of_the_real_files_splits_as_webshop_does() -> None:
     suite = real_suite(WebShopSettings(data=FOLDER, seed=0))
     assert {split: len(suite.tasks(split)) for split in SPLITS} == {"test": 500, "dev": 1000, "train": 5410}
@@ -74,12 +67,6 @@ def test_the_suite_of_the_real_files_splits_as_webshop_does() -> None:
     assert suite.server("test") is suite.server("train")
     apart = real_suite(WebShopSettings(data=FOLDER, seed=0, splits="product"))
     assert not apart.products("test").keys() & apart.products("train").keys()
-
-
-async def test_the_real_train_goals_can_be_demonstrated(tmp_path: Path) -> None:
-    examples = await demonstrate(DemonstrationConfig(data=FOLDER), 100, 0, tmp_path)
-    assert len(examples) >= 100
-    assert any(turn.prompt.count("$") >= 10 for example in examples for turn in example)
 
 
 async def test_goals_that_a_model_is_taught_may_be_train_goals_in_both_splits(tmp_path: Path) -> None:
@@ -96,11 +83,6 @@ async def test_goals_that_a_model_is_taught_may_be_train_goals_in_both_splits(tm
     for split in config.data_splits:
         suite = real_suite(WebShopSettings(data=FOLDER, seed=config.data_seed, splits=split))
         assert taught <= {task.goal for task in suite.tasks("train")}
-
-
-def test_our_split_shares_no_product(goals: tuple[ShopGoal, ...]) -> None:
-    products = [{goal.product_id for goal in goals_of(split, goals, seed=0)} for split in SPLITS]
-    assert sum(map(len, products)) == len(set.union(*products)) == 415
 
 
 def test_what_the_buyer_asked_for_earns_one_but_for_the_published_quirk(
@@ -155,12 +137,3 @@ def test_the_experiments_test_goals_ask_for_products_seen_in_training() -> None:
 def differing(goal: ShopGoal, other: ShopGoal) -> int:
     """In how many options two goals for one product differ."""
     return len({*goal.options} - {*other.options})
-
-
-def test_ranking_every_product_for_a_goal_is_quick(catalogue: Catalogue, goals: tuple[ShopGoal, ...]) -> None:
-    """An oracle looks at all 1,000 products: measured 44,000 to 59,000 purchases a second of one
-    core; 6,000 must hold on any."""
-    reward = RewardFunction(catalogue.values())
-    start = time.process_time()
-    totals = [reward(goal, product.id, {}).total for goal in goals[:10] for product in catalogue.values()]
-    assert len(totals) / (time.process_time() - start) > 6_000

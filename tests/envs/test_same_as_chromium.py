@@ -1,7 +1,9 @@
-"""One site, two worlds: in Chromium and as text it says and does the same, word for word."""
+"""One site, two worlds: in Chromium and as text the shop and the booking site say and do the same, word for word."""
 
 import asyncio
 import random
+from collections.abc import Callable
+from itertools import count
 
 import pytest
 
@@ -21,28 +23,50 @@ from bestofq.core.actions import (
     Write,
 )
 from bestofq.core.decision import StepResult
-from bestofq.core.observation import Observation, Task
+from bestofq.core.observation import Element, Observation, Task
 from bestofq_sites.booking.pages import COMPLETE
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.server import serve
 from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.local_site.web import LocalWebEnv
+from bestofq_sites.webshop.pages import ShopVisit
+from bestofq_sites.webshop.suite import WebShop, synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
 from experiments.oracles.booking import BookingOracle
+from experiments.oracles.webshop import Oracle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-EPISODES, STEPS = 4, 20
-WORDS = ("Garden", "Ann Lee", "555-0101", " ann@example.com ", "4 people", "8", "7:30 pm", "two\nlines", "", "nowhere")
+EPISODES, STEPS = 5, 20
+WORDS = (
+    "Garden",
+    "Ann Lee",
+    "555-0101",
+    " ann@example.com ",
+    "4 people",
+    "8",
+    "7:30 pm",
+    "two\nlines",
+    "",
+    " red  lamp ",
+)
+Advise = Callable[[TextEnv, Observation], Action]
 
 
 def random_action(seen: Observation, rng: random.Random) -> Action:
     """Any action on any element, and each other kind."""
-    mark = rng.choice(seen.elements).mark if seen.elements else 1
-    text = rng.choice(WORDS)
+    element = rng.choice(seen.elements) if seen.elements else Element(mark=1, role="link", name="")
+    mark, text = element.mark, rng.choice(WORDS)
+    submits = element.name != "Search"  # the shop's text knows no form of this button
     return rng.choice(
         [
             *[Click(mark=mark)] * 4,
             *[Write(mark=mark, text=text), Write(mark=mark, text=text, enter=True)] * 2,
-            *(Clear(mark=mark), Submit(mark=mark), Click(mark=99), AskUser(question="Where do you like to sit?")),
+            *(
+                Clear(mark=mark),
+                Submit(mark=mark if submits else 1),
+                Click(mark=99),
+                AskUser(question="Where do you like to sit?"),
+            ),
             *(GoBack(), GoBack(), Refresh(), Restart(), Scroll(), Wait(seconds=0.01)),
             *(Goto(url="/cities"), Goto(url=seen.url), Goto(url="/nowhere?x=1")),
         ]
@@ -50,20 +74,29 @@ def random_action(seen: Observation, rng: random.Random) -> Action:
 
 
 def same(text: Observation, web: Observation) -> None:
-    """Equal but for layout, which a text has not."""
+    """Equal except for layout, which a text has not. The shop's text does not number its only form."""
+    assert len(web.elements) == len(text.elements)
     flat = [
-        e.model_copy(update={"box": None, "states": tuple(s for s in e.states if s != "offscreen")})
-        for e in web.elements
+        theirs.model_copy(
+            update={
+                "box": None,
+                "states": tuple(state for state in theirs.states if state != "offscreen"),
+                "form": None if ours.form is None else theirs.form,
+            }
+        )
+        for ours, theirs in zip(text.elements, web.elements, strict=True)
     ]
     assert web.model_copy(update={"elements": tuple(flat)}) == text
 
 
 async def both(web: LocalWebEnv, text: TextEnv, action: Action) -> StepResult:
-    """Does it in both worlds; a text has no layout, so that it can always be scrolled."""
+    """Do it in both worlds. A text can always be scrolled, and the shop words its errors for small models."""
     ours, theirs = await text.step(action), await web.step(action)
-    if isinstance(action, Scroll):
-        theirs = theirs.model_copy(update={"observation": theirs.observation.model_copy(update={"error": None})})
-    same(ours.observation, theirs.observation)
+    seen, error = theirs.observation, ours.observation.error
+    in_shop = isinstance(text.visit, ShopVisit) and seen.error is not None and error is not None
+    if isinstance(action, Scroll) or in_shop:
+        seen = seen.model_copy(update={"error": error})
+    same(ours.observation, seen)
     assert (ours.reward, ours.terminated) == (theirs.reward, theirs.terminated)
     return ours
 
@@ -103,27 +136,40 @@ async def test_a_refused_form_the_way_back_and_a_saved_one_are_the_same(browser:
         await web.close()
 
 
-async def test_random_walks_find_no_difference(browser: Browser) -> None:
-    suite = Booking()
-    ended = 0
+def booking_guide(suite: Booking, task: Task) -> Advise:
+    oracle = BookingOracle(suite, task.id)
+    return lambda env, seen: oracle.advise(env, seen).action
+
+
+def shop_guide(suite: WebShop, task: Task) -> Advise:
+    oracle, shop = Oracle(suite, suite.goal(task.id)), suite.server(task.split)
+    return lambda env, seen: oracle.advise(shop, env.view, seen).action
+
+
+@pytest.mark.parametrize("site_name", ["booking", "webshop"])
+async def test_random_walks_find_no_difference(browser: Browser, site_name: str) -> None:
+    ended = count()
+    suite: Booking | WebShop
+    if site_name == "booking":
+        suite, guide = Booking(), booking_guide
+    else:
+        suite, guide = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1)), shop_guide
 
     async def walk(web: LocalWebEnv, text: TextEnv, task: Task, rng: random.Random) -> None:
-        nonlocal ended
-        oracle = BookingOracle(suite, task.id)
-        seen = await text.reset(task, seed=0)
+        advise, seen = guide(suite, task), await text.reset(task, seed=0)  # type: ignore[arg-type]
         same(seen, await web.reset(task, seed=0))
         for _ in range(STEPS):
-            helped = rng.random() < 0.75  # else hardly a walk would come to a details form
-            action = oracle.advise(text, seen).action if helped else random_action(seen, rng)
-            result = await both(web, text, action)
+            helped = rng.random() < 0.75  # otherwise hardly a walk would come to the end
+            result = await both(web, text, advise(text, seen) if helped else random_action(seen, rng))
             seen = result.observation
             if result.terminated:
-                ended += 1
+                next(ended)
                 break
         await web.close()
 
     async with serve(suite) as site:
-        tasks = enumerate(suite.tasks("test", EPISODES))  # side by side
-        walks = (walk(LocalWebEnv(site, browser), TextEnv(suite), task, random.Random(n)) for n, task in tasks)
-        await asyncio.gather(*walks)
-    assert ended >= 1
+        tasks = enumerate(suite.tasks("test", EPISODES))
+        await asyncio.gather(
+            *(walk(LocalWebEnv(site, browser), TextEnv(suite), task, random.Random(n)) for n, task in tasks)
+        )
+    assert next(ended) >= 1
