@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bestofq.agents.judges.chat import ChatJudge
+from bestofq.agents.judges.chat import OPENTABLE_CRITERIA, ChatJudge
 from bestofq.core.actions import Action, Answer, Click
 from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.errors import ContextError, ModelError
@@ -132,3 +132,31 @@ async def test_an_endpoint_that_is_away_is_no_verdict() -> None:
     async with FaultServer(lambda _: "", {"500": 1.0}) as server, model(server) as chat:
         with pytest.raises(ModelError):
             await ChatJudge(model=chat).judge(SEEN)
+
+
+@pytest.mark.parametrize("unmet", [[], ["date_and_time"], ["user_information", "completed"]])
+async def test_a_reservation_is_a_success_if_it_meets_all_four_criteria(unmet: list[str]) -> None:
+    reply = {name: {"reason": f"as I  read {name}", "met": name not in unmet} for name in OPENTABLE_CRITERIA}
+    async with FaultServer(lambda _: json.dumps(reply)) as server, model(server) as chat:
+        judge = ChatJudge(model=chat, screenshots=2, criteria="opentable")
+        verdict = await judge.judge(SEEN)
+    assert (verdict.outcome, verdict.reward) == ("failure" if unmet else "success", float(not unmet))
+    for name in OPENTABLE_CRITERIA:
+        words = "not met" if name in unmet else "met"
+        assert f"{name.replace('_', ' ')} {words} (as I read {name})" in verdict.reason
+    assert judge.name != ChatJudge(model=chat, screenshots=2).name
+    assert "What the agent did:\n1. did 0\n" in content(server)[0]
+    schema = server.requests[0]["response_format"]["json_schema"]["schema"]
+    assert schema["required"] == list(OPENTABLE_CRITERIA)
+
+
+async def test_a_reply_that_leaves_a_criterion_out_is_repaired_or_unparseable() -> None:
+    whole = {name: {"reason": "", "met": True} for name in OPENTABLE_CRITERIA}
+    part = json.dumps({name: whole[name] for name in OPENTABLE_CRITERIA[:3]})
+    replies = iter([part, json.dumps(whole), part, '{"completed": true}'])
+    async with FaultServer(lambda _: next(replies)) as server, model(server) as chat:
+        judge = ChatJudge(model=chat, criteria="opentable")
+        repaired, given_up = await judge.judge(SEEN), await judge.judge(SEEN)
+    assert (repaired.outcome, repaired.usage[0].calls) == ("success", 2)
+    assert (given_up.outcome, given_up.reward) == ("unparseable", 0.0)
+    assert '"completed" must be' in content(server, 1, 3)[0]

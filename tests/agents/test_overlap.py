@@ -11,12 +11,12 @@ from test_deciding import STATE, THREE, rng
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.agents.scorers.learned import PriorScorer, QScorer
+from bestofq.agents.scorers.learned import QScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.decision import Proposal, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import ModelError, ReplyError
-from bestofq.core.protocols import Prefetching, Scorer
+from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
@@ -106,30 +106,19 @@ async def test_what_two_episodes_want_at_once_is_embedded_once_and_survives_the_
     assert slow.calls == [["shared"]]
 
 
-async def test_a_proposer_s_error_stops_the_preparation_and_is_the_step_s() -> None:
-    slow = Slow(0.05)
-    with pytest.raises(ModelError, match="no reply"):
-        await agent(Thinker(0, ModelError("no reply")), QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
-    assert not [task for task in asyncio.all_tasks() if "prepare" in repr(task.get_coro())]
-
-
-async def test_a_proposal_that_was_paid_before_the_embedder_fails_is_counted() -> None:
-    with pytest.raises(ModelError) as error:
-        await agent(Thinker(0), QScorer(Ten(), Slow(0.1, broken="out of memory"), EmbeddingTexts())).decide(
-            STATE, rng()
-        )
-    assert error.value.usage == (await THREE.propose(STATE, 3)).usage != ()
-
-
-async def test_what_was_embedded_before_the_proposer_fails_is_counted() -> None:
-    slow = Slow()
-    with pytest.raises(ModelError) as error:
-        await agent(Thinker(0.2, ModelError("no reply")), QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
+async def test_an_error_of_one_stops_the_other_and_keeps_what_both_used() -> None:
+    slow, no_reply = Slow(), ModelError("no reply")
+    with pytest.raises(ModelError, match="no reply") as error:
+        await agent(Thinker(0.2, no_reply), QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
     (used,) = error.value.usage
     assert (used.role, used.tokens_in) == ("embedder", sum(map(len, slow.calls[0])))
-
-
-async def test_an_embedder_s_error_stops_the_proposer_and_is_the_step_s() -> None:
+    with pytest.raises(ModelError, match="no reply"):
+        await agent(Thinker(0, no_reply), QScorer(Ten(), Slow(0.05), EmbeddingTexts())).decide(STATE, rng())
+    assert not [task for task in asyncio.all_tasks() if "prepare" in repr(task.get_coro())]
+    broken = Slow(0.1, broken="out of memory")
+    with pytest.raises(ModelError) as error:
+        await agent(Thinker(0), QScorer(Ten(), broken, EmbeddingTexts())).decide(STATE, rng())
+    assert error.value.usage == (await THREE.propose(STATE, 3)).usage != ()
     thinker = Thinker(30)
     with pytest.raises(ModelError, match="out of memory"):
         await agent(thinker, QScorer(Ten(), Slow(broken="out of memory"), EmbeddingTexts())).decide(STATE, rng())
@@ -144,12 +133,6 @@ async def test_a_step_that_is_stopped_stops_both() -> None:
     with pytest.raises(asyncio.CancelledError):
         await step
     assert thinker.stopped == [True]
-
-
-def test_who_prepares() -> None:
-    scorer = QScorer(Ten(), Slow(), EmbeddingTexts())
-    assert isinstance(scorer, Prefetching)
-    assert isinstance(PriorScorer(scorer, beta=1), Prefetching)
 
 
 async def test_an_error_is_not_remembered() -> None:

@@ -1,7 +1,7 @@
-"""The verifier: candidates ranked by the model's own review of each, its closing word or its verdict in JSON."""
+"""The verifier: the model's own review of each candidate. AI feedback: the best of what remains (Agent Q, Fig. 4)."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bestofq.agents.prompting import review_prompt
-from bestofq.agents.scorers.critics import VerifierScorer, verdict_value
+from bestofq.agents.scorers.critics import FeedbackScorer, VerifierScorer, verdict_value
 from bestofq.agents.selectors import GreedySelector
 from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
@@ -20,6 +20,7 @@ from bestofq.core.errors import ModelError
 from bestofq.core.language import Generation, Request
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Scorer
+from bestofq.core.usage import Usage
 from bestofq.models.chat import ChatConfig
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedModel
@@ -35,6 +36,7 @@ REVIEWS = {
     "open other lamp": " right handed fits, lamp fits: right",
 }
 CANDIDATES = [Candidate(action=Click(mark=i), label=label) for i, label in enumerate(REVIEWS, 1)]
+FOUR = [Candidate(action=Click(mark=m), label=f"click {m}") for m in (1, 2, 3, 4)]
 
 
 class Reviewer:
@@ -74,9 +76,10 @@ async def test_what_other_reviews_used_is_counted_where_one_fails() -> None:
 
 
 async def test_one_candidate_is_not_asked_about() -> None:
-    reviewer = Reviewer()
-    assert await VerifierScorer(reviewer.model).score(STATE, CANDIDATES[:1]) == Scores(values=(1.0,))
-    assert reviewer.asked == []
+    reviewer, picker = Reviewer(), ScriptedPicker(lambda marks: 0)
+    for scorer in (VerifierScorer(reviewer.model), FeedbackScorer(picker)):
+        assert await scorer.score(STATE, CANDIDATES[:1]) == Scores(values=(1.0,))
+    assert reviewer.asked == picker.asked == []
 
 
 @pytest.mark.parametrize(
@@ -136,3 +139,35 @@ async def test_a_review_without_a_verdict_gets_one_repair_turn_and_is_unclear_th
     assert scores.values == (0.5, 1.0, 1.0, 1.0)
     (usage,) = scores.usage
     assert (usage.calls, usage.unusable) == (5, 1)
+
+
+class ScriptedPicker:
+    """A picker that follows a rule and remembers what it was asked."""
+
+    def __init__(self, rule: Callable[[Sequence[int]], int | None]) -> None:
+        self.rule = rule
+        self.asked: list[list[int]] = []
+
+    async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
+        marks = [c.action.mark for c in candidates if isinstance(c.action, Click) and c.action.mark]
+        self.asked.append(marks)
+        index = self.rule(marks)
+        return index, Usage(role="critic", calls=1, tokens_in=10, unusable=1 if index is None else None)
+
+
+async def test_the_best_of_the_remaining_is_asked_for_until_all_are_ranked() -> None:
+    picker = ScriptedPicker(lambda marks: marks.index(max(marks)))
+    scores = await FeedbackScorer(picker).score(STATE, FOUR)
+    assert picker.asked == [[1, 2, 3, 4], [1, 2, 3], [1, 2]]
+    assert scores.values == pytest.approx((0.0, 1 / 3, 2 / 3, 1.0))
+    assert scores.usage == (Usage(role="critic", calls=3, tokens_in=30),)
+
+
+async def test_nonsense_leaves_the_rest_tied_and_is_counted() -> None:
+    picker = ScriptedPicker(lambda marks: marks.index(3) if 3 in marks else None)
+    scores = await FeedbackScorer(picker).score(STATE, FOUR)
+    assert scores.values == pytest.approx((1 / 3, 1 / 3, 1.0, 1 / 3))
+    assert scores.usage == (Usage(role="critic", calls=2, tokens_in=20, unusable=1),)
+    nothing = await FeedbackScorer(ScriptedPicker(lambda marks: None)).score(STATE, FOUR)
+    assert nothing.values == (0.5,) * 4
+    assert nothing.usage == (Usage(role="critic", calls=1, tokens_in=10, unusable=1),)
