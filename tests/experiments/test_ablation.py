@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bestofq.cli.config import load_config
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -44,15 +43,6 @@ OWN = """[[arm]]
 name = "own episodes, fewer candidates"
 collect = { epsilon = 0.25, seed_runs = 1, suite.train_tasks = 4 }
 act = { n_candidates = 2 }
-"""
-SCORERS = """
-from bestofq.testing import ScriptedScorer
-
-def first(models):
-    return ScriptedScorer(lambda state, candidates: [-float(n) for n in range(len(candidates))])
-
-def second(models):
-    return first(models)
 """
 PROMPTING = '[[arm]]\nname = "prompting"\nagent = "prompting"\n'
 
@@ -163,46 +153,19 @@ def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(
 
 
 @pytest.mark.parametrize(
-    ("agent", "acts"),
-    [
-        ("own", ("scorer = 'two_scorers:first'", "scorer = 'two_scorers:second'")),
-    ],
-)
-def test_arms_may_differ_in_what_only_their_agent_reads(
-    agent: str, acts: tuple[str, str], tmp_path: Path, stored: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "two_scorers.py").write_text(SCORERS)
-    monkeypatch.chdir(tmp_path)
-    arms = (f'[[arm]]\nname = "{n}"\nagent = "{agent}"\nact = {{ {act} }}\n' for n, act in enumerate(acts))
-    head = HEAD.replace("test_tasks = 2", "test_tasks = 1").replace("seeds = [0, 1]", "seeds = [0]")
-    found = run(write(tmp_path, stored, *arms, head=head), tmp_path / "out")["arms"]
-    assert len({run for arm in found for run in arm["runs"]}) == 2
-
-
-@pytest.mark.parametrize(
     ("arms", "error", "said"),
     [
         ('[[arm]]\nname = "a"\nlearn = { iql.expectil = 0.9 }\n', ConfigError, "'a'.*iql.expectil.*iql.expectile"),
-        ('[[arm]]\nname = "a"\nlern = { }\n', ConfigError, "no setting arm.0.lern"),
         (BASE + BASE, ConfigError, "two arms are called '0.7'"),
         ('[[arm]]\nname = "a"\ndata = { episodes = 6 }\n', DataError, "learn from 6 episodes .* there are 5"),
-        (
-            '[[arm]]\nname = "a"\ndata = { runs = ["seed", "seed"], episodes = 6 }\n',
-            DataError,
-            "learn from 6 episodes .* there are 5",
-        ),
         ('[[arm]]\nname = "a"\ndata = { runs = ["sed"] }\n', DataError, "no run 'sed'.*seed"),
         ('[[arm]]\nname = "a"\ndata = { store = "nowhere" }\n', DataError, "`make experiment` makes them"),
-        ('[[arm]]\nname = "a"\ndata = { store = "none" }\n', DataError, "nothing to learn from"),
         ('[[arm]]\nname = "a"\nlearn = { n_candidates = 5 }\n', DataError, "collected with n_candidates=3"),
         ('[[arm]]\nname = "a"\nlearn = { endpoints.chat.model = "m" }\n', DataError, r"collected with chat\.\w+=none"),
         ('[[arm]]\nname = "a"\ndata = { runs = ["eval"] }\n', DataError, "'eval', which is of the split test"),
         ('[[arm]]\nname = "a"\nact = { model.embed.layer = 2 }\n', ConfigError, "other embeddings"),
     ],
-    ids=[
-        *("setting", "field", "twice", "too few", "too few, named twice", "run", "store", "no store", "other policy"),
-        *("other endpoint", "test tasks", "other embedding"),
-    ],
+    ids=["setting", "twice", "too few", "run", "no store", "other policy", "other endpoint", "test tasks", "embedding"],
 )
 def test_a_bad_ablation_is_told_in_a_sentence(
     arms: str, error: type[Exception], said: str, tmp_path: Path, stored: Path
@@ -230,28 +193,12 @@ def test_an_arm_acts_on_the_tasks_and_splits_it_learned_from(arm: str, said: str
     read_ablation(write(tmp_path, stored, same))
 
 
-def test_a_seed_below_0_is_refused_before_anything_is_learned(tmp_path: Path, stored: Path) -> None:
-    file = write(tmp_path, stored, BASE, head=HEAD.replace("[0, 1]", "[-1]"))
-    with pytest.raises(ConfigError, match="seeds"):
-        read_ablation(file)
-    with pytest.raises(ConfigError, match=r"agent_q\.dpo\.seed"):
-        load_config(BestOfQSettings, None, ["agent_q.dpo.seed=-1"])
-
-
-def test_a_seed_is_given_once(tmp_path: Path, stored: Path) -> None:
-    file = write(tmp_path, stored, BASE, head=HEAD.replace("[0, 1]", "[1, 1]"))
-    with pytest.raises(ConfigError, match=r"a seed comes twice in \[1, 1\]"):
-        read_ablation(file)
-
-
 @pytest.mark.parametrize("file", sorted(EXPERIMENTS.glob("*/study.toml")), ids=lambda file: file.parent.name)
 def test_the_studies_of_the_repository_are_understood(file: Path) -> None:
     asked, configs = read_ablation(file)
     assert len(configs) >= 3
-    said = f"About {asked.minutes} minutes on two cores"
     readme = (file.parent / "README.md").read_text("utf-8")
-    assert said in " ".join(readme.split())
-    assert said in " ".join(file.read_text("utf-8").replace("\n# ", " ").split())
+    assert f"About {asked.minutes} minutes on two cores" in " ".join(readme.split())
     assert f"python -m experiments ablation experiments/{file.parent.name}/study.toml" in readme
 
 

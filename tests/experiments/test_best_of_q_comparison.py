@@ -7,12 +7,10 @@ from rich.console import Console
 
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.decision import Provenance, Verdict
-from bestofq.core.observation import Task
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.store.store import Store
 from bestofq_sites.webshop.settings import WebShopSettings
-from experiments.best_of_q import COMPARED, collected, run_best_of_q
+from experiments.best_of_q import COMPARED, run_best_of_q
 
 SMALL = BestOfQSettings(
     suite=WebShopSettings(train_tasks=3, step_limit=4),
@@ -41,12 +39,3 @@ async def test_the_files_hold_the_recipe_s_curve_and_all_agents(tmp_path: Path) 
         assert (results / name).stat().st_size
     pages = "".join(page.read_text("utf-8") for page in (out / "report").glob("*.html"))
     assert "Where steps go wrong" in pages
-
-
-async def test_a_pass_of_which_no_verdict_tells_has_no_success_and_stops_nothing(tmp_path: Path) -> None:
-    task, made = Task(id="t", suite="s", goal="g", start_url="http://127.0.0.1/"), Provenance(version="test")
-    with Store.open(tmp_path) as store:
-        await store.begin_run("seed", {}, made)
-        episode = await store.begin_episode("seed", "explore", task, 0, made)
-        await store.finish_episode(episode, Verdict(outcome="unjudged", reward=0.0), None)
-        assert collected(store, "seed") == {"episodes": 1, "success": None, "transitions": 0}

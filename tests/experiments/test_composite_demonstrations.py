@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from bestofq.agents.dialects.composite import parse_composite
-from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation
 from bestofq_sites.booking.restaurants import BookingConfig
 from bestofq_sites.booking.suite import Booking
@@ -55,15 +54,6 @@ async def test_the_expert_ends_where_the_goal_is_and_the_novice_gets_there_soone
     assert sum(map(len, novice)) < sum(map(len, expert))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("suite", ["booking", "webshop"])
-async def test_everybody_is_an_expert_with_what_is_familiar(suite: str) -> None:
-    assert await walks(suite, 0.0, familiar=1.0) == await walks(suite, 1.0)
-    lengths = [sum(map(len, await walks(suite, 0.0, familiar=share))) for share in (0.0, 0.4, 1.0)]
-    assert lengths == sorted(lengths)
-    assert len(set(lengths)) == 3
-
-
 @pytest.mark.parametrize("suite", ["booking", "webshop"])
 async def test_what_is_picked_is_what_the_expert_would_do(suite: str) -> None:
     """Of a novice's walk: where the prompt before a choice shows haste, the choice is another."""
@@ -78,15 +68,3 @@ async def test_what_is_picked_is_what_the_expert_would_do(suite: str) -> None:
                 corrected += "Find a table" not in best
             assert len(set(listed)) == len(listed) > 1
     assert suite != "booking" or corrected > 0
-
-
-async def test_clicks_say_the_words_before_their_mark() -> None:
-    for walk in await walks("booking", 1.0, count=4):
-        for ((prompt, reply),) in walk:
-            if named := re.search(r"COMMANDS: CLICK (.+) (\[\d+\])", reply):
-                assert f"{named[1]} {named[2]}" in prompt
-
-
-def test_a_command_cut_off_is_none() -> None:
-    with pytest.raises(ReplyError):
-        parse_composite(" so\nCOMMANDS: CLICK [3", ANY)

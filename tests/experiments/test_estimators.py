@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from logged_choices import SMALL, log_of, played
+from logged_choices import SMALL, played
 
 from bestofq.core.logged import LoggedChoices
 from bestofq.reports.off_policy import first, greedy
@@ -40,18 +40,6 @@ def test_ratios_are_the_target_s_probability_by_the_log_s() -> None:
 )
 def test_weighted_rewards_by_hand(of: Estimator, expected: float) -> None:
     assert of(SMALL, greedy(SMALL)).value == pytest.approx(expected)
-
-
-def test_per_decision_weights_are_of_the_step_of_the_reward() -> None:
-    early = log_of(("a", True, [((0.1, 0.9), 1)]), ("b", False, [((0.1, 0.9), 1), ((0.3, 0.1), 0)]))
-    assert estimators.per_decision_wis(early, greedy(early)).value == pytest.approx(2 / (2 + 2))
-    assert estimators.weighted_importance_sampling(early, greedy(early)).value == pytest.approx(2 / (2 + 4))
-
-
-def test_choosing_what_is_always_chosen_is_the_logs_own_success() -> None:
-    only = log_of(*((f"t{n}", n % 3 == 0, [((0.1 * n,), 0)] * 2) for n in range(12)))
-    for of in ESTIMATORS:
-        assert of(only, greedy(only)).value == pytest.approx(1 / 3, abs=0.01)
 
 
 @pytest.mark.parametrize("of", ESTIMATORS)

@@ -9,7 +9,7 @@ import pytest
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
-from bestofq.core.errors import InputError, ModelError
+from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation, Task
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.store.store import Store
@@ -130,14 +130,6 @@ async def test_the_golden_episode_itself_can_be_said(store: Store, tmp_path: Pat
     assert found == [({"second way"}, [("second", "hand")]), ({"wander"}, [("eval", "slow")])]
 
 
-async def test_an_episode_that_is_its_own_golden_one_is_counted_apart(store: Store) -> None:
-    async with FaultServer(judge) as server, model(server) as chat:
-        found = await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", failures=False)
-        with pytest.raises(InputError, match=r"1 of the episodes .* themselves"):
-            await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="strong", failures=False)
-    assert (found.episodes, found.without_golden, found.own_golden) == (1, 1, 1)
-
-
 @pytest.mark.parametrize("bad", ['{"contained": true, "matched_index": 7}', '{"contained": "no"}', "no idea", "{}"])
 async def test_a_reply_that_cannot_be_read_is_repaired_once_then_left_out(store: Store, bad: str) -> None:
     replies = iter([bad, '{"rationale": "r", "contained": false, "matched_index": null}', bad, bad])
@@ -150,22 +142,3 @@ async def test_a_reply_that_cannot_be_read_is_repaired_once_then_left_out(store:
     assert found.unread == 1
     assert [s.step for s in found.steps] == [0, 1, 3]  # of the third step nothing is known
     assert len(server.requests[1]["messages"]) == 4  # the reply and what was wrong with it
-
-
-async def test_an_endpoint_that_fails_ends_the_analysis(store: Store) -> None:
-    async with FaultServer(judge, {"500": 1.0}) as server, model(server) as chat:
-        with pytest.raises(ModelError):
-            await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak")
-
-
-async def test_of_candidates_with_the_same_words_the_same_action_is_the_golden_one() -> None:
-    words = "click button Add to cart"
-    both = [Candidate(action=Click(mark=mark), label=words) for mark in (3, 8)]
-    async with FaultServer(judge) as server, model(server) as chat:
-        matcher = GoldenMatcher(model=chat)
-        assert (await matcher.match("a mug", both[1], both)).index == 1
-        assert (await matcher.match("a mug", both[1], both[:1])).index == 0  # alone with its words: another page
-        assert not server.requests
-        neither = Candidate(action=Click(mark=5), label=words)
-        await matcher.match("a mug", neither, both)
-        assert len(server.requests) == 1  # words do not tell which

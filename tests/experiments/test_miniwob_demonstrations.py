@@ -14,9 +14,7 @@ from bestofq.core.decision import Decision, Episode, Provenance, State, Step, Ve
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobSettings
-from bestofq.envs.miniwob.suite import SEEDS, MiniWob
-from experiments.oracles.miniwob.solvers import advise
-from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
+from bestofq.envs.miniwob.suite import SEEDS
 from experiments.pocket_models.examples import Example, after, candidate
 from experiments.pocket_models.miniwob_demonstrations import FIRST_SEED, MiniWobDemonstrations, demonstrate_miniwob
 from experiments.pocket_models.miniwob_reviews import review
@@ -60,41 +58,6 @@ async def test_examples_are_the_same_however_many_pages_play_and_are_kept(
     kept.write_text("".join(rows[:-1]) + rows[-1][:50], "utf-8")  # interrupted in the last episode
     assert await demonstrate_miniwob(CONFIG, 0, folder, at_once=1) == one
     assert kept.read_text("utf-8") == "".join(rows)
-
-
-@installed
-async def test_what_is_kept_needs_no_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = CONFIG.model_copy(update={"names": ("click-button",), "instances": 1, "share": 0.25})
-    made = await demonstrate_miniwob(config, 0, tmp_path)
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "none"))
-    assert await demonstrate_miniwob(config, 0, tmp_path) == made
-    mixture = DemonstrationConfig(catalogue_seeds=(1,), miniwob=config)
-    examples = await demonstrate(mixture, 4 * len(made), 0, tmp_path)
-    assert set(made) <= set(examples)
-
-
-@installed
-async def test_noise_changes_the_states_and_never_the_advice(noisy: tuple[list[Example], Path], tmp_path: Path) -> None:
-    """What is taught in a state of a noisy walk is what the oracle says there; a plain walk has other states."""
-    walked = proposals(noisy[0])
-    plain = CONFIG.model_copy(update={"noise": 0.0})
-    calm = proposals(await demonstrate_miniwob(plain, 0, tmp_path))
-    assert set(walked) - set(calm)
-    assert all(walked[prompt] == calm[prompt] for prompt in set(walked) & set(calm))
-    suite = MiniWob(MiniWobSettings(only="click-checkboxes", per_task=1))
-    async with suite.open() as make_env:
-        env = await make_env()
-        (task,) = await suite.tasks("train")
-        state = State(task=task, observation=await env.reset(task, seed=0))
-        for element in state.observation.elements:
-            if element.role == "checkbox":
-                taken = candidate(Click(mark=element.mark), state.observation)
-                state = after(state, taken, (await env.step(taken.action)).observation)
-        assert "checked" in state.observation.elements[0].states
-        label = action_text(advise(state).action, state.observation.elements)
-        assert label.endswith("(checked)") or label == "click button Submit"
-        await env.close()
 
 
 @installed

@@ -10,18 +10,13 @@ from rich.console import Console
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import DataError, InputError
-from bestofq.core.usage import Role
 from experiments.agent_q import results as results_module
 from experiments.agent_q.comparison import AGENT_Q, ZERO
 from experiments.agent_q.methods import (
     MethodEpisode,
-    method_results,
-    method_table,
     read_method_episodes,
     write_method_episodes,
 )
-
-CALLS: dict[Role, int] = {"proposer": 6, "embedder": 12}
 
 
 def _episode(method: str, model: int, task: int, *, success: bool) -> MethodEpisode:
@@ -109,14 +104,6 @@ async def test_models_made_otherwise_do_not_come_into_one_table(
     await _call(tmp_path, monkeypatch, range(1), **change)  # type: ignore[arg-type]  # replaces all there is
 
 
-async def test_a_table_without_its_baseline_is_refused_before_anything_is_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(InputError, match=r"holds no episode of zero-shot.+--first 0"):
-        await _call(tmp_path, monkeypatch, range(1, 2))
-    assert not (tmp_path / "store-1").exists()
-
-
 async def test_models_that_another_call_adds_meanwhile_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await _call(tmp_path, monkeypatch, range(1))
 
@@ -126,15 +113,6 @@ async def test_models_that_another_call_adds_meanwhile_stay(tmp_path: Path, monk
 
     await _call(tmp_path, monkeypatch, range(1, 2), trained=trained)
     assert {episode.model for episode in read_method_episodes(tmp_path / "episodes.csv")} == {0, 1, 2}
-
-
-def test_a_table_says_whose_calls_are_counted() -> None:
-    zero = [_episode(ZERO, 0, task, success=True) for task in range(4)]
-    learned = [_episode(AGENT_Q, 0, task, success=True).model_copy(update={"calls": CALLS}) for task in range(4)]
-    table = method_results(zero + learned, baseline=ZERO, at_once=1)
-    shown = method_table(table)
-    assert shown.texts()[1][shown.heads.index("model calls")] == "18.0"
-    assert any(f"; {AGENT_Q}: 6.0 proposer + 12.0 embedder." in note for note in table.notes)
 
 
 def test_episodes_come_back_from_their_file_as_they_were(tmp_path: Path) -> None:

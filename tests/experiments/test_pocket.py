@@ -22,9 +22,8 @@ from bestofq.core.observation import Element, Observation, Task
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import find_model
 from bestofq_sites.local_site.text import TextEnv
-from bestofq_sites.shipped import POCKET_WEB
 from bestofq_sites.webshop.pages import BUY
-from bestofq_sites.webshop.products import Product, ShopGoal
+from bestofq_sites.webshop.products import ShopGoal
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
 from bestofq_sites.webshop.views import Item, ShopResults, to_url
@@ -36,7 +35,6 @@ from experiments.pocket_models.making import LOG, PocketConfig, make_pocket_mode
 from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstrations
 from experiments.pocket_models.reviews import review
 from experiments.pocket_models.sft import SFTConfig, TokenizedExample, train_language_model
-from experiments.pocket_models.tokenizer import train_tokenizer
 
 COMMANDED = ' search for it\nwrite [1] "silent computer mouse" enter'
 COMPOSED = (
@@ -61,21 +59,6 @@ async def test_the_oracle_earns_everything(suite: WebShop) -> None:
             if result.terminated:
                 break
         assert result.reward == 1.0, task.goal
-
-
-async def test_the_oracle_leaves_a_product_that_cannot_win(suite: WebShop) -> None:
-    task = suite.tasks("dev")[0]
-    oracle = Oracle(suite, suite.goal(task.id))
-    shop = suite.server(task.split)
-    env = TextEnv(suite)
-    await env.reset(task, seed=0)
-    other = next(p for p in shop.catalogue.values() if p.query != oracle.type)
-    result = await env.step(Goto(url=f"/item/{other.id}?q=x&page=1"))
-    advice = oracle.advise(shop, env.view, result.observation)
-    assert isinstance(env.view, Item)
-    assert advice.thought == f"not {oracle.type}"
-    assert isinstance(advice.action, Click)
-    assert result.observation.elements[advice.action.mark - 1].name == "< Prev"  # type: ignore[operator]
 
 
 async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) -> None:
@@ -106,53 +89,10 @@ async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) ->
     assert min(kinds[kind] for kind in ("next:", f"next {LISTED}:", "best:", "so:")) / len(examples) > 0.05
 
 
-async def test_a_review_compares_a_label_with_the_goal(suite: WebShop) -> None:
-    """On the wanted product's page, then on that of another kind."""
-    split = "dev"
-    task = next(t for t in suite.tasks(split) if _plain(suite, suite.goal(t.id)))
-    goal = suite.goal(task.id)
-    shop, oracle, env = suite.server(split), Oracle(suite, goal), TextEnv(suite)
-    (name, value), (other_name, other) = goal.options
-    met = {f"{what} fits" for what in (*goal.attributes, oracle.type, f"under {goal.price_limit:.0f}")}
-
-    async def reviews(product: Product, chosen: tuple[tuple[str, str], ...]) -> dict[str, str]:
-        await env.reset(task, seed=0)
-        item = Item(product_id=product.id, results=ShopResults(query="x"), chosen=chosen)
-        seen = (await env.step(Goto(url=to_url(item)))).observation
-        state = State(task=task, observation=seen)
-        found = [candidate(Click(mark=e.mark), seen) for e in seen.elements]
-        return {
-            BUY if BUY in c.label else c.label.split(" ", 2)[2]: review(oracle, shop, env.view, state, c) for c in found
-        }
-
-    wanted = shop.catalogue[goal.product_id]
-    said = await reviews(wanted, ((name, value),))
-    assert said[f"{value} (checked)"] == f"{value} fits, new not: wrong"
-    assert said[other] == f"{other} fits, new fits: right"
-    checks, verdict = said[BUY].split(": ")
-    assert set(checks.split(", ")) == met | {f"{name} {value} fits", f"{other_name} {other} not"}
-    assert verdict == "wrong"
-    assert said["< Prev"] == "moves on"
-    said = await reviews(wanted, goal.options)
-    checks, verdict = said[BUY].split(": ")
-    assert set(checks.split(", ")) == met | {f"{name} {value} fits", f"{other_name} {other} fits"}
-    assert verdict == "right"
-    said = await reviews(next(p for p in shop.catalogue.values() if p.query != oracle.type), ())
-    assert said[BUY].endswith(": wrong")
-    assert f"{oracle.type} not" in said[BUY]
-
-
 def _plain(suite: WebShop, goal: ShopGoal) -> bool:
     """Two options, and every attribute to be seen in the product's name."""
     name = suite.catalogue[goal.product_id].name.lower()
     return len(goal.options) == 2 and all(attribute in name for attribute in goal.attributes)
-
-
-def test_any_text_survives_the_tokenizer_and_a_mark_is_one_token() -> None:
-    tokenizer = train_tokenizer(["Buy Now [7] $24.99 Acme\n" * 40, "click [12] under 40"], 400)
-    for text in ("Buy Now [7]", "naïve 東京 \t[x]  $1,234.50\n\n", ""):
-        assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
-    assert len(tokenizer.encode(" [7]", add_special_tokens=False)) == 1
 
 
 def tiny() -> LlamaForCausalLM:
@@ -182,14 +122,6 @@ def test_training_lowers_the_loss_of_replies(device: str) -> None:
     config = SFTConfig(steps=150, batch_tokens=16 * 8, widths=(8,), compile=False, warmup_steps=5)
     train_language_model(tiny().to(device), examples, config, rows.append, report_every=10)
     assert rows[-1].loss_reply < 0.2 * rows[0].loss_reply
-
-
-def test_a_step_without_any_reply_is_learned_from_all_the_same() -> None:
-    model, rows = tiny(), []
-    config = SFTConfig(steps=2, batch_tokens=16, widths=(8,), compile=False)
-    train_language_model(model, [TokenizedExample([1, 4, 3, 4, 2], [])] * 2, config, rows.append)
-    assert (rows[0].loss_reply, rows[0].loss_all > 0) == (0, True)
-    assert all(weight.isfinite().all() for weight in model.parameters())
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -246,18 +178,6 @@ def test_the_shipped_models_are_small_and_know_their_shop(
     prompt = prompt_of(State(task=task, observation=page))
     reply = model.generate_batch([Request(messages=user(prompt))])[0].replies[0]
     assert reply.text == says
-
-
-@pytest.mark.parametrize("name", ["Ana", "Keli", "Truman"])
-def test_the_model_taught_miniwob_fills_in_a_field(name: str) -> None:
-    model = LocalModel.load(POCKET_WEB, device="cpu")
-    goal = f'Enter "{name}" into the text field and press Submit.'
-    task = Task(id="t", suite="s", goal=goal, start_url="/")
-    page = Observation(url="/", title="", text=f'{goal}\ntextbox: "" [1] Submit [2]', elements=())
-    reply = model.generate_batch([Request(messages=user(propose_prompt(State(task=task, observation=page))))])[
-        0
-    ].replies[0]
-    assert reply.text.endswith(f'\nwrite [1] "{name}"')
 
 
 async def test_the_shipped_model_reads_what_it_is_about_to_buy() -> None:

@@ -21,10 +21,8 @@ from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.suite import LocalSuite
 from bestofq_sites.local_site.text import TextEnv, at_once
 from experiments.__main__ import app, console
-from experiments.ceiling import Ceiling
-from experiments.dev_ranking import rescored
 from experiments.oracles.booking import BookingOracle
-from experiments.ranking import OracleStep, by_kind, by_lead, judge_of, oracle_steps
+from experiments.ranking import OracleStep, by_kind, by_lead, judge_of
 
 T, U = ("shop", "t"), ("shop", "u")
 
@@ -121,15 +119,3 @@ def test_on_bookings_what_the_oracle_does_is_right_on_every_page() -> None:
         kinds.append(judged.kind)
         seen = at_once(env.step(actions[0])).observation
     assert {"restaurant", "calendar", "times", "details"} < set(kinds)
-
-
-@pytest.mark.slow
-def test_the_ceiling_takes_what_is_right_wherever_it_is_proposed(store: Path) -> None:
-    models = Models(BestOfQSettings())
-    with Store.open(store, read_only=True) as opened:
-        episodes = list(opened.episodes(run="eval", agent="random"))
-    chosen = asyncio.run(rescored(episodes, Ceiling(models)))
-    rated = by_kind(oracle_steps(models, chosen))["all"]
-    assert rated.chosen == rated.contested_chosen == 1.0
-    assert rated.contested_chance is not None
-    assert rated.contested_chance < 1
