@@ -35,7 +35,7 @@ from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig
 from bestofq.learning.objectives import preferences
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.learning.tuning import train_on_preferences
+from bestofq.learning.tuning import CLIP_NORM, train_on_preferences
 from bestofq.learning.tuning_batches import PairBatches
 from bestofq_sites.shipped import POCKET
 
@@ -182,8 +182,8 @@ def theirs(pairs: Sequence[PreferencePair], config: DPOConfig) -> Trained:
             gradient_checkpointing=False,
             bf16=False,
             use_cpu=config.device == "cpu",
-            max_grad_norm=config.clip_norm,
-            weight_decay=config.weight_decay,
+            max_grad_norm=CLIP_NORM,
+            weight_decay=0.0,
             train_sampling_strategy="sequential",
             save_strategy="no",
             logging_steps=1,

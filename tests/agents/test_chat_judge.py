@@ -55,7 +55,7 @@ SEEN = episode(*(page(f"text {name}", name) for name in ("one", "two", "two", "t
 
 
 def model(server: FaultServer, **settings: Any) -> ChatModel:
-    return ChatModel(ChatConfig(model="gpt-4.1", base_url=server.base_url, backoff=0.001, attempts=3, **settings))
+    return ChatModel(ChatConfig(model="gpt-4.1", base_url=server.base_url, attempts=3, **settings))
 
 
 def content(server: FaultServer, request: int = 0, turn: int = 1) -> tuple[str, list[str]]:

@@ -52,7 +52,7 @@ def said(*candidates: Any) -> str:
 
 
 def endpoint(server: FaultServer, **settings: Any) -> ChatModel:
-    quick = {"backoff": 0.001, "backoff_most": 0.05, "attempt": 2, "attempts": 40, "trip_after": 500}
+    quick = {"attempt": 2, "attempts": 40}
     return ChatModel(ChatConfig(model="any", base_url=server.base_url, **{**quick, **settings}))
 
 

@@ -42,7 +42,7 @@ def said(command: str, *, plan: bool = False, status: str = "CONTINUE") -> str:
 
 
 def endpoint(server: FaultServer) -> ChatModel:
-    return ChatModel(ChatConfig(model="any", base_url=server.base_url, temperature=0.9, backoff=0.001))
+    return ChatModel(ChatConfig(model="any", base_url=server.base_url, temperature=0.9))
 
 
 async def test_k_replies_the_first_greedy_are_the_distinct_candidates() -> None:
@@ -143,7 +143,7 @@ def buyer(request: Mapping[str, Any]) -> str:
 async def test_the_setting_chooses_it_and_a_search_through_the_endpoint_buys(tmp_path: Path) -> None:
     async with FaultServer(buyer, {"500": 0.1}, seed=2) as server:
         settings = BestOfQSettings(
-            endpoints={"chat": ChatConfig(model="any", base_url=server.base_url, backoff=0.001)},
+            endpoints={"chat": ChatConfig(model="any", base_url=server.base_url)},
             model=ModelSettings(dialect="composite"),
             agent_q=AgentQSettings(search=SearchConfig(iterations=3, candidates=2)),
         )

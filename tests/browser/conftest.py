@@ -131,8 +131,10 @@ def listener() -> Iterator[Listener]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     rules = "MAP allowed.test 127.0.0.1, MAP other.test 127.0.0.1"
-    async with Browser.launch(BrowserConfig(host_resolver_rules=rules, navigation=2.0)) as made:
-        yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BrowserConfig, "navigation", 2.0)
+        async with Browser.launch(BrowserConfig(arguments=(f"--host-resolver-rules={rules}",))) as made:
+            yield made
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -126,7 +126,7 @@ async def test_sessions_do_not_see_each_other(site: Any, browser: Browser) -> No
 
 
 async def test_chromium_is_started_again_after_a_crash(site: Any) -> None:
-    async with Browser.launch(BrowserConfig(deadline=5, navigation=3)) as browser:
+    async with Browser.launch(BrowserConfig(deadline=5)) as browser:
         session = BrowserSession(browser)
         await session.reset(site.page("<p>up"))
         with pytest.raises(BrowserError):
@@ -142,8 +142,9 @@ async def test_chromium_is_started_again_after_a_crash(site: Any) -> None:
         await session.close()
 
 
-async def test_a_hanging_page_meets_the_deadline(site: Any) -> None:
-    async with Browser.launch(BrowserConfig(deadline=1.5, navigation=1)) as browser:
+async def test_a_hanging_page_meets_the_deadline(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BrowserConfig, "navigation", 1)
+    async with Browser.launch(BrowserConfig(deadline=1.5)) as browser:
         session = BrowserSession(browser)
         await session.reset(site.page("<button onclick='for (;;);'>b</button>"))
         await session.snapshot()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bestofq.browser.actions import perform
+from bestofq.browser.config import BrowserConfig
 from bestofq.core.actions import Click, GoBack, Goto
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -68,9 +69,11 @@ ELSEWHERE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("later", ELSEWHERE.values(), ids=ELSEWHERE)
-async def test_the_quiet_wait_is_for_what_no_timer_foretells(site: Any, session: Any, later: str) -> None:
+async def test_the_quiet_wait_is_for_what_no_timer_foretells(
+    site: Any, session: Any, later: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Workers and databases take what time the machine leaves them; whoever waits longer for them is not cut short."""
-    session.config = session.config.model_copy(update={"quiet": 0.3})
+    monkeypatch.setattr(BrowserConfig, "quiet", 0.3)
     page = site.page(pending(later))
     await session.reset(page)
     for action in (Goto(url=page), Click(mark=1)):

@@ -107,8 +107,6 @@ async def test_eval_through_an_endpoint(tmp_path: Path, within: Within) -> None:
             "qwen2.5-vl-7b",
             "--base-url",
             server.base_url,
-            "--set",
-            "endpoints.chat.backoff=0.01",
             *prices,
         )
         few = ("--tasks", "2", "--runs", "1")
@@ -236,7 +234,7 @@ async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_pat
 
     shares: dict[Fault, float] = {"429": 0.2, "500": 0.1, "refusal": 0.1, "nonsense": 0.1, "page": 0.1}
     async with FaultServer(echoing, shares, echo=True, seed=5) as server:
-        where = ("--model", "m", "--base-url", server.base_url, "--set", "endpoints.chat.backoff=0.01")
+        where = ("--model", "m", "--base-url", server.base_url)
         what = ("--agents", "prompting", "--tasks", "4", "--runs", "1", "--out", "result.json")
         code, said = await within("eval", *where, *what)
         assert code == 0, said

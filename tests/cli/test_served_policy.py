@@ -59,7 +59,7 @@ async def command(name: str, store: Path, *more: str, **chosen: Any) -> str:
 
 def smaller(url: str, weights: Path, **chosen: Any) -> dict[str, Any]:
     """The study's numbers as a test wants them."""
-    size = {"agent_q.search.iterations": 6, "agent_q.search.candidates": 3, "endpoints.chat.backoff": 0.001}
+    size = {"agent_q.search.iterations": 6, "agent_q.search.candidates": 3}
     return {"endpoints.chat.base_url": url, "model.path": weights} | size | chosen
 
 

@@ -15,7 +15,7 @@ async def endpoint(reply: object) -> AsyncIterator[ChatModel]:
     text = reply if isinstance(reply, str) else json.dumps(reply)
     async with (
         FaultServer(lambda _: text) as server,
-        ChatModel(ChatConfig(model="any", base_url=server.base_url, backoff=0.001)) as model,
+        ChatModel(ChatConfig(model="any", base_url=server.base_url)) as model,
     ):
         yield model
 

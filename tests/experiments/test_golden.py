@@ -60,7 +60,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 def model(server: FaultServer) -> ChatModel:
-    return ChatModel(ChatConfig(model="gpt-4.1", base_url=server.base_url, backoff=0.001, attempts=2))
+    return ChatModel(ChatConfig(model="gpt-4.1", base_url=server.base_url, attempts=2))
 
 
 def judge(request: Mapping[str, Any]) -> str:

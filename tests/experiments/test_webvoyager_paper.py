@@ -105,9 +105,9 @@ async def given(tmp_path: Path, endpoint: FaultServer) -> AsyncIterator[list[str
     async with serve_app(Starlette(routes=[Route("/{path:path}", page)])) as root:
         port = root.rpartition(":")[2]
         mapped = ", ".join(f"MAP {host} 127.0.0.1:{port}" for host in SITES.values())
-        rules = f"{mapped}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+        rules = json.dumps([f"--host-resolver-rules={mapped}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"])
         urls = {f"endpoints.{name}.base_url": endpoint.base_url for name in ("chat", "localizer_chat", "judge")}
-        where = {"suite.browser.host_resolver_rules": rules, "model.embedder": save_tiny_vision(tmp_path / "tiny")}
+        where = {"suite.browser.arguments": rules, "model.embedder": save_tiny_vision(tmp_path / "tiny")}
         settings = [f"--set={name}={value}" for name, value in {**urls, **where, **PASSES, **VIEW, **STEPS}.items()]
         yield ["best-of-q", f"--config={CONFIG}", f"--data={tasks}", "--dev-tasks=0", f"--runs={RUNS}", *settings]
 

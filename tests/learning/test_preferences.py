@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, BloomConfig, BloomForCausalLM, OP
 
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.learning import tuning
 from bestofq.learning.config import DPOConfig, LoRAConfig
 from bestofq.learning.distributed import Group
 from bestofq.learning.objectives import PairMeans, preferences, slopes_of
@@ -50,9 +51,10 @@ def test_it_learns_to_prefer_what_is_preferred(tmp_path: Path) -> None:
     assert rows[-1].step == rows[-1].steps == 24
 
 
-def test_shared_prompts_change_nothing(tmp_path: Path) -> None:
+def test_shared_prompts_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared, rows = trained(tmp_path / "shared", step_pairs())
-    plain, other = trained(tmp_path / "plain", step_pairs(), share_prompts=False)
+    monkeypatch.setattr(tuning, "can_share", lambda model: False)
+    plain, other = trained(tmp_path / "plain", step_pairs())
     assert_same(shared, plain)
     assert [row.means.loss for row in rows] == pytest.approx([row.means.loss for row in other], abs=1e-5)
     assert [row.tokens for row in rows] == [row.tokens for row in other]

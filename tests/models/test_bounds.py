@@ -15,9 +15,7 @@ ASK = Request(messages=user("hello"), greedy=False)
 
 
 def model(server: FaultServer) -> ChatModel:
-    priced = ChatConfig(
-        model="any", base_url=server.base_url, attempts=2, backoff=0.001, attempt=5.0, usd_in=1.0, usd_out=1.0
-    )
+    priced = ChatConfig(model="any", base_url=server.base_url, attempts=2, attempt=5.0, usd_in=1.0, usd_out=1.0)
     return ChatModel(priced)
 
 

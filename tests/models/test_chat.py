@@ -6,7 +6,7 @@ import logging
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
@@ -28,12 +28,12 @@ from bestofq.core.errors import (
 from bestofq.core.language import Generation, Reply, Request, user
 from bestofq.models import chat, endpoint
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.endpoint import EndpointConfig, api_error_of
+from bestofq.models.endpoint import api_error_of
 from bestofq.testing.fault_server import Fault, FaultServer
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 KEY = "sk-this-must-never-be-written-down"
-ENDPOINT = EndpointConfig(model="m", base_url="http://127.0.0.1:9/v1", key_variable="K")
+ENDPOINT = ("m at http://127.0.0.1:9/v1", "K", 90.0)
 ASK = Request(messages=user("hello"), greedy=False, schema=SCHEMA)
 
 
@@ -42,8 +42,19 @@ def good(_: Mapping[str, Any]) -> str:
 
 
 def model(server: FaultServer, **settings: Any) -> ChatModel:
-    quick = {"backoff": 0.001, "backoff_most": 0.01, "attempt": 1.0, "deadline": 5.0, "cooldown": 0.05}
+    quick = {"attempt": 1.0, "deadline": 5.0}
     return ChatModel(ChatConfig(model="any", base_url=server.base_url, **{**quick, **settings}))
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Change how long an endpoint is waited for."""
+
+    def change(**constants: float) -> None:
+        for name, value in constants.items():
+            monkeypatch.setattr(chat, name, value)
+
+    return change
 
 
 async def test_a_reply_with_its_usage() -> None:
@@ -233,7 +244,7 @@ async def test_an_endpoint_that_gives_one_reply_at_a_time_is_asked_so() -> None:
 def test_a_refused_setting_is_told_from_one_that_is_repeated(complaint: str, setting: str | None) -> None:
     response = httpx.Response(422, request=httpx.Request("POST", "http://any/"))
     error = openai.APIStatusError(complaint, response=response, body=None)
-    assert api_error_of(error, ENDPOINT).setting == setting
+    assert api_error_of(error, *ENDPOINT).setting == setting
 
 
 async def test_log_probabilities_of_words_make_that_of_a_reply() -> None:
@@ -270,23 +281,24 @@ async def test_nothing_can_pass_the_deadline(fault: Fault, attempt: float) -> No
                 await asked.generate(ASK)
 
 
-async def test_waits_are_held_to_the_deadline_too() -> None:
-    slow = {"backoff": 0.3, "backoff_most": 0.3, "deadline": 0.1}
-    async with FaultServer(good, {"500": 1.0}) as server, model(server, **slow) as asked:
+async def test_waits_are_held_to_the_deadline_too(waiting: Callable[..., None]) -> None:
+    waiting(BACKOFF_SECONDS=0.3, MAX_BACKOFF_SECONDS=0.3)
+    async with FaultServer(good, {"500": 1.0}) as server, model(server, deadline=0.1) as asked:
         with pytest.raises(ModelError, match="in 1 attempts"):
             await asked.generate(ASK)
 
 
-async def test_retry_after_is_honoured() -> None:
-    slow = {"backoff": 30.0, "backoff_most": 30.0}
-    async with FaultServer(good, script=["429"], retry_after="0.01") as server, model(server, **slow) as asked:
+async def test_retry_after_is_honoured(waiting: Callable[..., None]) -> None:
+    waiting(BACKOFF_SECONDS=30.0, MAX_BACKOFF_SECONDS=30.0)
+    async with FaultServer(good, script=["429"], retry_after="0.01") as server, model(server) as asked:
         began = time.monotonic()
         await asked.generate(ASK)
         assert time.monotonic() - began < 5  # our own back-off would have been 15 s
 
 
-async def test_a_retry_after_of_nothing_is_no_reason_to_hurry() -> None:
-    async with FaultServer(good, script=["429"] * 3) as server, model(server, backoff=0.1, backoff_most=1.0) as asked:
+async def test_a_retry_after_of_nothing_is_no_reason_to_hurry(waiting: Callable[..., None]) -> None:
+    waiting(BACKOFF_SECONDS=0.1, MAX_BACKOFF_SECONDS=1.0)
+    async with FaultServer(good, script=["429"] * 3) as server, model(server) as asked:
         began = time.monotonic()
         await asked.generate(ASK)
     assert time.monotonic() - began > (0.1 + 0.2 + 0.4) / 2
@@ -305,7 +317,7 @@ async def test_a_retry_after_of_nothing_is_no_reason_to_hurry() -> None:
 def test_retry_after_is_a_number_or_a_date(header: str | int, least: float, most: float) -> None:
     """A whole number stands for the date so many seconds from now."""
     said = formatdate(time.time() + header, usegmt=True) if isinstance(header, int) else header
-    found = api_error_of(slow_down(said), ENDPOINT)
+    found = api_error_of(slow_down(said), *ENDPOINT)
     assert found.kind == "overload"
     assert found.wait is not None
     assert least <= found.wait <= most
@@ -313,7 +325,7 @@ def test_retry_after_is_a_number_or_a_date(header: str | int, least: float, most
 
 @pytest.mark.parametrize("header", ["", "soon", "nan", "inf", "Mon, 99 Foo 2026"])
 def test_a_retry_after_that_is_neither_is_our_own_back_off(header: str) -> None:
-    assert api_error_of(slow_down(header), ENDPOINT).wait is None
+    assert api_error_of(slow_down(header), *ENDPOINT).wait is None
 
 
 @pytest.mark.parametrize(
@@ -327,7 +339,7 @@ def test_a_retry_after_that_is_neither_is_our_own_back_off(header: str) -> None:
 def test_each_way_to_refuse_log_probabilities_is_known(status: int, said: str) -> None:
     request = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
     error = openai.APIStatusError(said, response=httpx.Response(status, request=request), body=None)
-    assert api_error_of(error, ENDPOINT).setting == "logprobs"
+    assert api_error_of(error, *ENDPOINT).setting == "logprobs"
 
 
 def slow_down(header: str) -> openai.RateLimitError:
@@ -345,10 +357,13 @@ async def test_overload_halves_the_calls_in_flight_and_success_brings_them_back(
         assert server.most_at_once <= 8
 
 
-async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(
+    caplog: pytest.LogCaptureFixture, waiting: Callable[..., None]
+) -> None:
+    waiting(TRIP_AFTER=4, COOLDOWN_SECONDS=0.1)
     async with (
         FaultServer(good, script=["500"] * 12, seconds=0.001) as server,
-        model(server, concurrency=4, trip_after=4, cooldown=0.1, attempts=50) as asked,
+        model(server, concurrency=4, attempts=50) as asked,
     ):
         began = time.monotonic()
         replies = await asyncio.gather(*(asked.generate(ASK) for _ in range(8)))
@@ -361,11 +376,11 @@ async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(cap
 
 
 async def test_a_pause_is_told_again_while_it_lasts(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, waiting: Callable[..., None]
 ) -> None:
     monkeypatch.setattr(endpoint, "AGAIN", 0.1)
-    settings = {"trip_after": 2, "cooldown": 0.06, "attempts": 9}
-    async with FaultServer(good, script=["500"] * 8) as server, model(server, **settings) as asked:
+    waiting(TRIP_AFTER=2, COOLDOWN_SECONDS=0.06)
+    async with FaultServer(good, script=["500"] * 8) as server, model(server, attempts=9) as asked:
         await asked.generate(ASK)
     told = [one.getMessage() for one in caplog.records if one.name == "bestofq.models.chat"]
     assert 2 <= len(told) <= 4
@@ -373,10 +388,9 @@ async def test_a_pause_is_told_again_while_it_lasts(
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://localhost:9/v1", "http://nowhere.invalid/v1"])
-async def test_a_server_that_was_never_there_is_not_waited_for(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "STARTING", 0.2)
-    endless = {"attempts": 10_000, "deadline": 600.0, "trip_after": 3, "cooldown": 0.3, "backoff": 0.05}
-    async with ChatModel.at(address, "m", **endless) as asked, asyncio.timeout(20):
+async def test_a_server_that_was_never_there_is_not_waited_for(address: str, waiting: Callable[..., None]) -> None:
+    waiting(STARTING=0.2, TRIP_AFTER=3, COOLDOWN_SECONDS=0.3, BACKOFF_SECONDS=0.05)
+    async with ChatModel.at(address, "m", attempts=10_000, deadline=600.0) as asked, asyncio.timeout(20):
         with pytest.raises(SetupError, match=r"m at .*: no connection .*: start the server there"):
             await asyncio.gather(*(asked.generate(ASK) for _ in range(5)))
     async with ChatModel.at(address, "m", attempts=1) as asked:
@@ -384,8 +398,8 @@ async def test_a_server_that_was_never_there_is_not_waited_for(address: str, mon
             await asked.generate(ASK)
 
 
-async def test_a_server_that_was_there_once_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "STARTING", 0.0)
+async def test_a_server_that_was_there_once_is_waited_for(waiting: Callable[..., None]) -> None:
+    waiting(STARTING=0.0)
     async with FaultServer(good, script=["500"]) as server, model(server, attempts=2) as asked:
         await asked.generate(ASK)
         await server.__aexit__()
@@ -393,8 +407,9 @@ async def test_a_server_that_was_there_once_is_waited_for(monkeypatch: pytest.Mo
             await asked.generate(ASK)
 
 
-async def test_hundreds_of_replies_through_every_fault() -> None:
+async def test_hundreds_of_replies_through_every_fault(waiting: Callable[..., None]) -> None:
     """30 % 429, 20 % 5xx and all else: 400 replies come, and each is read as what it is."""
+    waiting(TRIP_AFTER=200)
     shares: dict[Fault, float] = {"429": 0.3, "500": 0.1, "503": 0.1, "reset": 0.03, "garbage": 0.03, "silence": 0.005}
     shares |= {"page": 0.02, "half": 0.02, "empty": 0.02, "truncated": 0.02, "refusal": 0.01, "drip": 0.002}
     shares |= dict.fromkeys(("cut", "shape", "deep", "overflow", "nonsense", "braces", "vast"), 0.005)
@@ -410,7 +425,7 @@ async def test_hundreds_of_replies_through_every_fault() -> None:
             return reply.finish if reply.finish != "stop" else "unreadable"
 
     async def client() -> list[str]:
-        async with model(server, attempts=60, deadline=60.0, attempt=0.5, trip_after=200) as asked:
+        async with model(server, attempts=60, deadline=60.0, attempt=0.5) as asked:
             return await asyncio.gather(*(read(asked) for _ in range(50)))
 
     async with FaultServer(good, shares, script=list(shares), seed=1) as server:

@@ -26,7 +26,7 @@ def served(**settings: Any) -> FaultServer:
 
 
 def endpoint(server: FaultServer, **settings: object) -> ChatModel:
-    return ChatModel.at(server.base_url, "m", **({"token_ids": True, "backoff": 0.001} | settings))
+    return ChatModel.at(server.base_url, "m", **({"token_ids": True} | settings))
 
 
 async def replies(server: FaultServer) -> Sequence[Reply]:

@@ -91,11 +91,8 @@ class Browser:
         config = self.config
         opening = chromium.new_context(
             viewport={"width": config.width, "height": config.height},
-            device_scale_factor=config.device_scale_factor,
             accept_downloads=False,
-            user_agent=config.user_agent,
             locale=config.locale,
-            timezone_id=config.timezone,
             storage_state=config.storage,
             reduced_motion="reduce",
             proxy=self._proxy(hosts),

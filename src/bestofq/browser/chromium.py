@@ -34,19 +34,15 @@ def find_chromium(executable: Path | None = None, *, headless: bool = True) -> P
 def switches(config: BrowserConfig) -> list[str]:
     """Command line switches, added to Playwright's own."""
     features = ",".join(_STARTED_WITH["disabled_features"])
-    found = [f"--disable-features={features}", *_STARTED_WITH["switches"], *config.arguments]
-    if config.host_resolver_rules:
-        found.append(f"--host-resolver-rules={config.host_resolver_rules}")
-    return found
+    return [f"--disable-features={features}", *_STARTED_WITH["switches"], *config.arguments]
 
 
 async def start(playwright: Playwright, config: BrowserConfig) -> Chromium:
     """A Chromium of our own. SetupError if there is none or it does not start."""
-    executable = None if config.channel else find_chromium(config.executable, headless=config.headless)
+    executable = find_chromium(config.executable, headless=config.headless)
     try:
         return await playwright.chromium.launch(
             executable_path=executable,
-            channel=config.channel,
             headless=config.headless,
             chromium_sandbox=os.geteuid() != 0 if config.sandbox is None else config.sandbox,
             args=switches(config),
@@ -56,7 +52,7 @@ async def start(playwright: Playwright, config: BrowserConfig) -> Chromium:
             handle_sighup=False,
         )
     except PlaywrightError as error:
-        what = executable or config.channel or "Playwright's own Chromium"
+        what = executable or "Playwright's own Chromium"
         if "No usable sandbox" in error.message:
             raise SetupError(
                 f"{what} finds no usable sandbox on this machine; allow unprivileged user namespaces "

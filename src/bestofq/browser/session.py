@@ -233,7 +233,7 @@ class BrowserSession:
                 if not await self._closed_itself(tab):
                     raise
                 continue
-            shot = jpeg(drawn[0], self.config.device_scale_factor) if drawn else None
+            shot = jpeg(drawn[0]) if drawn else None
             tab.title = page["title"] or page["url"]
             titles = tuple(other.title for other in self._open_tabs())
             notices = tuple(notice for other in self._tabs for notice in other.notices)

@@ -66,9 +66,9 @@ def observe(page: PageSnapshot) -> Observation:
     return Observation(url=page["url"], title=title, text=page["text"], elements=elements, tabs=(title,))
 
 
-def jpeg(data: bytes, scale: float) -> Screenshot:
-    """A screenshot with `scale` pixels per CSS pixel, its size from its header."""
+def jpeg(data: bytes) -> Screenshot:
+    """A screenshot with one pixel for each CSS pixel; its size is read from its header."""
     digest = hashlib.sha256(data).hexdigest()
     with Image.open(io.BytesIO(data)) as picture:
         width, height = picture.size
-    return Screenshot(sha256=digest, media_type="image/jpeg", width=width, height=height, scale=scale, data=data)
+    return Screenshot(sha256=digest, media_type="image/jpeg", width=width, height=height, data=data)

@@ -116,14 +116,6 @@ class Tab:
         }.items():
             cdp.on(f"Page.{event}", handler)
         await tab.send("Page.enable")
-        if config.device_scale_factor != 1:  # a session that does not ask for it is sent pictures of one pixel each
-            await tab.send(
-                "Emulation.setDeviceMetricsOverride",
-                width=config.width,
-                height=config.height,
-                deviceScaleFactor=config.device_scale_factor,
-                mobile=False,
-            )
         frame = (await tab.send("Page.getFrameTree"))["frameTree"]["frame"]
         tab._frame, tab.unreachable = frame["id"], frame.get("unreachableUrl", "")
         return tab

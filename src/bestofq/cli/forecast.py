@@ -19,7 +19,7 @@ PIXELS, CHARACTERS = 28 * 28, 4  # a token's, of a picture and of a text
 SCREENSHOT = 150_000  # bytes a step, with the vectors of a state and an action
 ASSUMED = (
     f"Rows without stored episodes are assumed: {STEPS:.0%} of the steps allowed, {SECONDS:g} s a step, pages as long "
-    f"as suite.browser.text_limit, {CANDIDATE} tokens a candidate. After a few episodes the same command goes by these."
+    f"as an observation's limit, {CANDIDATE} tokens a candidate. After a few episodes the same command goes by these."
 )
 
 CALL, COMPOSITE = 5.0, 120  # seconds of a call; tokens of a composite action

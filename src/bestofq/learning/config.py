@@ -145,17 +145,14 @@ class LoRAConfig(FrozenModel):
 
 
 class TuningConfig(FrozenModel):
-    """One training run. The optimizer is AdamW as in TRL."""
+    """One training run. The optimizer is AdamW as in TRL: without weight decay, gradients clipped to norm 1."""
 
     lr: float = Field(default=2e-5, gt=0, description="peak rate; adapters want some ten times that of all weights")
     epochs: int = Field(default=1, ge=1, description="times that every example is trained on")
     batch_size: int = Field(default=8, ge=1, description="turns or pairs a step, of all processes, at least")
     micro_batch_tokens: int = Field(default=8192, ge=1, description="tokens a forward pass, each shared prompt once")
     warmup_share: float = Field(default=0.0, ge=0, le=1, description="first share of the steps; then straight to 0")
-    weight_decay: float = Field(default=0.0, ge=0, description="of AdamW; TRL")
-    clip_norm: float = Field(default=1.0, gt=0, description="of all gradients together; TRL")
     lora: LoRAConfig | None = Field(default=None, description="adapters; None trains all weights")
-    share_prompts: bool = Field(default=True, description="compute a prompt once for all its replies where possible")
     gradient_checkpointing: bool = Field(default=False, description="less memory, a third more time")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         default="auto", description="of the matrix products; auto: bfloat16 where the hardware multiplies it"

@@ -25,6 +25,7 @@ from bestofq.learning.resuming import claim, clear_steps, load_step, save_step, 
 from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_prefix
 from bestofq.learning.tuning_batches import PairBatch, PairBatches
 
+CLIP_NORM = 1.0  # of all gradients together, as in TRL
 AnyNoun = TypeVar("AnyNoun", bound=FrozenModel)
 
 
@@ -83,11 +84,11 @@ def _tune(
         return done
     torch.manual_seed(config.seed)
     model = _prepare_model(model, config)
-    share = config.share_prompts and _is_agreed(accelerator, lambda: can_share(model))
+    share = _is_agreed(accelerator, lambda: can_share(model))
     group = Group(accelerator.process_index, accelerator.num_processes)
     batches = PairBatches(items, objective.turns, config, share=share, group=group)
     trained = (weight for weight in model.parameters() if weight.requires_grad)  # a list would keep them whole
-    adam = torch.optim.AdamW(trained, lr=config.lr, weight_decay=config.weight_decay)
+    adam = torch.optim.AdamW(trained, lr=config.lr, weight_decay=0.0)
     with shared_prefix(model) if share else nullcontext():
         policy, adam = accelerator.prepare(model, adam)
         begin = load_step(out, policy, adam.optimizer, accelerator)
@@ -98,7 +99,7 @@ def _tune(
             for parameters in adam.param_groups:
                 parameters["lr"] = lr
             means = _accumulate(accelerator, policy, batches[step], objective, share=share)
-            norm = float(accelerator.clip_grad_norm_(policy.parameters(), config.clip_norm))
+            norm = float(accelerator.clip_grad_norm_(policy.parameters(), CLIP_NORM))
             if not all(map(math.isfinite, (norm, *means))):
                 raise CheckpointError(f"Training diverged at step {step + 1}: lower lr (now {config.lr:g}).")
             adam.step()

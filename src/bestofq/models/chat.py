@@ -18,14 +18,15 @@ from pydantic import AfterValidator, Field, model_validator
 
 from bestofq.core.counted import attach_usage
 from bestofq.core.errors import ConfigError, ModelError, SetupError
+from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Finish, Generation, Message, Reply, Request, ids_hash
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
+from bestofq.core.secrets import hide
 from bestofq.core.usage import token_count
 from bestofq.models.endpoint import (
     NEEDS,
     ApiError,
-    EndpointConfig,
     RateLimit,
     Setting,
     address_of,
@@ -43,9 +44,11 @@ Rung = Literal["json_schema", "json_object", "text"]
 LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
 HERE = "local"  # in the place of an address
 STARTING = 10.0  # seconds that a server may need until it is there
+BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 30.0  # before the second try, which doubles; between tries at most
+TRIP_AFTER, COOLDOWN_SECONDS = 20, 15.0  # failures in a row after which the run pauses; before it probes the endpoint
 
 
-class ChatConfig(EndpointConfig):
+class ChatConfig(FrozenModel):
     """One model at one endpoint, or loaded here."""
 
     model: str = Field(description="the name the endpoint knows it by; with local: directory, hub name or GGUF file")
@@ -54,15 +57,14 @@ class ChatConfig(EndpointConfig):
         description="of the endpoint, with its /v1; local: the model is loaded here and reads texts alone; no setting "
         "below applies to it (not of `chat`: a local model that proposes is `model.path`)",
     )
+    key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
+    attempt: float = Field(default=90.0, gt=0, description="seconds one attempt may take")
+    attempts: int = Field(default=8, ge=1, description="tries for one reply")
+    concurrency: int = Field(default=16, ge=1, description="calls in flight, at most")
     temperature: float = Field(default=0.7, ge=0, description="of every draw but the greedy first")
     max_tokens: int = Field(default=1500, ge=1, description="of a reply")
     deadline: float = Field(default=180.0, gt=0, description="seconds one reply may take, all attempts together")
-    backoff: float = Field(default=0.5, gt=0, description="seconds before the second try; doubles, with jitter")
-    backoff_most: float = Field(default=30.0, gt=0, description="seconds between tries, at most")
-    trip_after: int = Field(default=20, ge=1, description="failures in a row after which the run pauses")
-    cooldown: float = Field(default=15.0, gt=0, description="seconds of a pause before the endpoint is probed")
     pixels_most: int | None = Field(default=None, ge=1, description="of a picture sent. Default: by the model's name")
-    pixels_least: int | None = Field(default=None, ge=1, description="of a picture sent. Default: by the model's name")
     pixels_factor: int | None = Field(default=None, ge=1, description="of both sides. Default: by the model's name")
     coordinates: Coordinates | None = Field(default=None, description="of its answers. Default: by the model's name")
     usd_in: float | None = Field(default=None, ge=0, description="per million tokens read. Default: genai-prices'")
@@ -73,9 +75,14 @@ class ChatConfig(EndpointConfig):
     )
 
     @property
+    def place(self) -> str:
+        """Model and address, as messages name them."""
+        return f"{self.model} at {hide(self.base_url)}"
+
+    @property
     def limits(self) -> PictureLimits:
         """Of the pictures sent: those of the model's family (`images.FAMILIES`) where nothing else is set."""
-        own = {name: getattr(self, f"pixels_{name}") for name in ("most", "least", "factor")}
+        own = {name: getattr(self, f"pixels_{name}") for name in ("most", "factor")}
         given = {name: value for name, value in (*own.items(), ("coordinates", self.coordinates)) if value is not None}
         return PictureLimits(**{**limits_of(self.model).model_dump(), **given})
 
@@ -119,7 +126,7 @@ class ChatModel:
             timeout=config.attempt,
             http_client=async_client(),
         )
-        self._pace = RateLimit(config.concurrency, trip_after=config.trip_after, cooldown=config.cooldown)
+        self._pace = RateLimit(config.concurrency, trip_after=TRIP_AFTER, cooldown=COOLDOWN_SECONDS)
         self._price = config.price()
         if self.budget.limit < inf and None in self._price:
             raise ConfigError(
@@ -158,7 +165,7 @@ class ChatModel:
         except (openai.NotFoundError, AttributeError, TypeError):  # it answers, and has no such list
             return None
         except Exception as error:
-            raise ModelError(f"{self._where}: {api_error_of(error, self.config).what}") from error
+            raise ModelError(f"{self._where}: {self._error_of(error).what}") from error
 
     async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
         """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
@@ -219,7 +226,7 @@ class ChatModel:
                         )
                     found = self._read(completion, where if self.config.token_ids and request.log_probs else None)
                 except Exception as error:
-                    failure = api_error_of(error, self.config)
+                    failure = self._error_of(error)
                 else:
                     self._met = True
                     self._pace.record_success()
@@ -264,11 +271,14 @@ class ChatModel:
             f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {failure.what})"
         )
 
+    def _error_of(self, error: Exception) -> ApiError:
+        return api_error_of(error, self._where, self.config.key_variable, self.config.attempt)
+
     def _pause(self, attempt: int, failure: ApiError) -> float:
         """Seconds until the next try: what the endpoint asks for, if more than 0; else exponential with jitter."""
         if failure.wait:
             return failure.wait * (1 + 0.1 * self._jitter.random())
-        longest = min(self.config.backoff_most, self.config.backoff * 2.0 ** (attempt - 1))
+        longest = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** (attempt - 1))
         return longest * (0.5 + 0.5 * self._jitter.random())
 
     async def _message(self, message: Message, pixels: int | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What chat and embeddings share at an OpenAI-compatible endpoint: its fields, errors, limits and pace."""
+"""An OpenAI-compatible endpoint: its errors, limits and pace."""
 
 import asyncio
 import logging
@@ -12,14 +12,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import openai
-from pydantic import AfterValidator, Field
 
 from bestofq.core.errors import ConfigError, ContextError, ModelError
-from bestofq.core.frozen import FrozenModel
 from bestofq.core.secrets import hide, keep_secret, keep_secrets_of
 
 BODY_LIMIT = 32 * 2**20  # bytes of an answer: n = 16 replies of 4096 tokens with log-probabilities take a fifth
@@ -79,25 +77,7 @@ def address_of(text: str) -> str:
     return text
 
 
-Address = Annotated[str, AfterValidator(address_of)]
-"""The address of an endpoint. An impossible address is refused before the first attempt."""
 NEEDS = "tuning needs them: serve the model by vLLM 0.10.2 or later or a current SGLang, or set token_ids=false"
-
-
-class EndpointConfig(FrozenModel):
-    """One model at one endpoint: the fields that chat and embeddings share."""
-
-    model: str = Field(description="the name the endpoint knows it by")
-    base_url: Address = Field(description="of the endpoint, with its /v1")
-    key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
-    attempt: float = Field(default=90.0, gt=0, description="seconds one attempt may take")
-    attempts: int = Field(default=8, ge=1, description="tries for one reply")
-    concurrency: int = Field(default=16, ge=1, description="calls in flight, at most")
-
-    @property
-    def place(self) -> str:
-        """Model and address, as messages name them."""
-        return f"{self.model} at {hide(self.base_url)}"
 
 
 Setting = Literal["max_tokens", "temperature", "logprobs", "seed", "n"]
@@ -130,14 +110,13 @@ _SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|schema", re.I)
 
 
-def api_error_of(error: Exception, config: EndpointConfig) -> ApiError:
-    """Classify an error of a call to the endpoint of `config`.
+def api_error_of(error: Exception, where: str, key_variable: str, seconds: float) -> ApiError:
+    """Classify an error of a call to the endpoint `where`, which may take so many seconds.
 
     Raises what another attempt cannot fix: ConfigError, ContextError, and errors that are not an endpoint's.
     """
-    where, key_variable = config.place, config.key_variable
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        return ApiError(f"no answer within {config.attempt:g} s", "overload")
+        return ApiError(f"no answer within {seconds:g} s", "overload")
     if isinstance(error, openai.APIStatusError):
         return _status(error, where, key_variable)
     if isinstance(error, OversizedError) or isinstance(error.__cause__, OversizedError):

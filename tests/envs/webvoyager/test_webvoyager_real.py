@@ -127,9 +127,8 @@ async def test_every_domain_is_entered_under_its_own_name_and_left_only_where_al
     """The first task of each of the 15 domains, at its real start URL, against a stand-in for the whole web."""
     first = {task.id.rpartition("--")[0]: task for task in WebVoyager(WebVoyagerSettings(data=PATCHED)).list_tasks()}
     assert len(first) == 15
-    config = BrowserConfig(
-        host_resolver_rules=f"MAP * 127.0.0.1:{port}, EXCLUDE 127.0.0.1", arguments=("--ignore-certificate-errors",)
-    )
+    rules = f"--host-resolver-rules=MAP * 127.0.0.1:{port}, EXCLUDE 127.0.0.1"
+    config = BrowserConfig(arguments=(rules, "--ignore-certificate-errors"))
     async with Browser.launch(config) as browser:
         env = WebEnv(browser, screenshots=False)
         for domain, task in first.items():

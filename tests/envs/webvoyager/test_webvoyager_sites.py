@@ -93,7 +93,7 @@ def file_of(folder: Path) -> Path:
 
 
 def chat(server: FaultServer) -> ChatModel:
-    return ChatModel(ChatConfig(model="any", base_url=server.base_url, backoff=0.001, attempts=1))
+    return ChatModel(ChatConfig(model="any", base_url=server.base_url, attempts=1))
 
 
 def both(request: Mapping[str, Any]) -> str:
@@ -114,7 +114,7 @@ async def test_proposer_and_judge_behind_http(tmp_path: Path) -> None:
     suite = WebVoyager(WebVoyagerSettings(data=file_of(tmp_path)))
     async with (
         serve_app(Starlette(routes=[Route("/{path:path}", page)])) as root,
-        Browser.launch(BrowserConfig(host_resolver_rules=rules_to(root))) as browser,
+        Browser.launch(BrowserConfig(arguments=(rules_to(root),))) as browser,
         FaultServer(both) as server,
         chat(server) as model,
     ):
@@ -153,10 +153,10 @@ def server_texts(server: FaultServer) -> str:
 
 
 def rules_to(root: str) -> str:
-    """Chromium's rules that bring the sites' names to the stand-ins, and no other name anywhere."""
+    """The switch of Chromium that brings the sites' names to the stand-ins, and no other name anywhere."""
     port = root.rpartition(":")[2]
     hosts = (f"MAP {host} 127.0.0.1:{port}" for host in SITES.values())
-    return ", ".join([*hosts, "MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1"])
+    return f"--host-resolver-rules={', '.join([*hosts, 'MAP * ~NOTFOUND', 'EXCLUDE 127.0.0.1'])}"
 
 
 async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
     faults = ("ok",) * 7 + ("500",)  # the judge is away for one episode
     async with (
         serve_app(Starlette(routes=[Route("/{path:path}", page)])) as root,
-        Browser.launch(BrowserConfig(host_resolver_rules=rules_to(root))) as browser,
+        Browser.launch(BrowserConfig(arguments=(rules_to(root),))) as browser,
         FaultServer(verdict, script=faults) as server,
         chat(server) as model,
     ):
