@@ -8,7 +8,7 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.core.protocols import Rated
 from bestofq.reports.figures import CurvePoint, bars_svg, learning_curve_svg
 from bestofq.reports.recall import rated_shares, recall
-from bestofq.reports.stats import Attempt, Estimate, Interval, Measure, PairedDifference, attempts_of, distinct
+from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, attempts_of, distinct
 from bestofq.reports.success import performance
 from bestofq.reports.table import Cell, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
@@ -113,7 +113,7 @@ def _steps(arm: MeasuredArm) -> list[Rated]:
     return [step for seed in arm.ranked for step in seed]
 
 
-def _attempts(arm: MeasuredArm) -> list[Attempt]:
+def _attempts(arm: MeasuredArm) -> Tries:
     return attempts_of(episode for some in arm.played for episode in some)
 
 

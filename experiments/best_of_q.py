@@ -18,12 +18,18 @@ from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
 from bestofq.reports import stats
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
-from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import Options
-from bestofq.reports.domains import domain_grid, domain_of, domain_results
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
-from bestofq.reports.success import agent_results, success_table
+from bestofq.reports.success import (
+    agent_results,
+    dev_base,
+    dev_curve,
+    domain_grid,
+    domain_of,
+    domain_results,
+    success_table,
+)
 from bestofq.store.records import DEV_BASE, SEED_RUN, cycle_run, dev_run
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
@@ -110,7 +116,7 @@ def _write(
     results.mkdir(parents=True, exist_ok=True)
     write_json(results / "result.json", result)
     (results / "table.md").write_text(tables, "utf-8")
-    rows = [(row.agent, row.success.mean, row.interval) for row in of_test.rows]
+    rows = [(row.agent, row.rate.value, row.interval) for row in of_test.rows]
     for name, picture in agent_pictures(result, rows).items():
         (results / name).write_text(picture, "utf-8")
     if models.settings.chat is not None:

@@ -37,10 +37,10 @@ from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, apart
 from bestofq.reports.off_policy import auc
 from bestofq.reports.stats import (
-    Attempt,
     Doubles,
     PairedDifference,
     Quantity,
+    Tries,
     attempts_of,
     paired_difference,
     success_rate,
@@ -243,7 +243,7 @@ def judge(name: str) -> Judged:
     return Judged(name=name, predicted=predicted, success=success_rate(ours).mean, measured=measured)
 
 
-def _attempts(name: str) -> list[Attempt]:
+def _attempts(name: str) -> Tries:
     with Store.open(PLAYED / name, read_only=True) as store:
         return attempts_of(store.summaries())
 

@@ -74,7 +74,7 @@ def _pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:
     return {}
 
 
-def agent_pictures(found: Mapping[str, Any], rows: list[tuple[str, float, Any]]) -> dict[str, str]:
+def agent_pictures(found: Mapping[str, Any], rows: list[tuple[str, float | None, Any]]) -> dict[str, str]:
     """Success of each agent, and the learning curve where there is one."""
     baseline = BASELINE if any(name == BASELINE for name, _, _ in rows) else None
     ordered = sorted(rows, key=lambda row: (row[0] != baseline, *place(row[0])))

@@ -196,7 +196,8 @@ def print_ranking(
     InputError where no oracle knows what is right in any step.
     """
     with Store.open(store, read_only=True) as opened:
-        rows, finished = read_rows(opened, selection)
+        rows = read_rows(opened, selection)
+        finished = rows.name_rows(selection.summaries(opened))
         asked = selection.agents
         rated = {
             name: list(oracle_steps(models, (opened.episode(e.id) for e in finished if e.agent == name)))

@@ -35,7 +35,7 @@ def mean(
     for task, model, value in values:
         by_task[task].append(value)
         by_model[model].append(value)
-    over = stats.over_runs([float(np.mean(found)) for found in by_model.values()])
+    over = stats.mean_over_runs([float(np.mean(found)) for found in by_model.values()])
     means = np.array([[np.mean(found)] for found in by_task.values()])  # [T, 1]
     found = Measure(value=float(np.mean(means)), error=over.error)
     if len(means) < 2:

@@ -28,8 +28,8 @@ from bestofq.recipes.collect import collect, compare
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import embed_items
 from bestofq.reports.costs import agent_costs
-from bestofq.reports.curve import dev_curve
 from bestofq.reports.rows import Selection
+from bestofq.reports.success import dev_curve
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
 from bestofq_sites.webshop.settings import WebShopSettings

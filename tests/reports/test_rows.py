@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from report_nouns import PROVENANCE, decision, page, record, row_of, task
+from report_nouns import PROVENANCE, decision, of, page, record, task
 
 from bestofq.core.decision import Outcome, Step
 from bestofq.core.errors import DataError
-from bestofq.reports.domains import domain_results
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.success import agent_results
@@ -47,19 +46,14 @@ async def test_other_splits_are_apart_and_the_test_is_what_an_agent_is_compared_
     names = [row.agent for row in table.rows]
     assert names[:2] == ["prompting", "best-of-q"]
     assert {*names[2:]} == {"prompting (dev-base, dev)", "explore (seed, train)"}
-    assert (row_of(table, "prompting").success.mean, row_of(table, "prompting").tasks) == (0.0, 2)
-    difference = row_of(table, "best-of-q").difference
+    assert (of(table, "prompting").rate.value, of(table, "prompting").tasks) == (0.0, 2)
+    difference = of(table, "best-of-q").difference
     assert difference is not None
     assert difference.mean == 1.0
     assert any("rows of their own" in note for note in table.notes)
     on_dev = agent_results(store, Selection(split="dev"))
     assert [row.agent for row in on_dev.rows] == ["prompting"]
     assert not any("rows of their own" in note for note in on_dev.notes)
-
-
-async def test_tables_of_success_decode_no_step(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zlib.decompressobj", None)
-    assert len(agent_results(store).rows) == len(domain_results(store).agents) == 4
 
 
 async def test_every_table_has_the_same_rows(store: Store) -> None:
@@ -79,9 +73,9 @@ async def test_other_models_or_tasks_are_apart_and_other_seeds_are_not(tmp_path:
         await play(store, "zero again", "prompting", "ab", model="base", seed=1)
         await play(store, "few", "prompting", "a", model="base", seed=2)
         await play(store, "tuned", "prompting", "ab", model="tuned", seed=0)
-        rows, _ = read_rows(store)
+        rows = read_rows(store)
         table = agent_results(store, Selection(baseline="prompting (zero, zero again)", agents=["prompting"]))
-        with pytest.raises(DataError, match=r"3 rows, of unlike runs: .*Give --baseline 'prompting "):
+        with pytest.raises(DataError, match=r"3 rows, because its runs differ: .*Give --baseline 'prompting "):
             agent_results(store, Selection(baseline="prompting"))
         assert [row.agent for row in agent_results(store, Selection(runs=["tuned"], baseline="prompting")).rows] == [
             "prompting"
@@ -91,8 +85,8 @@ async def test_other_models_or_tasks_are_apart_and_other_seeds_are_not(tmp_path:
         "prompting (few)",
         "prompting (tuned)",
     }
-    assert row_of(table, "prompting (zero, zero again)").success.mean == 0.5
-    assert row_of(table, "prompting (tuned)").difference is not None
+    assert of(table, "prompting (zero, zero again)").rate.value == 0.5
+    assert of(table, "prompting (tuned)").difference is not None
 
 
 async def test_an_agent_whose_settings_another_agent_of_the_run_does_not_share(tmp_path: Path) -> None:
@@ -117,13 +111,13 @@ async def test_two_q_functions_are_two_rows_even_in_one_run(tmp_path: Path) -> N
         step = Step(index=0, observation=page(0), decision=taken)
         await record(store, "q", task("t"), 1, [step], "failure", run="a")  # a run that went on with another
         table = agent_results(store, Selection(agents=["q"]))
-        assert [(name, row_of(table, name).success.mean) for name in sorted(row.agent for row in table.rows)] == [
+        assert [(name, of(table, name).rate.value) for name in sorted(row.agent for row in table.rows)] == [
             ("q @111111", 1.0),
             ("q @222222 (a)", 0.0),
             ("q @222222 (b)", 1.0),
         ]
-        assert read_rows(store)[0].baseline() == "prompting"
-        assert read_rows(store, Selection(runs=["a", "b"]))[0].baseline() == "q @111111"
+        assert read_rows(store).baseline() == "prompting"
+        assert read_rows(store, Selection(runs=["a", "b"])).baseline() == "q @111111"
 
 
 async def test_what_a_run_keeps_of_an_agent_holds_for_its_rows_whatever_they_are_called(tmp_path: Path) -> None:

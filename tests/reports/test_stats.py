@@ -6,7 +6,7 @@ import pytest
 
 from bestofq.core.errors import InputError
 from bestofq.reports import stats
-from bestofq.reports.stats import Attempt, Quantity, Tally
+from bestofq.reports.stats import Attempt, Quantity, TaskCounts
 
 
 def attempts(*runs: str, steps: int = 4) -> list[Attempt]:
@@ -58,7 +58,7 @@ def test_the_error_over_unlike_runs_covers_what_chance_does() -> None:
 
 
 def test_no_run_is_refused_in_words() -> None:
-    with pytest.raises(InputError, match="at least 1 finished run"):
+    with pytest.raises(InputError, match="no finished run"):
         stats.success_rate([])
 
 
@@ -153,7 +153,7 @@ def test_steps_have_an_interval_over_tasks_runs_together() -> None:
 
 def test_a_resample_without_a_success_has_no_bound_on_its_cost() -> None:
     """One task of 20 solved, 100 tokens each: 0.95^20 = 36 % of the resamples have none."""
-    one: Tally = {task: (100.0, float(task == 0)) for task in range(20)}
+    one: TaskCounts = {task: (100.0, float(task == 0)) for task in range(20)}
     found = Quantity(one).measure
     assert (found.value, found.interval) == (2000.0, stats.Interval(low=2000 / 3, high=np.inf))  # three draws of it
     assert Quantity({1: (100.0, 0.0)}).measure.value is None
@@ -163,7 +163,7 @@ def test_a_resample_without_a_success_has_no_bound_on_its_cost() -> None:
 
 
 def test_a_difference_of_unbounded_costs_is_unbounded() -> None:
-    one: Tally = {task: (100.0, float(task == 0)) for task in range(20)}
+    one: TaskCounts = {task: (100.0, float(task == 0)) for task in range(20)}
     cheap = dict.fromkeys(range(20), (50.0, 1.0))
     dearer, cheaper = Quantity(one).minus(Quantity(cheap)), Quantity(cheap).minus(Quantity(one))
     assert dearer is not None

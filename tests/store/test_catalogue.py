@@ -7,7 +7,7 @@ import pytest_asyncio
 from store_nouns import CUT, PROVENANCE, WON, page, step, task
 
 from bestofq.core.decision import Verdict
-from bestofq.reports.domains import domain_of
+from bestofq.reports.success import domain_of
 from bestofq.store.catalogue import Catalogue, StepPlace
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location

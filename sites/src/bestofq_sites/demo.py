@@ -34,7 +34,7 @@ from bestofq.reports.diagnosis import Options
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.searches import search_row, search_table
-from bestofq.reports.success import SuccessReport, agent_results, success_table
+from bestofq.reports.success import Grouping, agent_results, success_table
 from bestofq.search.pairs import node_pairs
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location
@@ -110,12 +110,14 @@ async def run_demo(models: Models, console: Console, *, tasks: int, out: Path, f
     console.print(f"Look at each step of each episode: [bold]bestofq view {escape(str(out))}[/bold]")
 
 
-def _in_words(found: SuccessReport, episodes: int) -> str:
+def _in_words(found: Grouping, episodes: int) -> str:
     """What Q brought."""
     rows = {row.agent: row for row in found.rows}
     before, after = rows[BASELINE], rows["best-of-q"]
     gain = after.difference
     assert gain is not None
+    assert before.success is not None
+    assert after.success is not None
     return (
         f"The model itself is as it was. Choosing among its candidates by what {episodes} episodes taught brings it "
         f"from {100 * before.success.mean:.0f} % of these tasks to {100 * after.success.mean:.0f}: "

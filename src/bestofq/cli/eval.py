@@ -30,9 +30,8 @@ from bestofq.recipes.collect import AGENTS, compare
 from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.costs import Costs, agent_costs, cost_table
-from bestofq.reports.domains import Domains, domain_grid, domain_results
 from bestofq.reports.rows import BASELINE, Selection
-from bestofq.reports.success import SuccessReport, agent_results, success_table
+from bestofq.reports.success import Grouping, agent_results, domain_grid, domain_results, success_table
 
 
 @takes()
@@ -60,7 +59,7 @@ def evaluate(
         return
     named = load_suite(models)
 
-    async def work() -> tuple[SuccessReport, Costs, Domains | None, bool]:
+    async def work() -> tuple[Grouping, Costs, Grouping | None, bool]:
         async with open_suite(models, named) as suite:
             if "prior" in kinds and not await models.gives_log_probs():
                 sentence = f"{proposer_name(settings)} gives no log-probabilities, which the agent prior needs"

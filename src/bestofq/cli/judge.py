@@ -21,8 +21,8 @@ from bestofq.core.usage import Usage
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.recipes.judging import ClusterJudge, Which, episodes_to_judge, judge_run
 from bestofq.reports.agreement import Agreement, agreement, agreement_tables
-from bestofq.reports.domains import domain_grid, domain_results
 from bestofq.reports.rows import Selection
+from bestofq.reports.success import domain_grid, domain_results
 from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary

@@ -32,12 +32,11 @@ from bestofq.cli.options import (
 from bestofq.cli.writing import check_out, draw, write_out
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
-from bestofq.reports.by_setting import by_setting, setting_table
-from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection, read_rows
+from bestofq.reports.success import by_setting, dev_base, dev_curve, success_table
 from bestofq.reports.table import Table, write_tables
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -117,7 +116,7 @@ def report(
     )
     with Store.open(places[0], read_only=True) as opened:
         if baseline is None:
-            selection = replace(selection, baseline=read_rows(opened, replace(selection, agents=None))[0].baseline())
+            selection = replace(selection, baseline=read_rows(opened, replace(selection, agents=None)).baseline())
         gathered = gather(opened, selection, replace(options, curve=dev_curve(opened), curve_baseline=dev_base(opened)))
         if html is not None or not (table or any(tables_to.values()) or any(figures_to.values())):
             written = export(opened, gathered, html or places[0] / "report", title="Best-of-Q")
@@ -152,11 +151,11 @@ def _compare_stores(
     check_out(svg)
     with ExitStack() as stack:
         opened = {str(place): stack.enter_context(Store.open(place, read_only=True)) for place in places}
-        rows = by_setting(opened, by, selection)
-    table = setting_table(rows)
+        found = by_setting(opened, by, selection)
+    table = success_table(found)
     console.print(table)
     if svg is not None:
-        bars = [(row.agent, row.rate) for row in rows]
+        bars = [(row.agent, row.rate) for row in found.rows]
         lines = [_reference(text) for text in references]
         baseline = selection.baseline or BASELINE
         write_out(svg, bars_svg(bars, title=table.title, references=lines, baseline=baseline))

@@ -14,7 +14,7 @@ from bestofq.core.concurrency import run_interruptible
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
 from bestofq.envs.webvoyager.dates import stale
-from bestofq.reports.domains import domain_of
+from bestofq.reports.success import domain_of
 
 SHOWN = 5  # tasks of a split, unless --tasks says how many
 

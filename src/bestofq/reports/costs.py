@@ -98,10 +98,10 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
                     run=run,
                     agent=agent,
                     tasks=len(episodes),
-                    successes=sum(attempt.success for attempt in attempts),
+                    successes=int(attempts.won.sum()),
                     lost=sum(len(some.get(agent, ())) for some in gone),
                     roles={role: spent[agent][role] for role in get_args(Role) if role in spent[agent]},
-                    undecided=len(episodes) - len(attempts),
+                    undecided=len(episodes) - int(attempts.done.sum()),
                     success=stats.success_rate(attempts).mean if attempts else None,
                     interval=stats.success_interval(attempts) if attempts else None,
                 )

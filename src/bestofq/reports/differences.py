@@ -5,7 +5,6 @@ Each is to the baseline; where a measure is not defined for that (an agent witho
 agent for which it is.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from bestofq.reports.calibration import Valued, bin_steps, ece
 from bestofq.reports.recall import rated_shares
 from bestofq.reports.reliability import pass_at, pass_variance
 from bestofq.reports.spending import ALL, Prices, tabulate_spending
-from bestofq.reports.stats import UNIT, Attempt, PairedDifference, Quantity
+from bestofq.reports.stats import UNIT, Attempts, PairedDifference, Quantity, Tries
 from bestofq.reports.table import RowSource, Table, columns, rows_of
 
 _HABITS = ("steps / episode", "same step again %", "page again %", "episodes in a loop %")
@@ -49,7 +48,7 @@ def compare_agents(
     episodes: Sequence[Episode],
     agents: Sequence[str],
     *,
-    attempts: Mapping[str, Sequence[Attempt]] | None = None,
+    attempts: Mapping[str, Attempts] | None = None,
     rated: Mapping[str, Sequence[Rated]] | None = None,
     valued: Mapping[str, Sequence[Valued]] | None = None,
     prices: Prices | None = None,
@@ -57,8 +56,7 @@ def compare_agents(
     """By agent and name: pass@k of `attempts` (k: the runs that every agent has at some task), recall and regret of
     `rated` steps, ECE of `valued` ones, habits and costs of the episodes. `prices` for tokens that have none there."""
     attempts, rated, valued = attempts or {}, rated or {}, valued or {}
-    tries = [Counter(attempt.task for attempt in tried) for tried in attempts.values()]
-    k = min((max(runs.values(), default=0) for runs in tries), default=0)
+    k = min((int(Tries.of(tried).done.sum(axis=1).max(initial=0)) for tried in attempts.values()), default=0)
     found: dict[str, dict[str, Quantity]] = {}
     for agent in agents:
         of_agent = found[agent] = {}

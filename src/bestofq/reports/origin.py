@@ -9,36 +9,48 @@ from bestofq.reports.table import RowSource
 from bestofq.store.configuration import AGENTS, DISCOUNT, SEARCHES
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.store import Store
+from bestofq.store.tally import Tally
 
 SAMPLED = 20  # episodes of an agent that are read for its N
 
 
 def origins(store: Store, episodes: Iterable[EpisodeSummary]) -> dict[str, RowSource]:
-    """By agent, what made these episodes."""
+    """By agent or row, what made these episodes."""
     runs = {run.name: run for run in store.runs()}
-    by_agent = group_by(episodes, lambda episode: episode.agent)
-    return {agent: origin(store, runs, found) for agent, found in by_agent.items()}
+    by_row = group_by(episodes, lambda episode: episode.agent)
+    return {
+        name: _origin(store, runs, [e.id for e in some], {(e.run, e.repeat): None for e in some})
+        for name, some in by_row.items()
+    }
 
 
-def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[EpisodeSummary]) -> RowSource:
-    """What made these episodes; Q-functions, commands and what was offered are read from `SAMPLED`, spread evenly."""
-    names = distinct(episode.run for episode in episodes)
+def origin(store: Store, runs: Mapping[str, RunRecord], tallies: Sequence[Tally]) -> RowSource:
+    """What made the episodes of these tallies."""
+    passes = {(t.run, repeat): None for t in tallies for repeat in t.attempts[:, 0].tolist()}
+    return _origin(store, runs, [t.episode for t in tallies], passes)
+
+
+def _origin(
+    store: Store, runs: Mapping[str, RunRecord], ids: Sequence[str], passes: Mapping[tuple[str, int], None]
+) -> RowSource:
+    """Q-functions, commands and the number of candidates are read from `SAMPLED` of these episodes, spread evenly."""
+    names = distinct(run for run, _ in passes)
     configs = [runs[name].config for name in names]
-    count = min(SAMPLED, len(episodes))
-    sampled = [store.episode(episodes[i * len(episodes) // count].id) for i in range(count)]
+    count = min(SAMPLED, len(ids))
+    sampled = [store.episode(ids[i * len(ids) // count]) for i in range(count)]
     steps = [step for episode in sampled for step in episode.steps]
     seen = max((len(step.decision.candidates) for step in steps), default=None)
-    agents = distinct(episode.agent for episode in sampled)  # `episodes` may go by the name of their row
-    played = [(config, agent) for config in configs for agent in agents]
-    trained = (_of_agent(*one, DISCOUNT) for one in played)
+    players = [(config, agent) for config in configs for agent in distinct(episode.agent for episode in sampled)]
+    trained = (_own_setting(*player, DISCOUNT) for player in players)
     made = [*(runs[name].provenance for name in names), *(episode.provenance for episode in sampled)]
+    numbers = (_requested_candidates(*player, seen) for player in players)
     return RowSource(
         runs=names,
         commits=distinct(p.commit for p in made if p.commit),
         models=distinct(model for config in configs if (model := proposer_model(config))),
         seeds=distinct(runs[name].provenance.seed for name in names),
-        repeats=len({(episode.run, episode.key.repeat) for episode in episodes}),
-        n=max((n for one in played if (n := candidates_wanted(*one, seen)) is not None), default=None),
+        repeats=len(passes),
+        n=max((n for n in numbers if n is not None), default=None),
         checkpoints=distinct(name for step in steps if (name := step.decision.checkpoint)),
         commands=distinct(p.command for p in made if p.command),
         discounts=distinct(float(d) for d in trained if isinstance(d, int | float)),
@@ -60,35 +72,37 @@ def search_origin(run: RunRecord) -> RowSource:
     )
 
 
-def together(made: Sequence[RowSource]) -> RowSource:
+def join_sources(made: Sequence[RowSource]) -> RowSource:
     """What made the rows of all of these."""
     several = ("runs", "commits", "models", "seeds", "checkpoints", "commands", "discounts")
     return RowSource(
-        repeats=sum(one.repeats for one in made),
-        n=max((one.n for one in made if one.n is not None), default=None),
-        **{name: distinct(value for one in made for value in getattr(one, name)) for name in several},
+        repeats=sum(source.repeats for source in made),
+        n=max((source.n for source in made if source.n is not None), default=None),
+        **{name: distinct(value for source in made for value in getattr(source, name)) for name in several},
     )
 
 
 def setting(config: Mapping[str, JsonValue], key: str) -> JsonValue:
-    """The setting `a.b` of a run's configuration; None where it has none."""
+    """The setting `a.b` of a run's configuration; None without it."""
     found: JsonValue = dict(config)
     for name in key.split("."):
         found = found.get(name) if isinstance(found, dict) else None
     return found
 
 
-def candidates_wanted(config: Mapping[str, JsonValue], agent: str, seen: int | None) -> int | None:
-    """N, the candidates that an agent asks for at a step, as the run keeps it, else `n_candidates`, unless `seen`, the
-    most offered at a step, is 1 or more than that. None: unknown."""
-    kept = _of_agent(config, agent, "n")
+def _requested_candidates(config: Mapping[str, JsonValue], agent: str, seen: int | None) -> int | None:
+    """N, the candidates that an agent requests at a step; None: unknown.
+
+    The run may keep it. Else it is the run's `n_candidates`, unless `seen`, the most offered at a step, contradicts it.
+    """
+    kept = _own_setting(config, agent, "n")
     if isinstance(kept, int):
         return kept
     usual = config.get("n_candidates")
     return usual if isinstance(usual, int) and (seen is None or 1 < seen <= usual) else seen
 
 
-def _of_agent(config: Mapping[str, JsonValue], agent: str, name: str) -> JsonValue:
+def _own_setting(config: Mapping[str, JsonValue], agent: str, name: str) -> JsonValue:
     """A setting that the run keeps for the agent alone; an agent's name may hold dots."""
     own = isinstance(agents := config.get(AGENTS), dict) and agents.get(agent)
     return own.get(name) if isinstance(own, dict) else None

@@ -5,7 +5,7 @@ from math import comb
 from typing import NamedTuple
 
 from bestofq.reports import stats
-from bestofq.reports.stats import UNIT, Attempt, Measure, Quantity, Tally, by_task
+from bestofq.reports.stats import UNIT, Attempts, Measure, Quantity, TaskCounts, Tries
 from bestofq.reports.table import RowSource, Table, columns, rows_of
 
 
@@ -20,11 +20,11 @@ class Pass(NamedTuple):
     biased: bool  # `variance` is the plug-in at some task, for want of 2k runs
 
 
-def reliability(attempts: Mapping[str, Sequence[Attempt]]) -> list[Pass]:
+def reliability(attempts: Mapping[str, Attempts]) -> list[Pass]:
     """Of each agent pass@1 to pass@k, k up to the runs of its tasks."""
     found = []
     for agent, tried in attempts.items():
-        runs = [len(some) for some in by_task(tried).values()]
+        runs = Tries.of(tried).done.sum(axis=1).astype(int).tolist()
         for k in range(1, max(runs, default=0) + 1):
             solved, variance = pass_at(tried, k), pass_variance(tried, k).measure
             biased = any(k < done < 2 * k for done in runs)
@@ -52,13 +52,13 @@ def pass_table(rows: Sequence[Pass], made: Mapping[str, RowSource]) -> Table:
     )
 
 
-def pass_at(attempts: Sequence[Attempt], k: int) -> Quantity:
+def pass_at(attempts: Attempts, k: int) -> Quantity:
     """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more. Per task 1 −
     C(failures, k) / C(runs, k): the mean over every choice of k of its runs, unbiased (Chen et al. 2021)."""
     return Quantity(_of_tasks(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k)), UNIT)
 
 
-def pass_variance(attempts: Sequence[Attempt], k: int) -> Quantity:
+def pass_variance(attempts: Attempts, k: int) -> Quantity:
     """The "mean of variances" of pass@k (Fig. 9) over the tasks done more than k times.
 
     A task that k tries miss with probability m = qᵏ has variance m − m². Unbiased from f failures in n ≥ 2k runs:
@@ -73,7 +73,9 @@ def pass_variance(attempts: Sequence[Attempt], k: int) -> Quantity:
     return Quantity(_of_tasks(attempts, k + 1, variance), (0.0, 0.5))
 
 
-def _of_tasks(attempts: Sequence[Attempt], least: int, of_task: Callable[[int, int], float]) -> Tally:
+def _of_tasks(attempts: Attempts, least: int, of_task: Callable[[int, int], float]) -> TaskCounts:
     """`of_task` (runs, failures) of each task done `least` times or more."""
-    runs = {task: [not a.success for a in tried] for task, tried in by_task(attempts).items()}
-    return {task: (of_task(len(lost), sum(lost)), 1.0) for task, lost in runs.items() if len(lost) >= least}
+    tries = Tries.of(attempts)
+    runs, won = (table.sum(axis=1).astype(int).tolist() for table in (tries.done, tries.won))
+    counts = zip(tries.tasks, runs, won, strict=True)
+    return {task: (of_task(done, done - good), 1.0) for task, done, good in counts if done >= least}

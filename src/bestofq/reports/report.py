@@ -6,13 +6,12 @@ from functools import partial
 
 from bestofq.reports.costs import agent_costs, pareto_svg
 from bestofq.reports.diagnosis import DEFAULTS, Options, diagnose
-from bestofq.reports.domains import domain_results, domain_table
 from bestofq.reports.figures import learning_curve_svg, success_bars_svg
 from bestofq.reports.origin import origins, search_origin
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
 from bestofq.reports.searches import search_rows, search_table, telling_trees
 from bestofq.reports.stats import distinct
-from bestofq.reports.success import agent_results, success_table
+from bestofq.reports.success import agent_results, domain_results, success_table
 from bestofq.reports.svg import Figure
 from bestofq.reports.table import RowSource, Table
 from bestofq.store.records import EpisodeSummary, TreeSummary
@@ -52,8 +51,8 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
         return found
     results = agent_results(store, selection)
     names = [row.agent for row in results.rows]
-    rows, finished = read_rows(store, selection)
-    episodes = [episode for episode in finished if episode.agent in names]
+    rows = read_rows(store, selection)
+    episodes = [e for e in rows.name_rows(selection.summaries(store)) if e.agent in names]
     known = origins(store, episodes)
     made = {name: known[name] for name in names}
     read = replace(selection, runs=results.runs, agents=rows.agents(names))
@@ -77,7 +76,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
         found,
         tables=[
             success_table(results, made),
-            *([domain_table(domains, made)] if 2 < len(domains.rows) < DOMAINS else []),
+            *([success_table(domains, made)] if 2 < len({row.values[0] for row in domains.rows}) < DOMAINS else []),
             *more_tables,
             *found.tables,
         ],

@@ -1,13 +1,13 @@
 """Which episodes make one row of a table: an agent's passes over the same tasks with the same settings, never others.
 
-Runs of one agent may differ in split, model, Q-function or tasks, and a mean over them says nothing. So they are rows
-of their own, named by their Q-functions where those alone differ, else by their runs. Only runs that differ in nothing
-but their seed are passes of one row.
+Runs of one agent may differ in split, model, Q-function or tasks, and a mean over them means nothing. They are separate
+rows, named by their Q-functions if only these differ, else by their runs. Only runs that differ in nothing but their
+seed are passes of one row.
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -20,15 +20,11 @@ from bestofq.store.configuration import AGENTS, SEARCHES
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
+from bestofq.store.tally import Tally
 
-DIGITS = 6  # of a Q-function's hash that are shown, where so many tell it from the others
+DIGITS = 6  # of a Q-function's hash that are shown, unless more are needed to distinguish two
 BASELINE = "prompting"
-HELD_OUT = ("test", "dev", "train")  # the first of these splits that is there is the table's own
-APART = (
-    "In brackets: the run; behind @: the Q-function's hash. An agent's runs on unlike tasks, or with unlike settings, "
-    "model or Q-function, are rows of their own."
-)
-_LOST: tuple[Status, ...] = ("cut", "interrupted")
+HELD_OUT = ("test", "dev", "train")  # the first of these splits that has episodes is the table's own
 
 
 class RowPart(NamedTuple):
@@ -38,64 +34,6 @@ class RowPart(NamedTuple):
     agent: str
     split: str
     checkpoint: str | None  # None: none scored
-
-
-def parts_of(store: Store, runs: Collection[str]) -> Callable[[EpisodeSummary], RowPart]:
-    """The part that an episode of these runs is of: its Q-function is what its first step names, else the agent's only
-    one in its run."""
-    several = group_by(store.scorers(runs), lambda scorer: scorer[:2])
-    only = {player: found[0][2] for player, found in several.items() if len(found) == 1}
-    return lambda e: RowPart(e.run, e.agent, e.split, e.checkpoint or only.get((e.run, e.agent)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rows:
-    """The rows of some finished episodes: each part's row, by name."""
-
-    names: Mapping[RowPart, str]
-    part: Callable[[EpisodeSummary], RowPart]  # that an episode is of
-
-    def name_rows(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
-        """The episodes with their row's name for their agent's; those of no row keep their agent's."""
-        named = ((e, self.names.get(self.part(e), e.agent)) for e in episodes)
-        return [e if name == e.agent else e._replace(agent=name) for e, name in named]
-
-    def of(self, *names: str) -> list[str]:
-        """The rows of these names; where there is none of a name, all rows of the agent of this name."""
-        found = []
-        for name in names:
-            alone = [name] if name in self.names.values() else None
-            found += alone or [row for part, row in self.names.items() if part.agent == name]
-        return [*distinct(found)]
-
-    def one(self, name: str | None) -> str | None:
-        """The row to compare with. DataError where there are several."""
-        found = [] if name is None else self.of(name)
-        if len(found) > 1:
-            raise DataError(
-                f"agent {name!r} has {len(found)} rows, of unlike runs: {'; '.join(found)}. "
-                f"Give --baseline '{found[0]}', or choose with --run and --split"
-            )
-        return found[0] if found else name
-
-    def agents(self, names: Iterable[str]) -> list[str]:
-        """The agents of the rows of these names."""
-        wanted = set(names)
-        return [*distinct(part.agent for part, name in self.names.items() if name in wanted)]
-
-    def baseline(self) -> str | None:
-        """What others are compared with where nothing else is asked for: prompting, else the first; None: no row."""
-        own = [(part.agent != BASELINE, name) for part, name in self.names.items() if self.main(name)]
-        return min(own)[1] if own else None
-
-    def part_of(self, name: str) -> bool:
-        """Whether it is one of several rows of its agent, or of another split than the table's own."""
-        return any(name == other != part.agent for part, other in self.names.items())
-
-    def main(self, name: str) -> bool:
-        """Whether it is a row of the table's own split."""
-        splits = {part.split for part, other in self.names.items() if other == name}
-        return splits == {_main_split(part.split for part in self.names)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +53,20 @@ class Selection:
             raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
         return known if self.runs is None else [*distinct(self.runs)]
 
+    def tallies(self, store: Store) -> list[Tally]:
+        """Its ended episodes, of all agents. An episode without a step belongs to its agent's only Q-function in its
+        run."""
+        runs = self.in_runs(store)
+        found = sorted(store.tallies(runs, suite=self.suite, split=self.split), key=lambda t: runs.index(t.run))
+        several = group_by({(t.run, t.agent, t.checkpoint) for t in found if t.checkpoint}, lambda known: known[:2])
+        only = {key: known[0][2] for key, known in several.items() if len(known) == 1}
+        return [
+            t if t.checkpoint or (t.run, t.agent) not in only else t._replace(checkpoint=only[t.run, t.agent])
+            for t in found
+        ]
+
     def summaries(self, store: Store, *, status: Status = "finished") -> list[EpisodeSummary]:
-        """Its episodes, those of all agents."""
+        """Its episodes, of all agents."""
         which = partial(store.summaries, suite=self.suite, split=self.split, status=status)
         return [episode for run in self.in_runs(store) for episode in which(run=run)]
 
@@ -124,57 +74,121 @@ class Selection:
 EVERYTHING = Selection()
 
 
-def read_rows(store: Store, selection: Selection = EVERYTHING) -> tuple[Rows, list[EpisodeSummary]]:
-    """The rows of what is finished in the selection's runs, whichever agents are shown, and its episodes `named`.
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """The rows of some ended episodes: the name of each part's row, and the tallies by row."""
 
-    An agent's only row on the table's own split has the agent's name. Several there have their Q-functions' hashes
-    behind it, and where those do not tell them apart their runs' names; a row of another split has both its runs' names
-    and its split.
+    names: Mapping[RowPart, str]
+    tallies: Mapping[str, Sequence[Tally]]
+
+    def judged(self, store: Store) -> list[EpisodeSummary]:
+        """The episodes whose verdict in force is a judge's, with their row's name instead of their agent's."""
+        known = {t[:5] for some in self.tallies.values() for t in some if t.judged and t.status == "finished"}
+        found = store.judged({run for run, *_ in known}) if known else []
+        return self.name_rows(e for e in found if (e.run, e.agent, e.suite, e.task, e.split) in known)
+
+    def name_rows(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
+        """The episodes with their row's name instead of their agent's; those of no row keep their agent's."""
+        only = {part[:3]: name for part, name in self.names.items()}  # of episodes without a step
+        rows = ((e, self.names.get(RowPart(e.run, e.agent, e.split, e.checkpoint))) for e in episodes)
+        named = ((e, name or only.get((e.run, e.agent, e.split), e.agent)) for e, name in rows)
+        return [e if name == e.agent else e._replace(agent=name) for e, name in named]
+
+    def of(self, *names: str) -> list[str]:
+        """The rows of these names. If there is none of a name, all rows of the agent of this name."""
+        found: list[str] = []
+        for name in names:
+            alone = [name] if name in self.tallies else None
+            found += alone or [row for part, row in self.names.items() if part.agent == name]
+        return [*distinct(found)]
+
+    def find_one(self, name: str | None) -> str | None:
+        """The row to compare with. DataError if there are several."""
+        found = [] if name is None else self.of(name)
+        if len(found) > 1:
+            raise DataError(
+                f"agent {name!r} has {len(found)} rows, because its runs differ: {'; '.join(found)}. "
+                f"Give --baseline '{found[0]}', or choose with --run and --split"
+            )
+        return found[0] if found else name
+
+    def agents(self, names: Collection[str]) -> list[str]:
+        """The agents of the rows of these names."""
+        return [*distinct(part.agent for part, name in self.names.items() if name in names)]
+
+    def baseline(self) -> str | None:
+        """What others are compared with by default: prompting, else the first; None: no row."""
+        own = [(part.agent != BASELINE, name) for part, name in self.names.items() if self.is_main(name)]
+        return min(own)[1] if own else None
+
+    def is_partial(self, name: str) -> bool:
+        """Whether it is one of several rows of its agent, or of another split than the table's own."""
+        return any(name == other != part.agent for part, other in self.names.items())
+
+    def is_main(self, name: str) -> bool:
+        """Whether it is a row of the table's own split."""
+        splits = {part.split for part, other in self.names.items() if other == name}
+        return splits == {_main_split(part.split for part in self.names)}
+
+
+def read_rows(store: Store, selection: Selection = EVERYTHING) -> Rows:
+    """The rows of the selection's finished episodes, whichever agents are shown.
+
+    An agent's only row on the table's own split has the agent's name. If it has several there, the hashes of their
+    Q-functions follow the name; if these are alike, the names of their runs. A row of another split has the names of
+    both its runs and its split.
     """
-    finished = selection.summaries(store)
-    part_of = parts_of(store, selection.in_runs(store))
-    parts = group_by(finished, part_of)
+    tallies = selection.tallies(store)
+    by_part = group_by(tallies, lambda t: RowPart(t.run, t.agent, t.split, t.checkpoint))
+    parts = {part: some for part, some in by_part.items() if any(t.status == "finished" for t in some)}
+    ended = group_by(tallies, lambda t: (t.run, t.agent, t.split))
     runs = {run.name: run for run in store.runs()}
-    by_row = group_by(parts, lambda part: _alike(store, runs[part.run], part, parts[part]))
+    by_row = group_by(parts, lambda part: _find_what_is_shared(runs[part.run], part, parts[part], ended[part[:3]]))
     own = _main_split(part.split for part in parts)
     groups = group_by(by_row.values(), lambda row: (row[0].agent, row[0].split))
-    names = {part: name for group in groups.values() for part, name in _names(group, own)}
-    rows = Rows(names={part: names[part] for row in by_row.values() for part in row}, part=part_of)
-    return rows, rows.name_rows(finished)
+    names = {part: name for group in groups.values() for part, name in _name_rows(group, own)}
+    by_name: dict[str, list[Tally]] = {name: [] for name in names.values()}
+    alone = {key: some[0] for key, some in group_by(parts, lambda part: part[:3]).items() if len(some) == 1}
+    for part, some in by_part.items():  # cut episodes may have no Q-function: they belong to their agent's only row
+        if (home := part if part in parts else alone.get(part[:3])) is not None:
+            by_name[names[home]] += some
+    return Rows(names={part: names[part] for row in by_row.values() for part in row}, tallies=by_name)
 
 
 def _main_split(splits: Iterable[str]) -> str | None:
     return min(splits, key=lambda split: ((*HELD_OUT, split).index(split), split), default=None)
 
 
-def _alike(store: Store, run: RunRecord, part: RowPart, episodes: Sequence[EpisodeSummary]) -> Hashable:
-    """What passes of one row share: agent, split, tasks, settings but the seed, and the Q-function that scored. A task
-    begun is one of the pass's, though the infrastructure may have cut its episode."""
+def _find_what_is_shared(run: RunRecord, part: RowPart, own: Sequence[Tally], ended: Sequence[Tally]) -> Hashable:
+    """What passes of one row share: agent, split, tasks, settings except the seed, and the Q-function that scored.
+
+    A task that was begun belongs to the pass, even if the infrastructure cut its episode.
+    """
     settings: dict[str, JsonValue] = {name: value for name, value in run.config.items() if name != "seed"}
     for owner in (AGENTS, SEARCHES):
         if isinstance(owned := settings.pop(owner, None), dict) and part.agent in owned:
-            settings[owner] = owned[part.agent]  # those of others change nothing for this one
-    suites = {episode.suite for episode in episodes}
-    lost = (e for status in _LOST for e in store.summaries(run=run.name, agent=part.agent, status=status))
-    tasks = frozenset((e.suite, e.task) for e in (*episodes, *lost) if e.split == part.split and e.suite in suites)
-    return part.agent, part.split, tasks, json.dumps(settings, sort_keys=True), part.checkpoint
+            settings[owner] = owned[part.agent]  # those of other agents change nothing for this one
+    suites = {t.suite for t in own}
+    begun = (*own, *(t for t in ended if t.status != "finished" and t.suite in suites))
+    tasks = {(t.suite, t.task) for t in begun}
+    return part.agent, part.split, frozenset(tasks), json.dumps(settings, sort_keys=True), part.checkpoint
 
 
-def _names(group: Sequence[Sequence[RowPart]], own: str | None) -> Iterator[tuple[RowPart, str]]:
+def _name_rows(group: Sequence[Sequence[RowPart]], own: str | None) -> Iterator[tuple[RowPart, str]]:
     """The names of all rows of one agent on one split."""
-    held = Counter(row[0].checkpoint for row in group)
-    behind = suffixes(held)
+    counts = Counter(row[0].checkpoint for row in group)
+    endings = suffixes(counts)
     for row in group:
         _, name, split, checkpoint = row[0]
-        name += behind[checkpoint]
-        if split != own or held[checkpoint] > 1:
+        name += endings[checkpoint]
+        if split != own or counts[checkpoint] > 1:
             words = [*distinct(part.run for part in row), *([] if split == own else [split])]
             name += f" ({', '.join(words)})"
         yield from ((part, name) for part in row)
 
 
 def suffixes(checkpoints: Collection[str | None]) -> dict[str | None, str]:
-    """What to put behind an agent's name for each of its Q-functions: ` @3fa2c1`, nothing where there is only one."""
+    """What follows an agent's name for each of its Q-functions: ` @3fa2c1`, nothing if there is only one."""
     if len(checkpoints) < 2:
         return dict.fromkeys(checkpoints, "")
     hashes = {name: "none" if name is None else name.rpartition("-")[2] for name in checkpoints}

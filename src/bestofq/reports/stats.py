@@ -13,9 +13,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bestofq.core.decision import DECIDED
 from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
 from bestofq.store.records import EpisodeSummary
+from bestofq.store.tally import Tally
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -83,10 +85,10 @@ class PairedDifference(FrozenModel):
 
 def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """The items by their keys, both in the order in which they come."""
-    found: dict[K, list[T]] = {}
+    groups: dict[K, list[T]] = {}
     for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def distinct(values: Iterable[T]) -> tuple[T, ...]:
@@ -94,87 +96,144 @@ def distinct(values: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def attempts_of(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
+class Tries(NamedTuple):
+    """Attempts counted by task and run [T, R], both in the order in which they come."""
+
+    tasks: Sequence[Hashable]
+    done: Doubles
+    won: Doubles
+    steps: Doubles  # of all attempts
+    steps_won: Doubles  # of those that succeeded
+
+    @classmethod
+    def of(cls, attempts: "Attempts") -> "Tries":
+        if isinstance(attempts, Tries):
+            return attempts
+        tasks, runs = ({key: i for i, key in enumerate(distinct(a[at] for a in attempts))} for at in (0, 1))
+        rows = [(tasks[a.task], runs[a.run], a.success, a.steps) for a in attempts]
+        return cls.of_counts([*tasks], np.array(rows, dtype=np.int64).reshape(-1, 4), len(runs))
+
+    @classmethod
+    def of_counts(cls, tasks: Sequence[Hashable], rows: NDArray[np.int64], runs: int) -> "Tries":
+        """From rows [E, 4]: the indices of task and run, success, steps."""
+        place = rows[:, 0] * runs + rows[:, 1]
+        tables = []
+        for weights in (None, rows[:, 2], rows[:, 3], rows[:, 2] * rows[:, 3]):
+            table = np.bincount(place, weights, minlength=len(tasks) * runs)
+            tables.append(table.astype(np.float64).reshape(len(tasks), runs))
+        return cls(tasks, *tables)
+
+    @classmethod
+    def of_tallies(cls, tallies: Sequence[Tally]) -> "Tries":
+        """The attempts whose outcomes tell how the agent did. A run is one repeat in one run of a store."""
+        if not tallies:
+            return cls.of([])
+        counts = [len(tally.attempts) for tally in tallies]
+        tasks, runs = (
+            {key: i for i, key in enumerate(distinct(keys))}
+            for keys in ([t[2:4] for t in tallies], [(t.store, t.run) for t in tallies])
+        )
+        repeat, outcome, steps = np.concatenate([t.attempts for t in tallies]).T
+        decided = outcome < len(DECIDED)
+        task = np.repeat([tasks[t[2:4]] for t in tallies], counts)[decided]
+        run = (np.repeat([runs[t.store, t.run] for t in tallies], counts) + len(runs) * repeat)[decided]
+        (task_codes, at), (run_codes, run_at) = _number(task), _number(run)
+        names = [*tasks]
+        rows = np.stack([at, run_at, outcome[decided] == 0, steps[decided]], axis=1)
+        return cls.of_counts([names[code] for code in task_codes], rows, len(run_codes))
+
+    def __bool__(self) -> bool:
+        return bool(self.tasks)
+
+    @property
+    def rates(self) -> Doubles:
+        """By task [T], the share of its attempts that succeeded."""
+        return np.asarray(self.won.sum(axis=1) / self.done.sum(axis=1))
+
+
+Attempts = Tries | Sequence[Attempt]
+
+
+def _number(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct codes in the order in which they come, and the index of each code among them."""
+    known, first, at = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return known[order], np.argsort(order)[at]
+
+
+def attempts_of(episodes: Iterable[EpisodeSummary]) -> Tries:
     """The episodes whose outcome tells how the agent did, as statistics need them."""
-    return [
-        Attempt(task=(e.suite, e.task), run=(e.run, e.repeat), success=e.success, steps=e.steps)
-        for e in episodes
-        if e.decided
-    ]
+    return Tries.of([Attempt((e.suite, e.task), (e.run, e.repeat), e.success, e.steps) for e in episodes if e.decided])
 
 
-def by_task(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:
-    """The attempts at each task."""
-    return group_by(attempts, lambda attempt: attempt.task)
-
-
-def over_runs(means: Sequence[float]) -> Estimate:
-    """The estimate from one mean per run; InputError without any."""
-    if not means:
-        raise InputError("a mean over 0 runs is asked for: at least 1 finished run is needed")
+def mean_over_runs(means: Sequence[float] | Doubles) -> Estimate:
+    """The estimate from one mean per run. InputError without any."""
+    if not len(means):
+        raise InputError("there is no finished run to average: at least 1 is needed")
     error = float(np.std(means, ddof=1)) / sqrt(len(means)) if len(means) > 1 else None
     return Estimate(mean=float(np.mean(means)), error=error, runs=len(means))
 
 
-def success_rate(attempts: Sequence[Attempt]) -> Estimate:
-    """Success in [0, 1] (Table 2): per task the share of its runs that succeeded, then the mean over tasks, which is in
-    its `success_interval`. Where all runs hold the same tasks it is the mean over runs, with `over_runs`'s error; else
-    the error is `_error_over_runs`."""
-    tasks, runs = by_task(attempts), group_by(attempts, lambda a: a.run).values()
-    found = over_runs([_success_rate(run) for run in runs])
-    same = all(len(run) == len(tasks) for run in runs)
-    error = found.error if same else _error_over_runs(tasks.values())
-    return found.model_copy(update={"mean": float(np.mean([*task_rates(attempts).values()])), "error": error})
+def success_rate(attempts: Attempts) -> Estimate:
+    """Success in [0, 1] (Table 2): the share of each task's attempts that succeeded, then the mean over tasks.
+
+    If all runs hold the same tasks, this is the mean over runs, with its error. Otherwise the error is that of
+    `_error_over_runs`.
+    """
+    tries = Tries.of(attempts)
+    found = mean_over_runs(tries.won.sum(axis=0) / tries.done.sum(axis=0))
+    same = bool((tries.done.sum(axis=0) == len(tries.tasks)).all())
+    error = found.error if same else _error_over_runs(tries)
+    return found.model_copy(update={"mean": float(tries.rates.mean()), "error": error})
 
 
-def _error_over_runs(tasks: Iterable[Sequence[Attempt]]) -> float | None:
-    """The standard error over runs of unlike tasks: √(Σ s_r² / ((Σ n_r)² − Σ n_r²)), s_r being what run r succeeded
-    more often than the mean of its n_r tasks, so that how hard they are plays no part. For runs of the same tasks it is
-    `over_runs`'s. Tasks done once tell nothing of it; None where there are no others."""
-    again = [(a.run, a.success - _success_rate(task)) for task in tasks if len(task) > 1 for a in task]
-    more = group_by(again, lambda one: one[0]).values()  # by run
-    pairs = len(again) ** 2 - sum(len(run) ** 2 for run in more)
-    return sqrt(sum(sum(excess for _, excess in run) ** 2 for run in more) / pairs) if pairs else None
+def _error_over_runs(tries: Tries) -> float | None:
+    """The standard error over runs of different tasks: √(Σ s_r² / ((Σ n_r)² − Σ n_r²)).
+
+    s_r is how much more often run r succeeded than the mean of its n_r tasks, so the tasks' difficulty plays no part.
+    For runs of the same tasks it equals the usual one. Tasks done once say nothing; None without any others.
+    """
+    again = tries.done.sum(axis=1) > 1
+    excess = (tries.won - tries.done * tries.rates[:, None])[again].sum(axis=0)
+    number = tries.done[again].sum(axis=0)
+    pairs = number.sum() ** 2 - (number**2).sum()
+    return sqrt((excess**2).sum() / pairs) if pairs else None
 
 
-def steps_for_success(attempts: Sequence[Attempt]) -> Estimate | None:
-    """Steps of successful episodes (Table 2): their mean per run, then the mean over the runs that have any. None when
-    nothing succeeded. Easy tasks weigh more the fewer tasks an agent solves: compare with care."""
-    by_run = group_by((a for a in attempts if a.success), lambda a: a.run)
-    return over_runs([float(np.mean([a.steps for a in run])) for run in by_run.values()]) if by_run else None
+def steps_for_success(attempts: Attempts) -> Estimate | None:
+    """Steps of successful episodes (Table 2): their mean in each run, then the mean over the runs that have any. None
+    if nothing succeeded. An agent that solves only easy tasks looks faster, so compare with care."""
+    tries = Tries.of(attempts)
+    won, steps = tries.won.sum(axis=0), tries.steps_won.sum(axis=0)
+    return mean_over_runs(steps[won > 0] / won[won > 0]) if won.any() else None
 
 
-def steps_interval(attempts: Sequence[Attempt]) -> Interval | None:
-    """The interval of `steps_for_success` over tasks; None when at most one was solved."""
-    runs = {run: at for at, run in enumerate(group_by(attempts, lambda a: a.run))}
-    tasks = {task: at for at, task in enumerate(by_task(attempts))}
-    counts = np.zeros((len(tasks), len(runs), 2))  # [T, R, (steps of successes, successes)]
-    for attempt in attempts:
-        if attempt.success:
-            counts[tasks[attempt.task], runs[attempt.run]] += (attempt.steps, 1.0)
+def steps_interval(attempts: Attempts) -> Interval | None:
+    """The interval of `steps_for_success` over tasks; None if at most one was solved."""
+    tries = Tries.of(attempts)
+    counts = np.stack([tries.steps_won, tries.won], axis=2)  # [T, R, 2]
 
     def statistic(sums: Doubles) -> Doubles:  # [B, R * 2] -> [B]
-        parts = sums.reshape(len(sums), len(runs), 2)
-        means = share(parts[..., 0], parts[..., 1])
+        means = quotient(sums.reshape(len(sums), -1, 2))
         known = ~np.isnan(means)
         return share(np.where(known, means, 0.0).sum(axis=1), known.sum(axis=1))
 
-    return measure(counts.reshape(len(tasks), len(runs) * 2), statistic).interval
+    return measure(counts.reshape(len(counts), -1), statistic).interval
 
 
-def identical_runs(attempts: Sequence[Attempt]) -> bool:
-    """Whether there are two runs or more and each brought the same success in as many steps on the same tasks."""
-    runs = [{a.task: (a.success, a.steps) for a in run} for run in group_by(attempts, lambda a: a.run).values()]
-    return len(runs) > 1 and all(run == runs[0] for run in runs)
+def identical_runs(attempts: Attempts) -> bool:
+    """Whether there are two or more runs, with the same success in as many steps on the same tasks."""
+    tries = Tries.of(attempts)
+    return tries.done.shape[1] > 1 and all((table == table[:, :1]).all() for table in tries[1:])
 
 
-Tally = Mapping[Hashable, tuple[float, float]]
-"""By task, a part and the whole that it is of."""
+TaskCounts = Mapping[Hashable, tuple[float, float]]
+"""By task, a part and its whole."""
 Counts = Mapping[Any, Doubles | tuple[float, float]]
 """By task, K numbers that are added up over tasks."""
 
 
-def tally_by_task(counted: Iterable[tuple[Hashable, float, float]]) -> Tally:
+def tally_by_task(counted: Iterable[tuple[Hashable, float, float]]) -> TaskCounts:
     """(task, part, whole) added up by task."""
     found: dict[Hashable, tuple[float, float]] = {}
     for task, part, whole in counted:
@@ -272,28 +331,24 @@ class Quantity(NamedTuple):
         return PairedDifference(mean=found.value, low=found.interval.low, high=above.high, tasks=len(common))
 
 
-def task_rates(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
+def task_rates(attempts: Attempts) -> dict[Hashable, float]:
     """By task, the share of its attempts that succeeded."""
-    return {task: _success_rate(tried) for task, tried in by_task(attempts).items()}
+    tries = Tries.of(attempts)
+    return dict(zip(tries.tasks, tries.rates.tolist(), strict=True))
 
 
-def _success_rate(attempts: Sequence[Attempt]) -> float:
-    """Their share that succeeded."""
-    return sum(attempt.success for attempt in attempts) / len(attempts)
-
-
-def success_interval(attempts: Sequence[Attempt]) -> Interval:
-    """The interval of success over tasks, runs averaged; `clopper_pearson_interval` where tasks are alike."""
-    rates = task_rates(attempts).items()
-    found = Quantity({task: (rate, 1.0) for task, rate in rates}, UNIT).measure.interval
+def success_interval(attempts: Attempts) -> Interval:
+    """The interval of success over tasks, with runs averaged; `clopper_pearson_interval` if all tasks are alike."""
+    rates = Tries.of(attempts).rates
+    found = measure(np.stack([rates, np.ones_like(rates)], axis=1), quotient, span=UNIT).interval
     if found is None:
-        raise InputError("an interval over 0 tasks is asked for: at least 1 finished task is needed")
+        raise InputError("there is no finished task to give an interval of: at least 1 is needed")
     return found
 
 
-def paired_difference(ours: Sequence[Attempt], theirs: Sequence[Attempt]) -> PairedDifference | None:
-    """Success of `ours` minus that of `theirs` on the tasks of both, runs averaged; `clopper_pearson_interval` where
-    all tasks differ alike. None when they have no task in common."""
+def paired_difference(ours: Attempts, theirs: Attempts) -> PairedDifference | None:
+    """Success of `ours` minus that of `theirs` on the tasks of both, with runs averaged; `clopper_pearson_interval` if
+    all tasks differ alike. None if they have no task in common."""
     mine, other = task_rates(ours), task_rates(theirs)
     both = {task: (rate - other[task], 1.0) for task, rate in mine.items() if task in other}
     return Quantity(both, SIGNED).difference

@@ -1,233 +1,427 @@
-"""Success and steps of each agent (Best-of-Q, Table 2)."""
+"""Success and steps of groups of episodes: by agent, by domain, by any setting of the runs, and over training.
+
+Best-of-Q's Table 2 is grouped by agent and Tables 5 to 8 by domain. Its Tables 3, 4 and 10 to 12 and Agent Q's Figs. 3
+and 6 are grouped by settings or stores; its Figs. 4 and 8 by training cycle.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from pydantic import Field
+import numpy as np
+from pydantic import Field, JsonValue
 
 from bestofq.core.decision import DECIDED, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
+from bestofq.core.usage import Usage, merge_usage
 from bestofq.reports import stats
+from bestofq.reports.figures import CurvePoint
 from bestofq.reports.naming import place
-from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
-from bestofq.reports.stats import Attempt, Estimate, Interval, Measure, PairedDifference, attempts_of, group_by
-from bestofq.reports.table import Cell, Row, RowSource, Table, columns
-from bestofq.store.records import EpisodeSummary
+from bestofq.reports.origin import join_sources, origin, proposer_model, setting
+from bestofq.reports.rows import BASELINE, EVERYTHING, Selection, read_rows, suffixes
+from bestofq.reports.stats import Attempts, Estimate, Interval, Measure, PairedDifference, Tries, distinct, group_by
+from bestofq.reports.table import Row, RowSource, Table, columns
+from bestofq.store.records import DEV_BASE, SEED_RUN, EpisodeSummary, RunRecord, cycle_run, dev_run
 from bestofq.store.store import Store
+from bestofq.store.tally import OUTCOMES, Tally
+
+ALL = "all"
+KEYS = ("store", "run", "agent", "suite", "split", "model", "N")
+"""What can be grouped by without being a setting of a run. model: the proposer's; N: candidates requested at a step."""
+PERFORMANCE = columns(
+    *("success %", "± over runs %", "steps for success", "± of steps", "difference %", "tasks", "episodes", "outcomes"),
+    signed=["difference"],
+)
+_TITLES = {
+    ("agent",): ("agents", "Success and steps of each agent (Best-of-Q, Table 2)"),
+    ("domain", "agent"): ("domains", "Success by domain (Best-of-Q, Tables 5 to 8)"),
+}
 
 
-class Performance(FrozenModel):
-    """What every table of success says of an agent. Rates lie in [0, 1]; a run is one (run, repeat) of a store."""
+class Group(FrozenModel):
+    """What every table of success says of some episodes. Rates lie in [0, 1]; a run is one (run, repeat) of a store."""
 
-    agent: str  # the row's name
-    success: Estimate
-    interval: Interval  # of success, over other tasks
-    steps_for_success: Estimate | None
+    agent: str  # the row's name: its values with commas
+    values: tuple[str, ...]  # one for each key of the grouping
+    success: Estimate | None = None  # None: no outcome tells how the agent did
+    interval: Interval | None = None  # of success, over other tasks
+    steps_for_success: Estimate | None = None
     steps_interval: Interval | None = None  # of steps_for_success, over other tasks
-    episodes: int
-    tasks: int
-    runs: int
-    identical_runs: bool
-    difference: PairedDifference | None  # None: the baseline itself, or no baseline, or no task in common
+    episodes: int = 0  # that `success` is a share of
+    tasks: int = 0
+    runs: int = 0
+    identical_runs: bool = False
+    difference: PairedDifference | None = None  # to the baseline; None for itself, and without a common task
+    outcomes: dict[Outcome, int]  # of all episodes; `infra_error`: cut and never finished
+    judges: dict[str, int] = Field(default_factory=dict)  # how many of its verdicts each judge gave
+    origin: RowSource | None = Field(default=None, exclude=True)
 
     @property
     def rate(self) -> Measure:
-        return Measure(value=self.success.mean, interval=self.interval)
+        return Measure(value=self.success and self.success.mean, interval=self.interval)
 
     @property
     def steps(self) -> Measure | None:
-        """Of successful episodes; None where there is none."""
+        """Of successful episodes; None if there is none."""
         steps = self.steps_for_success
         return None if steps is None else Measure(value=steps.mean, interval=self.steps_interval)
 
-    def cells(self) -> tuple[Cell, ...]:
-        """One per column of `PERFORMANCE`; with intervals over tasks and errors over runs."""
-        steps_error = self.steps_for_success.error if self.steps_for_success else None
-        return self.rate, self.success.error, self.steps, steps_error, self.difference, self.tasks, self.episodes
+    @property
+    def outcome_words(self) -> str:
+        """`3 success, 1 blocked (of 4); apart: 1 unparseable`."""
+        decided = [f"{count} {name}" for name, count in self.outcomes.items() if name in DECIDED]
+        apart = [f"{count} {name.replace('_', ' ')}" for name, count in self.outcomes.items() if name not in DECIDED]
+        return f"{', '.join(decided)} (of {self.episodes})" + (f"; apart: {', '.join(apart)}" if apart else "")
 
 
-PERFORMANCE = columns(
-    *("success %", "± over runs %", "steps for success", "± of steps", "difference %", "tasks", "episodes"),
-    signed=["difference"],
-)
+class Grouping(FrozenModel):
+    """Success by the values of `keys`, and the runs that it comes from."""
 
-
-def performance(attempts: Sequence[Attempt], against: Sequence[Attempt] = ()) -> dict[str, Any]:
-    """The fields of `Performance` but `agent`. The difference is to `against` on the tasks of both."""
-    return {
-        "success": stats.success_rate(attempts),
-        "interval": stats.success_interval(attempts),
-        "steps_for_success": stats.steps_for_success(attempts),
-        "steps_interval": stats.steps_interval(attempts),
-        "episodes": len(attempts),
-        "tasks": len(stats.by_task(attempts)),
-        "runs": len({attempt.run for attempt in attempts}),
-        "identical_runs": stats.identical_runs(attempts),
-        "difference": stats.paired_difference(attempts, against),
-    }
-
-
-class AgentRow(Performance):
-    """One agent's results."""
-
-    outcomes: dict[Outcome, int]  # as `outcomes_of`; `success` is a share of DECIDED's alone
-    judges: dict[str, int] = Field(default_factory=dict)  # verdicts of DECIDED that a judge gave, by its name
-
-
-class SuccessReport(FrozenModel):
-    """All agents' results, and the runs they come from."""
-
-    rows: tuple[AgentRow, ...]
+    keys: tuple[str, ...] = ("agent",)
+    rows: tuple[Group, ...]
     baseline: str | None
-    runs: tuple[str, ...]  # that the rows and the baseline come from
+    runs: tuple[str, ...] = ()
     apart: bool = False  # whether a row holds only some of its agent's runs
     unjudged: tuple[str, ...] = ()  # rows left out: none of their episodes has a verdict
+    judging: Usage | None = None  # of all judges together; None: there was none, or it is not counted
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
+        totals = [row for row in self.rows if self.keys[0] != "domain" or row.values[0] == ALL]
+        counts = sum((Counter(row.outcomes) for row in totals), Counter[Outcome]())
         notes = ["±: standard error over runs; it says nothing about other tasks."]
         if self.apart:
-            notes.append(APART)
+            notes.append(
+                "In brackets: the run; behind @: the Q-function's hash. An agent's runs on different tasks, or with "
+                "different settings, model or Q-function, are rows of their own."
+            )
         if self.baseline is not None:
             notes.append(
                 f"Difference to {self.baseline} in points, paired by task; 95 % bootstrap over tasks "
                 f"({stats.RESAMPLES:,} resamples)."
             )
+        if self.baseline is not None and totals != [*self.rows]:
+            notes.append("One in twenty of the domains' intervals excludes zero by chance.")
         if self.unjudged:
             notes.append(
                 f"Left out, none of their episodes has a verdict (`bestofq judge`): {', '.join(self.unjudged)}."
             )
-        if same := [row.agent for row in self.rows if row.identical_runs]:
+        if same := [row.agent for row in totals if row.identical_runs]:
             notes.append(f"Runs identical step for step, so ± is 0: {', '.join(same)}.")
-        if single := [row.agent for row in self.rows if row.runs == 1]:
+        if single := [row.agent for row in totals if row.runs == 1]:
             notes.append(f"One run only, so no ±: {', '.join(single)}.")
-        outcomes = [row.outcomes for row in self.rows]
-        return (*notes, *outcome_notes(outcomes), *judge_notes((row.judges for row in self.rows), outcomes))
+        if counts["blocked"] or counts["impossible"]:
+            notes.append("Blocked and impossible episodes count as not successful, as in the paper (D).")
+        if counts["unparseable"] or counts["unjudged"]:
+            notes.append(
+                f"{counts['unparseable']} unparseable and {counts['unjudged']} unjudged episodes are left out of "
+                "success: `bestofq judge` judges them again."
+            )
+        if counts["infra_error"]:
+            notes.append(f"{counts['infra_error']} episodes cut by the infrastructure and never finished are left out.")
+        for judge, count in sum((Counter(row.judges) for row in totals), Counter[str]()).items():
+            notes.append(
+                f"{count} of {sum(row.episodes for row in totals)} verdicts are by the judge {judge}. These intervals "
+                "do not include its error: `bestofq judge --against-env` measures it."
+            )
+        if (used := self.judging) is not None:
+            price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
+            notes.append(
+                f"Judging: {used.calls:,} calls, {used.tokens_in:,} tokens in, {used.tokens_out:,} out, {price}."
+            )
+        return tuple(notes)
 
 
-def agent_results(store: Store, selection: Selection = EVERYTHING) -> SuccessReport:
+def performance(attempts: Attempts, against: Attempts = ()) -> dict[str, Any]:
+    """The numbers of a `Group`. The difference is to `against` on the tasks of both; nothing without an attempt."""
+    if not (tries := Tries.of(attempts)):
+        return {}
+    return {
+        "success": stats.success_rate(tries),
+        "interval": stats.success_interval(tries),
+        "steps_for_success": stats.steps_for_success(tries),
+        "steps_interval": stats.steps_interval(tries),
+        "episodes": int(tries.done.sum()),
+        "tasks": len(tries.tasks),
+        "runs": tries.done.shape[1],
+        "identical_runs": stats.identical_runs(tries),
+        "difference": stats.paired_difference(tries, against),
+    }
+
+
+def _group(
+    values: Sequence[str],
+    tallies: Sequence[Tally],
+    against: Attempts,
+    judged: Sequence[EpisodeSummary] = (),
+    tries: Tries | None = None,
+) -> Group:
+    return Group(
+        agent=values[-1] if values[0] == ALL else ", ".join(values),
+        values=tuple(values),
+        **performance(tries or _finished(tallies), against),
+        outcomes=_count_outcomes(tallies),
+        judges=dict(Counter(e.judge for e in judged if e.decided)),
+    )
+
+
+def _finished(tallies: Sequence[Tally]) -> Tries:
+    return Tries.of_tallies([t for t in tallies if t.status == "finished"])
+
+
+def _count_outcomes(tallies: Sequence[Tally]) -> dict[Outcome, int]:
+    """How many finished episodes had each outcome; `infra_error`: how many were cut and never finished."""
+    kinds = [t.attempts[:, 1] for t in tallies if t.status == "finished"]
+    counts = np.bincount(np.concatenate([*kinds, np.zeros(0, np.int64)]), minlength=len(OUTCOMES)).tolist()
+    if cut := [t for t in tallies if t.status == "cut"]:
+        done = [t for t in tallies if t.status == "finished"]
+        lost, saved = ({(*t[:4], n) for t in some for n in t.attempts[:, 0].tolist()} for some in (cut, done))
+        counts[OUTCOMES.index("infra_error")] += len(lost - saved)
+    return {name: counts[i] for i, name in enumerate(OUTCOMES) if counts[i]}
+
+
+def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
     """The results of the selection's agents, each compared with its baseline.
 
-    An agent has a row for each of `rows_of`'s; `agents` and `baseline` name agents or rows. They come in the order of
-    `agents`, else the baseline first and the others in `naming.ORDER`, those of other splits last. Rows without a
-    verdict are left out, where no `agents` are asked for; there are no differences to a baseline without one.
-    DataError on a run, an agent or a baseline of which nothing is finished, on a baseline of several rows, and where no
-    row, or not each of `agents`, has a verdict.
+    An agent has a row for each of `read_rows`; `agents` and `baseline` name agents or rows. They come in the order of
+    `agents`, else the baseline first, the others in `naming.ORDER`, and those of other splits last. Rows without a
+    verdict are left out, unless `agents` names them. DataError if a run, an agent or a baseline has no finished
+    episode, if a baseline has several rows, and if no row, or not each of `agents`, has a verdict.
     """
     chosen, agents = ", ".join(selection.in_runs(store)) or "the store", selection.agents
-    rows, finished = read_rows(store, selection)
-    by_agent = group_by(finished, lambda episode: episode.agent)
+    rows = read_rows(store, selection)
     for agent in [*(agents or ()), *([] if selection.baseline is None else [selection.baseline])]:
         if not rows.of(agent):
             raise DataError(
                 f"agent {agent!r} has no finished episode in {chosen}: finished are "
-                f"{', '.join(sorted(by_agent)) or 'none'}"
+                f"{', '.join(sorted(rows.tallies)) or 'none'}"
             )
-    if not by_agent:
+    if not rows.tallies:
         raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
-    attempts = {agent: attempts_of(episodes) for agent, episodes in by_agent.items()}
-    asked = list(by_agent) if agents is None else rows.of(*agents)
-    unjudged, names = ([name for name in asked if bool(attempts[name]) == judged] for judged in (False, True))
+    tries = {name: _finished(some) for name, some in rows.tallies.items()}
+    wanted = [*rows.tallies] if agents is None else rows.of(*agents)
+    unjudged, names = ([name for name in wanted if bool(tries[name]) == judged] for judged in (False, True))
     if unjudged and (agents is not None or not names):
+        count = sum(len(t.attempts) for t in rows.tallies[unjudged[0]] if t.status == "finished")
         raise DataError(
-            f"none of the {len(by_agent[unjudged[0]])} finished episodes of {unjudged[0]!r} has a verdict: "
-            "run `bestofq judge` first, or choose with --run"
+            f"none of the {count} finished episodes of {unjudged[0]!r} has a verdict: run `bestofq judge` first, or "
+            "choose with --run"
         )
-    baseline = rows.one(selection.baseline)
-    against = attempts.get(baseline or "", ())
-    cuts = count_unfinished(rows.name_rows(selection.summaries(store, status="cut")), finished)
-
-    def row(agent: str) -> AgentRow:
-        return AgentRow(
-            agent=agent,
-            **performance(attempts[agent], () if agent == baseline else against),
-            outcomes=outcomes_of(by_agent[agent], cuts[agent]),
-            judges=judges_of(by_agent[agent]),
-        )
-
-    found = [row(name) for name in names]
+    baseline = rows.find_one(selection.baseline)
+    against = tries.get(baseline or "", Tries.of(()))
+    judged = group_by(rows.judged(store), lambda e: e.agent)
+    found = []
+    for name in names:
+        compared = () if name == baseline else against
+        found.append(_group([name], rows.tallies[name], compared, judged.get(name, ()), tries[name]))
     if agents is None:
-        found.sort(key=lambda row: (row.agent != baseline, not rows.main(row.agent), *place(row.agent)))
-    read = {e.run for e in finished if e.agent in (*names, baseline)}
-    return SuccessReport(
+        found.sort(key=lambda row: (row.agent != baseline, not rows.is_main(row.agent), *place(row.agent)))
+    read = {part.run for part, name in rows.names.items() if name in (*names, baseline)}
+    return Grouping(
         rows=tuple(found),
         baseline=baseline if against else None,
         runs=tuple(run.name for run in store.runs() if run.name in read),
-        apart=any(map(rows.part_of, names)),
+        apart=any(map(rows.is_partial, names)),
         unjudged=tuple(unjudged),
     )
 
 
-def success_table(found: SuccessReport, made: Mapping[str, RowSource] | None = None) -> Table:
-    """Table 2, a row an agent, whose origin is `made`'s."""
-    return Table(
-        name="agents",
-        title="Success and steps of each agent (Best-of-Q, Table 2)",
-        columns=(*columns("agent"), *PERFORMANCE, *columns("outcomes")),
-        rows=tuple(
-            Row(cells=(row.agent, *row.cells(), outcome_words(row.outcomes)), origin=(made or {}).get(row.agent))
-            for row in found.rows
-        ),
-        notes=("In brackets: 95 % bootstrap over tasks; a number of one task alone has none.", *found.notes),
+def domain_of(task: str) -> str:
+    """`Allrecipes` for the task `Allrecipes--0`, `click-tab` for `click-tab/17`; `–` for others."""
+    return task.rpartition("--")[0] or task.rpartition("/")[0] or "–"
+
+
+def domain_results(
+    store: Store, selection: Selection = EVERYTHING, *, by: Callable[[str], str] = domain_of
+) -> Grouping:
+    """Success by domain of the selection's agents (None: all, by name), each compared with its baseline; `agents` and
+    `baseline` name agents or rows, as in `agent_results`. The last rows are of all domains together (`ALL`).
+
+    `by` gives the domain of a task's id. DataError if nothing is finished, and on a baseline of several rows.
+    """
+    rows = read_rows(store, selection)
+    baseline = rows.find_one(selection.baseline)
+    wanted = selection.agents or sorted(rows.tallies)
+    names = distinct(name for agent in wanted for name in rows.of(agent) or [agent])
+    if not any(name in rows.tallies for name in names):
+        runs = ", ".join(selection.in_runs(store)) or "it"
+        raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {runs}")
+    domains = {name: group_by(some, lambda t: by(t.task)) for name, some in rows.tallies.items()}
+    judged = [e for e in rows.judged(store) if e.agent in names]
+    found = []
+    for domain in (*sorted({d for name in names for d in domains.get(name, ())}), ALL):
+        of_domain = rows.tallies if domain == ALL else {name: some.get(domain, ()) for name, some in domains.items()}
+        against = _finished(of_domain.get(baseline or "", ()))
+        said = group_by((e for e in judged if domain in (ALL, by(e.task))), lambda e: e.agent)
+        found += [
+            _group([domain, name], of_domain.get(name, ()), () if name == baseline else against, said.get(name, ()))
+            for name in names
+        ]
+    return Grouping(
+        keys=("domain", "agent"),
+        rows=tuple(found),
+        baseline=baseline,
+        apart=any(map(rows.is_partial, names)),
+        judging=next(iter(merge_usage(used for e in judged for used in e.verdict.usage)), None),
     )
 
 
-def outcomes_of(finished: Iterable[EpisodeSummary], cut: int) -> dict[Outcome, int]:
-    """How many finished episodes came to each outcome; `infra_error`: the `cut` ones that never finished."""
-    counts = Counter[str | None](episode.outcome for episode in finished) | Counter[str | None](infra_error=cut)
-    return {name: counts[name] for name in get_args(Outcome) if counts[name]}
+class _Loaded(NamedTuple):
+    """A tally, its run, and what made it."""
+
+    tally: Tally
+    run: RunRecord
+    origin: RowSource
+
+    def value(self, key: str) -> str:
+        """Of one of `KEYS`, or of a setting."""
+        if key in ("store", "run", "agent", "suite", "split"):
+            return str(getattr(self.tally, key))
+        if key == "N":
+            return _to_words(self.origin.n)
+        return _to_words(proposer_model(self.run.config) if key == "model" else setting(self.run.config, key))
 
 
-def count_unfinished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSummary]) -> Counter[str]:
-    """By agent, the episodes that were cut and have no finished episode."""
-    lost = {(e.run, e.agent, e.key) for e in cut}
-    done = ((e.run, e.agent, e.key) for e in finished) if lost else ()
-    return Counter(agent for _, agent, _ in lost.difference(done))
+def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Selection = EVERYTHING) -> Grouping:
+    """Success for each combination of the values of `keys`, in the order of stores, runs and agents.
 
+    A key is one of `KEYS` or a dotted setting of the run's configuration (`epsilon`, `model.path`); a run without it
+    has the value `–`. A row never holds several agents or Q-functions: then `agent` becomes one more key, and each
+    Q-function has a row, `best-of-q @3fa2c1`. Differences are to the row that the baseline names (its values, with
+    commas), by default to the first of prompting, else to the first.
 
-def count_judged(outcomes: Mapping[Outcome, int]) -> int:
-    """How many of them a success rate is a share of."""
-    return sum(count for outcome, count in outcomes.items() if outcome in DECIDED)
-
-
-def outcome_notes(rows: Iterable[Mapping[Outcome, int]]) -> list[str]:
-    """What is left out of the rates, and what is not, one sentence each."""
-    total = sum(map(Counter, rows), Counter[Outcome]())
-    notes = []
-    if total["blocked"] or total["impossible"]:
-        notes.append("Blocked and impossible episodes count as not successful, as in the paper (D).")
-    if total["unparseable"] or total["unjudged"]:
-        notes.append(
-            f"{total['unparseable']} unparseable and {total['unjudged']} unjudged episodes are left out of success: "
-            "`bestofq judge` judges them again."
+    DataError if nothing is finished with a verdict, or there is no such run, setting or baseline.
+    """
+    every = [(name, store, run) for name, store in stores.items() for run in store.runs()]
+    known_runs = distinct(run.name for _, _, run in every)
+    if missing := [run for run in selection.runs or () if run not in known_runs]:
+        raise DataError(f"there is no run {missing[0]!r}: there are {', '.join(known_runs) or 'none'}")
+    for key in keys:
+        if key not in KEYS and all(setting(run.config, key) is None for _, _, run in every):
+            known = sorted({name for _, _, run in every for name in _setting_names(dict(run.config))})
+            raise DataError(f"no run has a setting {key!r}: there are {', '.join((*KEYS, *known))}")
+    chosen = [place for place in every if selection.runs is None or place[2].name in selection.runs]
+    loaded = [item for place in chosen for item in _load_tallies(*place, selection)]
+    if not loaded:
+        raise DataError(
+            f"no episode is finished with a verdict in {', '.join(stores) or 'no store'}: run `bestofq eval` first, or "
+            "`bestofq judge`"
         )
-    if total["infra_error"]:
-        notes.append(
-            f"{total['infra_error']} episodes cut by the infrastructure and never finished are left out of success."
-        )
-    return notes
+    groups = group_by(loaded, lambda item: tuple(map(item.value, keys)))
+    players = [{(item.tally.agent, item.tally.checkpoint) for item in row} for row in groups.values()]
+    if "agent" not in keys and any(len(some) > 1 for some in players):
+        keys = (*keys, "agent")
+        groups = group_by(loaded, lambda item: tuple(map(item.value, keys)))
+    rows: dict[tuple[str, ...], list[_Loaded]] = {}
+    for values, row in groups.items():
+        by_q = group_by(row, lambda item: item.tally.checkpoint)
+        for checkpoint, suffix in suffixes(by_q).items():
+            named = (v + suffix if key == "agent" else v for key, v in zip(keys, values, strict=True))
+            rows[tuple(named)] = by_q[checkpoint]
+    names, baseline = {", ".join(values): values for values in rows}, selection.baseline
+    if baseline is not None and baseline not in names:
+        raise DataError(f"there is no row {baseline!r} to compare with: there are {'; '.join(names)}")
+    usual = (values for values, row in rows.items() if all(item.tally.agent == BASELINE for item in row))
+    first = next(usual, next(iter(rows))) if baseline is None else names[baseline]
+    against = _finished([item.tally for item in rows[first]])
+    found = []
+    for values, row in rows.items():
+        group = _group(values, [item.tally for item in row], () if values == first else against)
+        sources = {(item.tally.store, item.run.name, item.tally.agent): item.origin for item in row}
+        found.append(group.model_copy(update={"origin": join_sources([*sources.values()])}))
+    return Grouping(keys=tuple(keys), rows=tuple(found), baseline=", ".join(first))
 
 
-def judges_of(episodes: Iterable[EpisodeSummary]) -> dict[str, int]:
-    """How many verdicts that tell each judge gave; the environment's are left out."""
-    return dict(Counter(e.judge for e in episodes if e.decided and e.judge))
+def _load_tallies(name: str, store: Store, run: RunRecord, selection: Selection) -> Iterator[_Loaded]:
+    """What is decided in a run of the store of this name, agent by agent."""
+    some = replace(selection, runs=[run.name]).tallies(store)
+    decided = [t for t in some if t.status == "finished" and (t.attempts[:, 1] < len(DECIDED)).any()]
+    for agent in selection.agents or sorted({t.agent for t in decided}):
+        for theirs in group_by((t for t in decided if t.agent == agent), lambda t: t.checkpoint).values():
+            made = origin(store, {run.name: run}, theirs)
+            yield from (_Loaded(t._replace(store=name), run, made) for t in theirs)
 
 
-def judge_notes(judges: Iterable[Mapping[str, int]], outcomes: Iterable[Mapping[Outcome, int]]) -> list[str]:
-    """Which of the verdicts are a judge's, a sentence a judge."""
-    total, decided = sum(map(Counter, judges), Counter[str]()), sum(map(count_judged, outcomes))
-    return [
-        f"{count} of {decided} verdicts are by the judge {judge}. These intervals do not include its error: "
-        "`bestofq judge --against-env` measures it."
-        for judge, count in total.items()
-    ]
+def _to_words(value: JsonValue) -> str:
+    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def outcome_words(outcomes: Mapping[Outcome, int]) -> str:
-    """`3 success, 1 blocked (of 4); apart: 1 unparseable`."""
-    decided = [f"{count} {name}" for name, count in outcomes.items() if name in DECIDED]
-    apart = [f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items() if name not in DECIDED]
-    return f"{', '.join(decided)} (of {count_judged(outcomes)})" + (f"; apart: {', '.join(apart)}" if apart else "")
+def _setting_names(value: JsonValue, before: str = "") -> Iterator[str]:
+    """The dotted names of all settings in this one."""
+    if not isinstance(value, dict):
+        yield before
+        return
+    for key, inner in value.items():
+        yield from _setting_names(inner, f"{before}.{key}" if before else key)
+
+
+def dev_curve(store: Store) -> list[CurvePoint]:
+    """Success of each Q-function on dev tasks, or on the next cycle's training tasks, by the episodes that it learned
+    from (Fig. 4). It ends before a pass without verdicts, and is empty without the recipe's runs."""
+    names = {run.name for run in store.runs()}
+    points: list[CurvePoint] = []
+    seen = won = 0
+    for cycle in range(len(names)):
+        learned = store.summaries(run=cycle_run(cycle) if cycle else SEED_RUN)
+        seen, won = seen + len(learned), won + sum(episode.success for episode in learned)
+        measured = next((name for name in (dev_run(cycle), cycle_run(cycle + 1)) if name in names), None)
+        tries = stats.attempts_of(store.summaries(run=measured, agent="best-of-q")) if measured else None
+        if not tries:
+            break
+        rate, bounds = stats.success_rate(tries).mean, stats.success_interval(tries)
+        points.append(CurvePoint(episodes=seen, successes=won, success=rate, low=bounds.low, high=bounds.high))
+    return points
+
+
+def dev_base(store: Store) -> tuple[str, float] | None:
+    """Prompting on the curve's dev tasks, and its success; None if no such pass was made."""
+    tries = stats.attempts_of(store.summaries(run=DEV_BASE, agent=BASELINE))
+    return (BASELINE, stats.success_rate(tries).mean) if tries else None
+
+
+def success_table(found: Grouping, made: Mapping[str, RowSource] | None = None) -> Table:
+    """A row for each group; its origin is `made`'s of its agent, else its own."""
+    name, title = _TITLES.get(found.keys) or (
+        "by-" + "-".join(key.replace(".", "-").replace("/", "-") for key in found.keys),
+        f"Success by {', '.join(found.keys)}",
+    )
+    rows = []
+    for row in found.rows:
+        errors = [estimate and estimate.error for estimate in (row.success, row.steps_for_success)]
+        numbers = (row.rate, errors[0], row.steps, errors[1], row.difference, row.tasks, row.episodes)
+        source = (made or {}).get(row.values[-1]) or row.origin
+        rows.append(Row(cells=(*row.values, *numbers, row.outcome_words), origin=source))
+    return Table(
+        name=name,
+        title=title,
+        columns=(*columns(*found.keys), *PERFORMANCE),
+        rows=tuple(rows),
+        notes=("In brackets: 95 % bootstrap over tasks; if all tasks are alike, the exact bound.", *found.notes),
+    )
+
+
+def domain_grid(found: Grouping) -> Table:
+    """Table 5's shape: a row for each domain, a column for each agent, then their differences to the baseline."""
+    domains = group_by(found.rows, lambda row: row.values[0])
+    agents = [row.values[1] for row in domains[ALL]]
+    compared = [i for i, agent in enumerate(agents) if found.baseline not in (None, agent)]
+    against = [f"{agents[i]} − {found.baseline}" for i in compared]
+    return Table(
+        name="domain-grid",
+        title="Success by domain",
+        columns=columns("domain", "tasks", *(f"{head} %" for head in (*agents, *against)), signed=against),
+        rows=tuple(
+            Row(
+                cells=(
+                    *(domain, max(row.tasks for row in rows)),
+                    *(row.success for row in rows),
+                    *(rows[i].difference for i in compared),
+                )
+            )
+            for domain, rows in domains.items()
+        ),
+        notes=(*(f"{row.values[1]}: {row.outcome_words}." for row in domains[ALL]), *found.notes),
+    )

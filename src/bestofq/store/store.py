@@ -21,7 +21,7 @@ from bestofq.core.errors import DataError, SupersededError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Observation, Task
 from bestofq.core.secrets import hidden, hide_json
-from bestofq.store import attempts, claim, database, records
+from bestofq.store import attempts, claim, database, records, tally
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.claim import Claim
 from bestofq.store.codec import content_key, pack
@@ -33,6 +33,7 @@ from bestofq.store.location import Location
 from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status, add_checksum
 from bestofq.store.screenshots import Screenshots
+from bestofq.store.tally import Tally
 from bestofq.store.trees import Trees
 from bestofq.store.vectors import VectorCache
 from bestofq.store.writer import Writer
@@ -296,6 +297,14 @@ class Store:
         `export`."""
         found = self.summaries(**which)
         return extra("pyarrow").table({name: [getattr(e, name) for e in found] for name in EpisodeSummary._fields})
+
+    def tallies(self, runs: Collection[str], *, suite: str | None = None, split: str | None = None) -> list[Tally]:
+        """The ended episodes of these runs, grouped by run, agent, task, Q-function and status."""
+        return tally.tallies(self._engine, runs, suite=suite, split=split)
+
+    def judged(self, runs: Collection[str]) -> list[EpisodeSummary]:
+        """The finished episodes of these runs whose verdict in force is a judge's."""
+        return tally.judged_summaries(self._engine, runs)
 
     def episodes(self, **which: Unpack[Which]) -> Iterator[Episode]:
         """Finished episodes, or those of a `status`, by run, agent, suite, task, repeat: an order that does not depend

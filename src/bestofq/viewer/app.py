@@ -12,14 +12,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bestofq.core.errors import BestOfQError, DataError
-from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import DEFAULTS, Options
-from bestofq.reports.domains import domain_of
 from bestofq.reports.naming import place
 from bestofq.reports.report import Report, gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.spending import spent_by_role
 from bestofq.reports.stats import group_by
+from bestofq.reports.success import dev_base, dev_curve, domain_of
 from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
@@ -94,7 +93,7 @@ def _results(request: Request, store: Store) -> Context:
     if report is None:
         selection = Selection(runs=None if run is None else [run], split=split)
         try:
-            baseline = named or read_rows(store, selection)[0].baseline()
+            baseline = named or read_rows(store, selection).baseline()
             options = Options(curve=dev_curve(store), curve_baseline=dev_base(store))
             report = gather(store, replace(selection, baseline=baseline), options)
         except DataError as error:

@@ -119,14 +119,14 @@ def compare(store: Store, run: str) -> Comparison | None:
     def line(name: str) -> AgentLine:
         tried, spent = attempts[name], [used[e.id] for e in sampled[name]]
         prices = [usd for _, usd in spent if usd is not None]
-        against = attempts[baseline] if baseline and baseline != name else []
+        against = attempts[baseline] if baseline and baseline != name else ()
         rate = Measure(value=stats.success_rate(tried).mean, interval=stats.success_interval(tried)) if tried else None
         return AgentLine(
             agent=name,
             rate=rate,
             difference=stats.paired_difference(tried, against) if tried and against else None,
             episodes=len(by_agent[name]),
-            tasks=len(stats.by_task(tried)),
+            tasks=len(tried.tasks),
             steps=stats.steps_for_success(tried),
             tokens=sum(tokens for tokens, _ in spent) / len(spent),
             seconds=_mean_seconds(by_agent[name]),

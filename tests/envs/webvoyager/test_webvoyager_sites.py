@@ -27,8 +27,7 @@ from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 from bestofq.envs.webvoyager.suite import RUNS, STEP_LIMIT, WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.judging import episodes_to_judge, judge_run
-from bestofq.reports.domains import ALL, domain_results
-from bestofq.reports.success import count_judged
+from bestofq.reports.success import ALL, domain_results
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -137,8 +136,7 @@ async def test_proposer_and_judge_behind_http(tmp_path: Path) -> None:
             )
             table = domain_results(store)
             (soup,) = (e for e in store.episodes() if e.task.id == "Allrecipes--0")
-    success = {row.domain: row.cells[0].success for row in table.rows}
-    rates = {domain: estimate.mean for domain, estimate in success.items() if estimate}
+    rates = {row.values[0]: row.rate.value for row in table.rows}
     assert rates == pytest.approx({"Allrecipes": 0.5, "ArXiv": 1.0, "ESPN": 0.0, ALL: 0.4})
     assert [step.decision.candidate.label for step in soup.steps] == ["click link Soups", 'answer "Leek soup"']
     assert "click link Soups (for Which soup is rated best?)" in server_texts(server)
@@ -194,8 +192,8 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
             )
             assert len(done) == len(TASKS) * RUNS
             assert sum(episode.outcome == "unjudged" for episode in done) == 1
-            (cell,) = domain_results(store).rows[-1].cells
-            assert (count_judged(cell.outcomes), cell.outcomes["unjudged"]) == (len(done) - 1, 1)
+            row = domain_results(store).rows[-1]
+            assert (row.episodes, row.outcomes["unjudged"]) == (len(done) - 1, 1)
             todo = episodes_to_judge(store, "eval", judge)
             assert (await judge_run(store, todo, judge)).total() == 1  # from the stored pictures
             table = domain_results(store)
@@ -206,7 +204,7 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
     assert refused.error is not None
     assert "arxiv.org is not among the task's allowed hosts" in refused.error
     assert refused.url == "http://www.espn.com/"
-    rates = {row.domain: (row.tasks, row.cells[0].success, row.cells[0].outcomes) for row in table.rows}
+    rates = {row.values[0]: (row.tasks, row.success, row.outcomes) for row in table.rows}
     assert rates.keys() == {*SITES, ALL}
     expected = {"Allrecipes": (2, 0.5), "ArXiv": (1, 1.0), "ESPN": (2, 0.0), ALL: (5, 0.4)}
     for domain, (tasks, mean) in expected.items():
