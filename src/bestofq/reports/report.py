@@ -14,8 +14,9 @@ from bestofq.reports.stats import distinct
 from bestofq.reports.success import agent_results, domain_results, success_table
 from bestofq.reports.svg import Figure
 from bestofq.reports.table import RowSource, Table
-from bestofq.store.records import EpisodeSummary, TreeSummary
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
+from bestofq.store.trees import TreeSummary
 
 DOMAINS = 200  # with more the table of domains is left out
 

@@ -14,8 +14,8 @@ from bestofq.reports import stats
 from bestofq.reports.stats import Doubles, Interval, Measure
 from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.search.pairs import node_pairs
-from bestofq.store.records import TreeSummary
 from bestofq.store.store import Store
+from bestofq.store.trees import TreeSummary
 
 
 class SearchRow(FrozenModel):

@@ -1,21 +1,19 @@
 """Which processes write a store: a row each. In SQLite one at a time; in PostgreSQL any number.
 
-A writer of this machine is dead once its process is. Of another machine only its signs of life tell: it renews its row
-every `BEAT` seconds, and is dead after `LEASE` seconds without, by the database's clock and as long as that is up. That
-needs nothing of the connection: a pooler, a restarted server and a lost host are all the same to it. It may be wrong
-about a writer that was merely slow: so only the right to take over relies on it, and what the slow one commits then is
-refused by the database (`attempts.py`).
+A writer of this machine is dead when its process is. A writer of another machine renews its row every `BEAT` seconds.
+It is dead after `LEASE` seconds without, by the database's clock and while the database is up. A pooler, a restarted
+server or a lost host change nothing about that. It may be wrong about a slow writer. So it only gives the right to take
+over, and the database refuses what the slow one commits then (`attempts.py`).
 """
 
 import os
-import platform
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.exc import DatabaseError
@@ -27,35 +25,20 @@ from bestofq.store.schema import WRITERS
 BEAT, LEASE = 10.0, 60.0
 
 
-class _WriterProcess(NamedTuple):
-    """As a row holds it, words with spaces between."""
-
-    host: str  # boot and process namespace of the machine
-    file: str  # that the row was written to: in a copy it says nothing; `-`: no file
-    pid: str
-    begun: str  # by the process, in clock ticks since boot
-
-    @property
-    def lives(self) -> bool:
-        """Whether it runs, on this machine, and is not another that was given its number."""
-        return self.pid.isdecimal() and self.begun == _begun(int(self.pid))
-
-
 @dataclass
 class Claim:
-    """That of this process. `token`: the name of its row, never used again."""
+    """The claim of this process. `token`: the name of its row, never used again."""
 
     engine: Engine
     token: str = field(default_factory=lambda: secrets.token_hex(8))
     lost: Event = field(default_factory=Event)
 
     def check(self, connection: Connection) -> None:
-        """DataError where another process has taken over."""
+        """Raise DataError if another process has taken over."""
+        lost = self.lost.is_set()
         if is_sqlite(self.engine):
-            held = connection.scalar(select(WRITERS.c.token).where(WRITERS.c.token == self.token)) is not None
-        else:
-            held = not self.lost.is_set()
-        if not held:
+            lost = connection.scalar(select(WRITERS.c.token).where(WRITERS.c.token == self.token)) is None
+        if lost:
             raise DataError(
                 f"{name_of(self.engine)} was taken over by another process: what was committed before is kept; run the "
                 "command again once that has ended"
@@ -64,15 +47,15 @@ class Claim:
 
 @contextmanager
 def claim_writer(engine: Engine) -> Iterator[Claim]:
-    """Make this process one that writes until the context ends.
+    """Make this process a writer until the context ends.
 
-    DataError where another process of this machine writes to SQLite. There the claim of one that has died, or of
-    another machine, is taken over: if that lives after all, its next transaction fails.
+    DataError if another process of this machine writes to SQLite. A claim on SQLite by a dead process, or by another
+    machine, is taken over: if that process lives, its next transaction fails.
     """
     own = Claim(engine)
-    process = " ".join(_WriterProcess(_host(), _file(engine), str(os.getpid()), _begun(os.getpid())))
     with engine.begin() as connection:
-        connection.execute(insert(WRITERS).values(token=own.token, process=process, beat=_now(connection)))  # locks
+        process, now = _describe_process(engine, os.getpid()), _clock(connection)[0]
+        connection.execute(insert(WRITERS).values(token=own.token, process=process, beat=now))  # locks
         if is_sqlite(engine) and (others := bury(connection) - {own.token}):
             words = connection.scalar(select(WRITERS.c.process).where(WRITERS.c.token.in_(others)))
             raise DataError(
@@ -90,15 +73,15 @@ def claim_writer(engine: Engine) -> Iterator[Claim]:
         if beating.is_alive():
             beating.join(BEAT)
         with suppress(DatabaseError), engine.begin() as connection:  # it ends with this process anyway
-            connection.execute(delete(WRITERS).where(WRITERS.c.token == own.token))
+            dismiss(connection, own.token)
 
 
 def bury(connection: Connection) -> set[str]:
-    """Remove the rows of dead writers; the tokens of those that live."""
-    deadline, living = _deadline(connection), set()
-    for row in connection.execute(select(WRITERS)).all():
+    """Remove the rows of dead writers. Return the tokens of the living."""
+    living = set()
+    for row, lives in _list_writers(connection):
         same = (WRITERS.c.token == row.token, WRITERS.c.beat == row.beat)  # one that was renewed meanwhile stays
-        if _lives(connection.engine, row, deadline) or connection.execute(delete(WRITERS).where(*same)).rowcount == 0:
+        if lives or connection.execute(delete(WRITERS).where(*same)).rowcount == 0:
             living.add(row.token)
     return living
 
@@ -109,78 +92,60 @@ def dismiss(connection: Connection, token: str) -> None:
 
 
 def is_written(engine: Engine) -> bool:
-    """Whether a process writes it: of SQLite one of this machine."""
+    """Return whether a process writes the store (to SQLite: one of this machine)."""
     with engine.connect() as connection:
-        deadline = _deadline(connection)
-        return any(_lives(engine, row, deadline) for row in connection.execute(select(WRITERS)).all())
+        return any(lives for _, lives in _list_writers(connection))
 
 
-def _lives(engine: Engine, row: Any, deadline: float) -> bool:
-    if (process := _process(row.process)) is None:
-        return False
-    if process.host == _host():
-        return process.lives and process.file == _file(engine)
-    return not is_sqlite(engine) and bool(row.beat > deadline)
-
-
-def _process(words: str) -> _WriterProcess | None:
-    found = words.split(" ")
-    return _WriterProcess(*found) if len(found) == len(_WriterProcess._fields) else None
+def _list_writers(connection: Connection) -> Iterator[tuple[Any, bool]]:
+    """Yield each writer's row, and whether the writer lives. A restarted server gives all of them `LEASE` again."""
+    now, begun = _clock(connection)
+    for row in connection.execute(select(WRITERS)).all():
+        host, *rest = row.process.split(" ")
+        if len(rest) != 3:
+            yield row, False
+        elif host == _host():
+            yield row, rest[1].isdecimal() and row.process == _describe_process(connection.engine, int(rest[1]))
+        else:
+            yield row, not is_sqlite(connection.engine) and (row.beat > now - LEASE or begun > now - LEASE)
 
 
 def _beat(own: Claim, stop: Event) -> None:
-    """Renew the claim until it ends or is lost. A database that does not answer is asked again."""
+    """Renew the claim until it ends or is lost. A database that does not answer is tried again."""
     ours = update(WRITERS).where(WRITERS.c.token == own.token)
     while not stop.wait(BEAT):
         with suppress(DatabaseError), own.engine.begin() as connection:
-            if connection.execute(ours.values(beat=_now(connection))).rowcount == 0 and not stop.is_set():
+            if connection.execute(ours.values(beat=_clock(connection)[0])).rowcount == 0 and not stop.is_set():
                 own.lost.set()
                 return
 
 
-def _deadline(connection: Connection) -> float:
-    """Who last gave a sign of life before that is dead. A server that has just begun gives all of them `LEASE`."""
+def _clock(connection: Connection) -> tuple[float, float]:
+    """Return the time and the start of the database server, in seconds. SQLite needs neither."""
     if is_sqlite(connection.engine):
-        return 0.0
-    begun = connection.scalar(select(func.extract("epoch", func.pg_postmaster_start_time())))
-    silent = _now(connection) - LEASE
-    return silent if silent > float(begun or 0.0) else 0.0
+        return 0.0, 0.0
+    seconds = (func.extract("epoch", time) for time in (func.clock_timestamp(), func.pg_postmaster_start_time()))
+    now, begun = map(float, connection.execute(select(*seconds)).one())
+    return now, begun
 
 
-def _now(connection: Connection) -> float:
-    """Seconds of the database's clock; SQLite needs none."""
-    if is_sqlite(connection.engine):
-        return 0.0
-    return float(connection.scalar(select(func.extract("epoch", func.clock_timestamp()))) or 0.0)
+def _describe_process(engine: Engine, pid: int) -> str:
+    """Return four words: host, database file (a copy is another), process and its beginning in clock ticks since boot.
 
-
-def _file(engine: Engine) -> str:
-    if is_sqlite(engine):
-        with suppress(OSError):
-            found = Path(name_of(engine)).stat()
-            return f"{found.st_dev}:{found.st_ino}"
-    return "-"
+    The last is empty without such a process, or if it has ended and its parent does not know yet.
+    """
+    file, begun = "-", ""
+    with suppress(OSError):
+        if is_sqlite(engine):
+            stat = Path(name_of(engine)).stat()
+            file = f"{stat.st_dev}:{stat.st_ino}"
+    with suppress(OSError):
+        state, *rest = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        begun = "" if state in "ZX" else rest[18]
+    return f"{_host()} {file} {pid} {begun}"
 
 
 def _host() -> str:
-    with suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
-        return f"{boot}:{Path('/proc/self/ns/pid').readlink()}"
-    return platform.node().replace(" ", "-") or "-"
-
-
-def _begun(pid: int) -> str:
-    """When a process began; empty where there is none, or it has ended and its parent does not know yet."""
-    try:
-        state, *rest = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-    except OSError:
-        if Path("/proc/self/stat").exists():
-            return ""
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return ""
-        except PermissionError:
-            pass
-        return "-"
-    return "" if state in "ZX" else rest[18]
+    """Return the boot and the process namespace of this machine."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
+    return f"{boot}:{Path('/proc/self/ns/pid').readlink()}"

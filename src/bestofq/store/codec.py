@@ -40,9 +40,9 @@ def unpack(kind: type[N], body: bytes) -> N:
     return kind.model_validate_json(text_of(body))
 
 
-def text_of(body: bytes, *, most: int = 0) -> bytes:
-    """The JSON of a packed noun, or its first `most` bytes; zlib.error when `body` is none."""
-    return zlib.decompressobj(zdict=_WORDS).decompress(body, most)
+def text_of(body: bytes) -> bytes:
+    """Return the JSON of a packed model; zlib.error if `body` is none."""
+    return zlib.decompressobj(zdict=_WORDS).decompress(body)
 
 
 def content_key(body: bytes) -> bytes:

@@ -9,6 +9,7 @@ commits since the last checkpoint (some seconds of steps), and never corrupts wh
 
 import logging
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,27 +19,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from sqlalchemy import (
-    URL,
-    ColumnElement,
-    Connection,
-    Engine,
-    Executable,
-    Label,
-    Row,
-    Select,
-    Table,
-    create_engine,
-    event,
-    func,
-    insert,
-    inspect,
-    literal_column,
-    select,
-    update,
-)
+import sqlalchemy as sa
+from sqlalchemy import URL, Connection, Engine, Row, Table, event, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import Dialect, ExceptionContext
+from sqlalchemy.engine import Dialect, ExceptionContext, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
@@ -46,6 +30,7 @@ from bestofq.core.errors import DamageError, DataError, SetupError
 from bestofq.core.loading import extra
 from bestofq.store import schema
 from bestofq.store.codec import checksum
+from bestofq.store.location import Location
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -55,19 +40,7 @@ _TRIES = 3
 _ENDED = ("57P", "08")  # SQLSTATE of what ends a connection
 _BUSY_MS = 10_000
 _MAKING = 0xBE57_0F  # a number of our own
-_NO_DAMAGE = (
-    "BUSY",
-    "LOCKED",
-    "FULL",
-    "IOERR",
-    "CANTOPEN",
-    "READONLY",
-    "PERM",
-    "AUTH",
-    "NOMEM",
-    "CONSTRAINT",
-    "NOTADB",
-)
+_NO_DAMAGE = re.compile("BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|PERM|AUTH|NOMEM|CONSTRAINT|NOTADB")
 _WRITING = ("journal_mode=WAL", "synchronous=NORMAL")
 _LOCKING = "BEGIN IMMEDIATE"  # waits for the write lock; SQLite does not wait for it after a read
 
@@ -76,9 +49,12 @@ def sqlite_url(file: Path) -> URL:
     return URL.create("sqlite+pysqlite", database=str(file))
 
 
-def reading_url(file: Path) -> URL:
-    """To read a store. One that cannot be written is taken as it lies, unless a log beside it says more."""
-    if os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists():
+def url_of(place: Location, *, read_only: bool = False) -> URL:
+    """Return the address of a store's database. A file in a folder without a right to write is read as it is."""
+    if not place.is_folder:
+        return make_url(place.name)
+    file = place.database
+    if not read_only or os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists():
         return sqlite_url(file)
     return URL.create("sqlite+pysqlite", database=file.absolute().as_uri(), query={"immutable": "1", "uri": "true"})
 
@@ -87,10 +63,10 @@ def connect(url: URL, *, read_only: bool = False) -> Engine:
     """An engine whose transactions begin and end where SQLAlchemy says so. SetupError without PostgreSQL's driver."""
     if url.get_backend_name() == "postgresql":
         extra("psycopg")
-        engine = create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
         event.listen(engine, "do_connect", _reconnecting_connect())
     else:
-        engine = create_engine(url)
+        engine = sa.create_engine(url)
         event.listen(engine, "connect", partial(_on_connect, () if read_only else _WRITING))
         event.listen(engine, "begin", _on_begin)
         event.listen(engine, "handle_error", _on_error)
@@ -130,41 +106,38 @@ def is_sqlite(engine: Engine) -> bool:
     return engine.dialect.name == "sqlite"
 
 
-def prepare(engine: Engine) -> None:
-    """Make the tables of a new database. DataError on another schema version, no database, or no right to write."""
+def prepare(engine: Engine, *, read_only: bool = False) -> None:
+    """Make the tables of a new database. Read-only, DataError if it holds no store.
+
+    DataError on another schema version, on a file that is no database, and without the right to write.
+    """
     try:
+        if read_only:
+            with engine.connect() as connection:
+                if not _is_store(connection):
+                    raise DataError(f"{name_of(engine)} holds no bestofq store: collect episodes into it first")
+            return
         with engine.execution_options(begin=_LOCKING).begin() as connection:  # several may begin at once
             if not is_sqlite(engine):
-                connection.execute(select(func.pg_advisory_xact_lock(_MAKING)))
+                connection.execute(select(sa.func.pg_advisory_xact_lock(_MAKING)))
             if not _is_store(connection):
                 schema.METADATA.create_all(connection)
-                connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
+                connection.execute(schema.FACTS.insert().values(name="schema", value=str(schema.VERSION)))
     except DatabaseError as error:
-        if is_sqlite(engine):
-            raise DataError(f"{name_of(engine)} cannot be written ({error.orig}): give another folder") from error
-        raise _unreachable(engine, error) from error
-
-
-def check(engine: Engine) -> None:
-    """Refuse (DataError) what is no store, a store of another schema version, and what this user may not read."""
-    try:
-        with engine.connect() as connection:
-            if not _is_store(connection):
-                raise DataError(f"{name_of(engine)} holds no bestofq store: collect episodes into it first")
-    except DatabaseError as error:
-        if not is_sqlite(engine) or isinstance(error, OperationalError):
+        if not is_sqlite(engine) or (read_only and isinstance(error, OperationalError)):
             raise _unreachable(engine, error) from error
+        problem = "holds no bestofq store" if read_only else "cannot be written"
         raise DataError(
-            f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder, or put back a copy"
+            f"{name_of(engine)} {problem} ({error.orig}): give another folder, or put back a copy"
         ) from error
 
 
 def _unreachable(engine: Engine, error: DatabaseError) -> SetupError:
-    said = str(error.orig).strip().partition("\n")[0]
+    reason = str(error.orig).strip().partition("\n")[0]
     if is_sqlite(engine):
-        return SetupError(f"{name_of(engine)} cannot be read ({said}): copy its folder, and read the copy")
+        return SetupError(f"{name_of(engine)} cannot be read ({reason}): copy its folder, and read the copy")
     return SetupError(
-        f"{name_of(engine)} cannot be used ({said}): start the server, and see to its host, user and database"
+        f"{name_of(engine)} cannot be used ({reason}): start the server, and check its host, user and database"
     )
 
 
@@ -212,11 +185,6 @@ def transaction(connection: Connection, *, one_statement: bool = False) -> Itera
         connection.exec_driver_sql("COMMIT")
 
 
-def row_number(connection: Connection) -> Label[Any]:
-    """By which all rows of a table can be read in either direction, whatever is damaged."""
-    return literal_column("rowid" if is_sqlite(connection.engine) else "ctid").label("row_number")
-
-
 def read(engine: Engine, work: Callable[[Connection], T]) -> T:
     """What the work reads, again where the connection was lost in it. SetupError where the server stays away, and where
     the file cannot be read."""
@@ -230,12 +198,12 @@ def read(engine: Engine, work: Callable[[Connection], T]) -> T:
     raise AssertionError
 
 
-def rows_of(engine: Engine, query: Select[Any]) -> Sequence[Any]:
+def rows_of(engine: Engine, query: sa.Select[Any]) -> Sequence[Any]:
     """The rows, each a tuple whose columns have names."""
     return read(engine, lambda connection: connection.execute(query).all())
 
 
-def scalar_of(engine: Engine, query: Select[Any]) -> Any:
+def scalar_of(engine: Engine, query: sa.Select[Any]) -> Any:
     """The first column of the first row; None without rows."""
     return read(engine, lambda connection: connection.scalar(query))
 
@@ -262,19 +230,19 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
 
 
 @cache
-def _insert_new(dialect: str, table: Table) -> Executable:
-    statement: Executable = (sqlite if dialect == "sqlite" else postgresql).insert(table).on_conflict_do_nothing()
+def _insert_new(dialect: str, table: Table) -> sa.Executable:
+    statement: sa.Executable = (sqlite if dialect == "sqlite" else postgresql).insert(table).on_conflict_do_nothing()
     return statement
 
 
 def replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     """Put a row in the place of the one with its primary key."""
     same = [column == row[column.name] for column in table.primary_key]
-    connection.execute(update(table).where(*same), schema.add_checksum(table, row))
+    connection.execute(sa.update(table).where(*same), schema.add_checksum(table, row))
 
 
 def upsert(
-    connection: Connection, table: Table, row: Mapping[str, Any], *, only: ColumnElement[bool] | None = None
+    connection: Connection, table: Table, row: Mapping[str, Any], *, only: sa.ColumnElement[bool] | None = None
 ) -> bool:
     """Insert a row, or put it in the place of the one with its primary key, if that is such a one; whether it was."""
     query = (sqlite if is_sqlite(connection.engine) else postgresql).insert(table)
@@ -285,7 +253,7 @@ def upsert(
 
 def _is_store(connection: Connection) -> bool:
     """DataError where it is one of another schema version."""
-    if not inspect(connection).has_table(schema.FACTS.name):
+    if not sa.inspect(connection).has_table(schema.FACTS.name):
         return False
     version = connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema"))
     if version != str(schema.VERSION):
@@ -326,10 +294,10 @@ def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:
 
 def _on_error(context: ExceptionContext) -> None:
     """A damaged file as a DamageError; what may pass (a lock, a full disk) as it is."""
-    said, engine = context.original_exception, context.engine
-    name = str(getattr(said, "sqlite_errorname", "")).removeprefix("SQLITE_").partition("_")[0]
-    if isinstance(said, sqlite3.DatabaseError) and engine is not None and name not in _NO_DAMAGE:
-        raise damage_error(engine, f"something ({said})") from said
+    error, engine = context.original_exception, context.engine
+    name = str(getattr(error, "sqlite_errorname", "")).removeprefix("SQLITE_")
+    if isinstance(error, sqlite3.DatabaseError) and engine is not None and not _NO_DAMAGE.match(name):
+        raise damage_error(engine, f"something ({error})") from error
 
 
 def _on_begin(connection: Connection) -> None:

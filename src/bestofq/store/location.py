@@ -66,6 +66,11 @@ class Location:
         """Of a folder, whether it holds a database; of another database nothing is known before it is asked."""
         return not self.is_folder or self.database.exists()
 
+    def check_exists(self) -> None:
+        """Raise DataError if this is a folder without a database."""
+        if not self.exists:
+            raise DataError(f"{self} holds no bestofq store: collect episodes into it first")
+
     @property
     def title(self) -> str:
         """Short, for people: the last two names of a folder's path, or the address without user and password."""

@@ -1,16 +1,17 @@
 """Preference pairs as a Parquet file, in TRL's column names: `datasets.load_dataset("parquet", data_files=…)`.
 
-Pairs of single turns: `prompt_ids`, `chosen_ids`, `rejected_ids`, `ref_chosen_logps`, `ref_rejected_logps` (TRL 1.16's
-names after its tokenization), and ours, `margin`, `task`, `node`; with `decode`, the texts `prompt`, `chosen` and
-`rejected` too, which TRL's trainers begin with. Pairs of trajectories have lists of turns in the places of ids, and
-each side its prompts: `chosen_prompt_ids`, `rejected_prompt_ids`, `chosen_logps`, `rejected_logps`; `ref_…_logps` are
-the sums. What the pairs are of stands in the file's metadata.
+Pairs of single turns have TRL 1.16's names after its tokenization: `prompt_ids`, `chosen_ids`, `rejected_ids`,
+`ref_chosen_logps`, `ref_rejected_logps`. We add `margin`, `task` and `node`. With `decode` there are also the texts
+`prompt`, `chosen` and `rejected`, with which TRL's trainers begin.
+
+Pairs of trajectories have lists of turns instead of ids, and prompts for each side: `chosen_prompt_ids`,
+`rejected_prompt_ids`, `chosen_logps`, `rejected_logps`. The sums are `ref_…_logps`. The metadata names the source.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -23,10 +24,15 @@ from bestofq.core.preferences import PreferencePair, Turn
 Kind = Literal["step", "trajectory"]
 Decode = Callable[[Sequence[int]], str]
 _KEY = b"bestofq"
+_COLUMNS: Mapping[Kind, Sequence[str]] = {
+    "step": ("prompt_ids", "chosen_ids", "rejected_ids"),
+    "trajectory": tuple(f"{side}_{name}" for side in ("chosen", "rejected") for name in ("prompt_ids", "ids", "logps")),
+}
+_COMMON = ("ref_chosen_logps", "ref_rejected_logps", "margin", "task", "node")
 
 
 class PairSource(FrozenModel):
-    """What drew the turns of a file, and so what its likelihoods are of."""
+    """What drew the turns of a file: its likelihoods belong to that."""
 
     model: str = Field(description="name of the model that drew them")
     revision: str = Field(description="of its weights")
@@ -39,27 +45,21 @@ class _Card(FrozenModel):
     kind: Kind
     source: PairSource
 
-    @classmethod
-    def of(cls, pairs: Sequence[PreferencePair], source: PairSource) -> Self:
-        prompts = ({turn.prompt_ids for turn in (*pair.chosen, *pair.rejected)} for pair in pairs)
-        turns = max(len(side) for pair in pairs for side in (pair.chosen, pair.rejected))
-        step = turns == 1 and all(len(some) == 1 for some in prompts)
-        return cls(kind="step" if step else "trajectory", source=source)
-
 
 def write_pairs(
     path: Path, pairs: Sequence[PreferencePair], source: PairSource, *, decode: Decode | None = None
 ) -> Path:
-    """Write pairs, whole or not at all; returns `path`. `decode` turns ids into text, special tokens included.
-    DataError when there are none, or a likelihood is not one (above 0, NaN, -inf)."""
+    """Write pairs, whole or not at all, and return `path`. `decode` turns ids into text, special tokens included.
+
+    DataError without pairs, or if a likelihood is above 0, NaN or -inf.
+    """
     if not pairs:
         raise DataError(f"There are 0 preference pairs to write to {path}; search more tasks, or lower the threshold.")
     for pair in pairs:
         _check(pair, path)
     arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
-    card = _Card.of(pairs, source)
-    rows = [_row(pair, card.kind, decode) for pair in pairs]
-    table = arrow.Table.from_pylist(rows, schema=_schema(arrow, card.kind, texts="chosen" in rows[0]))
+    card = _Card(kind="step" if all(map(_is_step, pairs)) else "trajectory", source=source)
+    table = arrow.Table.from_pylist([_row(pair, card.kind, decode) for pair in pairs])
     table = table.replace_schema_metadata({_KEY: card.model_dump_json().encode()})
     with whole_file(path) as file:
         parquet.write_table(table, file, write_page_checksum=True)
@@ -67,11 +67,11 @@ def write_pairs(
 
 
 def read_pairs(path: Path, *, source: PairSource | None = None, replayed: bool = False) -> list[PreferencePair]:
-    """The pairs of a file that `write_pairs` wrote. `replayed`: they may be of an earlier round, which another policy
-    drew, with its likelihoods (Agent Q, 3.2.2).
+    """Return the pairs of a file that `write_pairs` wrote.
 
-    Raises DataError when it is missing or no such file, holds no pairs or no likelihoods, or when `source` is given and
-    they are of another prompt or vocabulary, or, unless replayed, of another model or revision.
+    `replayed`: another policy may have drawn them in an earlier round, with its likelihoods (Agent Q, 3.2.2).
+    DataError if the file is missing, damaged or empty. With `source`, DataError if the prompt or the vocabulary
+    differs, or, unless replayed, the model or its revision.
     """
     table, card = _read(path)
     names = ("prompt", "tokens") if replayed else tuple(PairSource.model_fields)
@@ -82,14 +82,13 @@ def read_pairs(path: Path, *, source: PairSource | None = None, replayed: bool =
             f"The pairs in {path} were drawn by another policy: {', '.join(differing)}. Collect new pairs with this "
             "one, or give those of an earlier round of its training by --replay."
         )
-    columns = _schema(extra("pyarrow"), card.kind).names
-    missing = [name for name in columns if name not in table.column_names]
-    if missing:
+    columns = (*_COLUMNS[card.kind], *_COMMON)
+    if missing := [name for name in columns if name not in table.column_names]:
         raise DataError(f"{path} lacks the columns {', '.join(missing)}; write it with `write_pairs`.")
     try:
         pairs = [_pair(row, card.kind) for row in table.select(columns).to_pylist()]
     except (ValidationError, TypeError, ValueError) as error:
-        raise DataError(f"{path} holds a pair that is none: {error}") from error
+        raise DataError(f"{path} holds an invalid pair: {error}") from error
     if not pairs:
         raise DataError(f"{path} holds 0 preference pairs.")
     for pair in pairs:
@@ -120,8 +119,13 @@ def _check(pair: PreferencePair, path: Path) -> None:
         if not (math.isfinite(turn.log_prob) and turn.log_prob <= 1e-3):  # rounding may pass 0 by a little
             raise DataError(
                 f"{path}, task {pair.task}, node {pair.node}: {turn.log_prob} is no log-likelihood; DPO needs the one "
-                "each turn was drawn with, so draw them with a model that tells it."
+                "of each turn, so draw them with a model that reports it."
             )
+
+
+def _is_step(pair: PreferencePair) -> bool:
+    """Return whether each side is one turn, after the same prompt."""
+    return len(pair.chosen) == len(pair.rejected) == 1 and pair.chosen[0].prompt_ids == pair.rejected[0].prompt_ids
 
 
 def _row(pair: PreferencePair, kind: Kind, decode: Decode | None) -> dict[str, Any]:
@@ -148,15 +152,3 @@ def _pair(row: Mapping[str, Any], kind: Kind) -> PreferencePair:
 
     others = {name: row[name] for name in ("margin", "task", "node")}
     return PreferencePair(chosen=side("chosen"), rejected=side("rejected"), **others)
-
-
-def _schema(arrow: Any, kind: Kind, *, texts: bool = False) -> Any:
-    number, ids, text = arrow.float64(), arrow.list_(arrow.int32()), arrow.string()
-    if kind == "step":
-        columns = {name: text for name in ("prompt", "chosen", "rejected") if texts}
-        columns |= {f"{name}_ids": ids for name in ("prompt", "chosen", "rejected")}
-    else:
-        of = {"prompt_ids": arrow.list_(ids), "ids": arrow.list_(ids), "logps": arrow.list_(number)}
-        columns = {f"{side}_{name}": typed for side in ("chosen", "rejected") for name, typed in of.items()}
-    columns |= {"ref_chosen_logps": number, "ref_rejected_logps": number, "margin": number}
-    return arrow.schema(columns | {"task": text, "node": arrow.int32()})

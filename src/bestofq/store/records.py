@@ -53,16 +53,6 @@ class RunRecord(NamedTuple):
     provenance: Provenance
 
 
-class TreeSummary(NamedTuple):
-    """A search tree without its nodes."""
-
-    run: str
-    suite: str
-    task: str
-    rollouts: int
-    saved_at: str  # ISO 8601, UTC
-
-
 class EpisodeSummary(NamedTuple):
     """An episode without its steps, as its row tells it. `outcome` and `verdict_json` are None until the verdict."""
 

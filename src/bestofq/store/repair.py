@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Label, Table, insert, select
-from sqlalchemy.engine import make_url
+from sqlalchemy import Connection, Engine, Label, Table, insert, literal_column, select
 from sqlalchemy.exc import DatabaseError
 
 from bestofq.core.errors import DamageError, DataError
@@ -46,9 +45,9 @@ class Condition:
 def examine(where: Location | Path | str) -> Condition:
     """Compare all of a store with what was written. DataError where there is none, or its file is no database."""
     place = Location.of(where)
-    with _engine(place, read_only=True) as engine:
+    with _engine(place) as engine:
         files = open_files(place.where_files_are)
-        database.check(engine)
+        database.prepare(engine, read_only=True)
         with engine.connect() as connection:
             said: list[str] = []  # by SQLite, where it could not read
             read = {table.name: list(_rows(connection, table, said)) for table in _TABLES}
@@ -75,12 +74,10 @@ def examine(where: Location | Path | str) -> Condition:
 
 
 @contextmanager
-def _engine(place: Location, *, read_only: bool = False) -> Iterator[Engine]:
-    """DataError where a folder holds no database."""
-    if place.is_folder and not place.database.is_file():
-        raise DataError(f"{place} holds no bestofq store: give the folder of one")
-    of_file = database.reading_url if read_only else database.sqlite_url
-    engine = database.connect(of_file(place.database) if place.is_folder else make_url(place.name), read_only=read_only)
+def _engine(place: Location) -> Iterator[Engine]:
+    """To read. DataError if a folder holds no database."""
+    place.check_exists()
+    engine = database.connect(database.url_of(place, read_only=True), read_only=True)
     try:
         yield engine
     finally:
@@ -149,7 +146,7 @@ def repair(where: Location | Path | str, condition: Condition, check: Callable[[
 
 def _refuse_written(place: Location) -> None:
     written = False
-    with _engine(place, read_only=True) as engine, suppress(DatabaseError, DamageError):
+    with _engine(place) as engine, suppress(DatabaseError, DamageError):
         written = claim.is_written(engine)
     if written:
         raise DataError(f"{place} is being written: end that process, then run the command again")
@@ -158,7 +155,9 @@ def _refuse_written(place: Location) -> None:
 def _rows(connection: Connection, table: Table, said: list[str]) -> Iterator[dict[str, Any]]:
     """All rows that can be read: from the first on, and where that stops at a damaged page, from the last back. `said`
     gets the reason why it stopped."""
-    number: Label[int] = database.row_number(connection)
+    number: Label[int] = literal_column("rowid" if database.is_sqlite(connection.engine) else "ctid").label(
+        "row_number"
+    )
     found: set[int] = set()
     for order in (number.asc(), number.desc()):
         try:

@@ -12,7 +12,6 @@ from typing import Any, Self, TypedDict, Unpack
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, Engine, Table, insert, select
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 
 from bestofq.core.decision import Episode, Provenance, Step, Verdict
@@ -73,16 +72,13 @@ class Store:
         place = Location.of(where, files)
         with ExitStack() as opened:
             kept = open_files(place.where_files_are)
-            if place.is_folder:
-                if read_only and not place.database.exists():
-                    raise DataError(f"{place} holds no bestofq store: collect episodes into it first")
+            if read_only:
+                place.check_exists()
+            elif place.is_folder:
                 place.folder.mkdir(parents=True, exist_ok=True)
-                url = (database.reading_url if read_only else database.sqlite_url)(place.database)
-            else:
-                url = make_url(place.name)
-            engine = database.connect(url, read_only=read_only)
+            engine = database.connect(database.url_of(place, read_only=read_only), read_only=read_only)
             opened.callback(engine.dispose)
-            (database.check if read_only else database.prepare)(engine)
+            database.prepare(engine, read_only=read_only)
             database.check_lists(engine)
             held = None if read_only else opened.enter_context(claim.claim_writer(engine))
             return cls(engine, kept, place, opened.pop_all(), held)

@@ -19,8 +19,9 @@ from bestofq.reports.svg import inline
 from bestofq.reports.values import value_path
 from bestofq.store.catalogue import StepPlace
 from bestofq.store.filter import EpisodeFilter
-from bestofq.store.records import EpisodeSummary, TreeSummary
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
+from bestofq.store.trees import TreeSummary
 from bestofq.viewer.filters import query_of
 from bestofq.viewer.pages import address
 from bestofq.viewer.steps import Bar, CandidateView, Range, ScoreTable, TreePlace, candidate_views, verdict

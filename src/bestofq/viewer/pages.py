@@ -20,8 +20,9 @@ from bestofq.core.observation import Observation
 from bestofq.reports.naming import shown
 from bestofq.reports.spending import spent_by_role
 from bestofq.reports.svg import PALETTE, STYLE, Figure
-from bestofq.store.records import EpisodeSummary, TreeSummary
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
+from bestofq.store.trees import TreeSummary
 from bestofq.viewer.crop import frame
 from bestofq.viewer.steps import flag, marks, pieces, viewport
 
