@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -11,6 +11,10 @@ import pytest_asyncio
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.session import BrowserSession
+from bestofq.core.actions import Click
+from bestofq.core.observation import Observation
+
+Reads = Callable[[str], Awaitable[Observation]]
 
 
 class Site:
@@ -142,3 +146,26 @@ async def session(browser: Browser) -> AsyncIterator[BrowserSession]:
     made = BrowserSession(browser)
     yield made
     await made.close()
+
+
+@pytest.fixture
+def read(site: Site, session: BrowserSession) -> Reads:
+    async def read(body: str) -> Observation:
+        """What the session sees of a page."""
+        await session.reset(site.page(body))
+        return await session.snapshot()
+
+    return read
+
+
+@pytest.fixture
+def click(
+    session: BrowserSession, read: Callable[[str], Awaitable[Observation]]
+) -> Callable[[str], Awaitable[Observation]]:
+    async def click(body: str) -> Observation:
+        """What the session sees after a click on the first element of a page."""
+        await read(body)
+        assert await session.act(Click(mark=1)) is None
+        return await session.snapshot()
+
+    return click

@@ -13,7 +13,6 @@ from bestofq.browser.config import BrowserConfig
 from bestofq.browser.session import BrowserSession
 from bestofq.browser.tab import WORLD
 from bestofq.core.actions import Click, Submit, Wait, Write
-from bestofq.core.observation import Observation
 from bestofq.core.page_text import page_words
 from bestofq.safety.irreversible import irreversible
 
@@ -24,16 +23,6 @@ CLOBBERED = (
     *("hasAttribute", "nodeType", "shadowRoot", "parentNode", "textContent", "querySelector", "elements", "firstChild"),
     *("namespaceURI", "ownerDocument", "assignedSlot", "isConnected", "requestSubmit", "getClientRects", "labels"),
 )
-
-
-@pytest.fixture
-def read(site: Any, session: Any) -> Any:
-    async def read(body: str) -> Observation:
-        await session.reset(site.page(body))
-        seen: Observation = await session.snapshot()
-        return seen
-
-    return read
 
 
 async def test_fields_named_after_properties_hide_nothing(site: Any, session: Any, read: Any) -> None:

@@ -58,30 +58,6 @@ async def test_nothing_is_left_for_the_next_episode(site: Any, browser: Browser)
     await session.close()
 
 
-async def test_the_history_is_cleared_only_when_it_holds_the_blank_page(
-    site: Any, browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = BrowserSession(browser)
-    await session.reset(site.page("", "/a"), [site.host])
-    tab, send = session.tab, session.tab.send
-    known = await send("Page.getNavigationHistory")
-    answers = [
-        known
-    ] * 3  # the first before it loads; what a busy browser still says when the document is already there
-    sent = []
-
-    async def late(method: str, **parameters: Any) -> dict[str, Any]:
-        sent.append(method)
-        is_late = method == "Page.getNavigationHistory" and answers
-        return answers.pop() if is_late else await send(method, **parameters)
-
-    monkeypatch.setattr(tab, "send", late)
-    await session.reset(f"http://{site.host}/b", [site.host])
-    before = sent[: sent.index("Page.addScriptToEvaluateOnNewDocument")]  # the first call of the cleaning
-    assert before.count("Page.getNavigationHistory") == 4  # the entry before, twice still that one, then the blank page
-    await session.close()
-
-
 async def test_other_origins_get_another_page(site: Any, browser: Browser) -> None:
     site.page(f"<iframe src='http://other.test:{site.port}/'></iframe>", "/framing")
     session = BrowserSession(browser)

@@ -12,16 +12,10 @@ from bestofq.core.actions import Click, GoBack, Goto
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_results_fetched_by_a_click_are_there(site: Any, session: Any) -> None:
+async def test_results_fetched_by_a_click_are_there(site: Any, click: Any) -> None:
     site.page("fetched", "/slow/data")
-    await session.reset(
-        site.page(
-            "<button onclick=\"fetch('/slow/data').then(async (r) => out.append(await r.text()))\">b</button><p id=out>"
-        )
-    )
-    await session.snapshot()
-    assert await session.act(Click(mark=1)) is None
-    assert (await session.snapshot()).text.endswith("fetched")
+    fetch = "fetch('/slow/data').then(async (r) => out.append(await r.text()))"
+    assert (await click(f'<button onclick="{fetch}">b</button><p id=out>')).text.endswith("fetched")
 
 
 def pending(later: str) -> str:
@@ -123,28 +117,6 @@ async def test_where_nothing_is_pending_the_wait_is_shorter(site: Any, session: 
     assert min(await waits(session, 3, 0.5)) < QUIET
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("beside", "short"),
-    [("0", True), ("document.body.append('late')", False), ("bestofq.clickPoint(1)", False)],
-    ids=["nothing", "a change", "another act"],
-)
-async def test_a_page_is_watched_from_the_click_on(site: Any, session: Any, beside: str, short: bool) -> None:
-    """What has passed since then need not pass again; of a change it must, and after an act that did not click."""
-    await session.reset(site.page("<input type=checkbox>"))
-    await session.snapshot()
-    tab, clock, took = session.tab, asyncio.get_running_loop().time, []
-    for _ in range(3):
-        await tab.call("clickPoint", 1)
-        await tab.page.mouse.click(15, 15)
-        await asyncio.sleep(QUIET)
-        begun = clock()
-        await tab.run(f"begun(), {beside}")
-        assert await tab.rest(QUIET, 2.0)
-        took.append(clock() - begun)
-    assert (min(took) < QUIET - 0.02) == short  # the whole quiet time, less a frame
-
-
 @pytest.mark.parametrize(
     "put",
     ["const i = new Image(); i.src = '/slow/star.svg'; out.append(i)", "out.style.content = 'url(/slow/star.svg)'"],
@@ -159,13 +131,10 @@ async def test_pictures_put_in_by_a_click_are_there(site: Any, session: Any, put
     assert (star.name, star.box.width) == ("star", 20)
 
 
-async def test_a_chain_of_navigations_is_followed_to_its_end(site: Any, session: Any) -> None:
+async def test_a_chain_of_navigations_is_followed_to_its_end(site: Any, click: Any) -> None:
     site.page("<script>location.href = '/slow/end'</script>", "/hop")
     site.page("", "/moved", Location="/hop")
-    await session.reset(site.page("<a href=/moved>go</a>"))
-    await session.snapshot()
-    assert await session.act(Click(mark=1)) is None
-    assert (await session.snapshot()).title == "/slow/end"
+    assert (await click("<a href=/moved>go</a>")).title == "/slow/end"
 
 
 @pytest.mark.slow
@@ -189,21 +158,15 @@ async def test_a_page_that_never_answers_is_an_error(site: Any, session: Any) ->
     assert (await session.snapshot()).text == "go [1]"
 
 
-async def test_dialogs_are_dismissed_and_reported(site: Any, session: Any) -> None:
-    await session.reset(site.page("<button onclick=\"b.textContent = confirm('Sure?')\" id=b>b</button>"))
-    await session.snapshot()
-    assert await session.act(Click(mark=1)) is None
-    seen = await session.snapshot()
+async def test_dialogs_are_dismissed_and_reported(session: Any, click: Any) -> None:
+    seen = await click("<button onclick=\"b.textContent = confirm('Sure?')\" id=b>b</button>")
     assert seen.text == "false [1]"
     assert seen.notices == ('The page showed a confirm dialog, dismissed: "Sure?"',)
     assert (await session.snapshot()).notices == ()
 
 
-async def test_a_new_tab_is_adopted_and_going_back_closes_it(site: Any, session: Any) -> None:
-    await session.reset(site.page("<title>first</title><a href=/slow/tab target=_blank>go</a>"))
-    await session.snapshot()
-    assert await session.act(Click(mark=1)) is None
-    seen = await session.snapshot()
+async def test_a_new_tab_is_adopted_and_going_back_closes_it(session: Any, click: Any) -> None:
+    seen = await click("<title>first</title><a href=/slow/tab target=_blank>go</a>")
     assert seen.tabs == ("/slow/tab", "first")
     assert seen.notices == ("A new tab was opened and is now the current one.",)
     assert await session.act(GoBack()) is None
@@ -230,11 +193,8 @@ async def test_a_tab_that_closes_at_once(site: Any, session: Any, later: int) ->
         assert "first" in (await session.snapshot()).tabs
 
 
-async def test_downloads_are_refused(site: Any, session: Any) -> None:
-    await session.reset(site.page("<a href=/file>get</a> <a href=/empty>nothing</a>"))
-    await session.snapshot()
-    assert await session.act(Click(mark=1)) is None
-    seen = await session.snapshot()
+async def test_downloads_are_refused(site: Any, session: Any, click: Any) -> None:
+    seen = await click("<a href=/file>get</a> <a href=/empty>nothing</a>")
     assert seen.text == "get [1] nothing [2]"
     assert seen.notices == (f"A download was refused: report.pdf from http://{site.host}/file",)
     assert await session.act(Click(mark=2)) is None
@@ -249,11 +209,8 @@ async def test_a_screenshot_is_the_viewport(site: Any, session: Any) -> None:
     assert (await session.snapshot(screenshot=True)).screenshot.sha256 == shot.sha256
 
 
-async def test_going_back_within_a_document(site: Any, session: Any) -> None:
-    await session.reset(site.page("<button onclick=\"history.pushState(0, '', '/b')\">b</button>"))
-    await session.snapshot()
-    assert await session.act(Click(mark=1)) is None
-    assert (await session.snapshot()).url.endswith("/b")
+async def test_going_back_within_a_document(site: Any, session: Any, click: Any) -> None:
+    assert (await click("<button onclick=\"history.pushState(0, '', '/b')\">b</button>")).url.endswith("/b")
     assert await session.act(GoBack()) is None
     assert (await session.snapshot()).url == f"http://{site.host}/"
 

@@ -9,16 +9,6 @@ from bestofq.core.observation import Observation
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest.fixture
-def read(site: Any, session: Any) -> Any:
-    async def read(body: str) -> Observation:
-        await session.reset(site.page(body))
-        seen: Observation = await session.snapshot()
-        return seen
-
-    return read
-
-
 def shown(observation: Observation) -> list[tuple[str, str, str | None, tuple[str, ...]]]:
     return [(e.role, e.name, e.value, e.states) for e in observation.elements]
 

@@ -4,15 +4,14 @@ import base64
 import io
 import json
 import re
-import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 import pytest_asyncio
 from PIL import Image
+from starlette.responses import HTMLResponse
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.json import JsonDialect
@@ -25,6 +24,7 @@ from bestofq.browser.config import BrowserConfig
 from bestofq.core.actions import Click
 from bestofq.core.decision import State
 from bestofq.core.observation import Observation, Task
+from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.testing.fault_server import FaultServer
@@ -51,24 +51,10 @@ PAGE = (
 )
 
 
-@pytest.fixture(scope="module")
-def task() -> Iterator[Task]:
-    class Site(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(PAGE.encode())
-
-        def log_message(self, format: str, *args: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    host = f"127.0.0.1:{server.server_port}"
-    yield Task(id="t", suite="s", goal="click", start_url=f"http://{host}/", allowed_hosts=(host,))
-    server.shutdown()
-    server.server_close()
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def task() -> AsyncIterator[Task]:
+    async with serve_app(HTMLResponse(PAGE)) as root:
+        yield Task(id="t", suite="s", goal="click", start_url=f"{root}/", allowed_hosts=(root.removeprefix("http://"),))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -1,40 +1,26 @@
 """A real page as an environment."""
 
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
+from starlette.responses import HTMLResponse
 
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Answer, AskUser, Click, Goto
 from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env
+from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-class Shop(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(b"<title>Shop</title><a href=/bought>Buy now</a>")
-
-    def log_message(self, format: str, *args: object) -> None:
-        return
-
-
-@pytest.fixture
-def task() -> Iterator[Task]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    host = f"127.0.0.1:{server.server_port}"
-    yield Task(id="t", suite="s", goal="buy", start_url=f"http://{host}/", allowed_hosts=(host,))
-    server.shutdown()
-    server.server_close()
+@pytest_asyncio.fixture(loop_scope="session")
+async def task() -> AsyncIterator[Task]:
+    async with serve_app(HTMLResponse("<title>Shop</title><a href=/bought>Buy now</a>")) as root:
+        yield Task(id="t", suite="s", goal="buy", start_url=f"{root}/", allowed_hosts=(root.removeprefix("http://"),))
 
 
 async def test_an_episode(browser: Browser, task: Task) -> None:

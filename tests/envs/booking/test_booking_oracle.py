@@ -6,13 +6,10 @@ from statistics import mean
 
 import pytest
 
-from bestofq.browser.browser import Browser
 from bestofq.core.actions import AskUser, Clear, Click, GoBack, Goto, Refresh, Restart, Submit, Write
 from bestofq.core.observation import Task
 from bestofq_sites.booking.suite import STEP_LIMIT, Booking
-from bestofq_sites.local_site.server import serve
 from bestofq_sites.local_site.text import TextEnv
-from bestofq_sites.local_site.web import LocalWebEnv
 from experiments.oracles.booking import BookingOracle
 
 
@@ -42,8 +39,6 @@ async def steps_of(suite: Booking, task: Task, *, mistakes: int = 0, rng: random
         seen, mistakes = result.observation, mistakes - 1
     while taken < STEP_LIMIT:
         advice = oracle.advise(env, seen)
-        assert len(advice.thought.split()) <= 12
-        assert len(advice.explanation.split()) <= 12
         result = await env.step(advice.action)
         assert result.observation.error is None, (advice, result.observation.error)
         seen, taken = result.observation, taken + 1
@@ -69,42 +64,3 @@ async def test_it_comes_from_anywhere_to_the_right_reservation(suite: Booking) -
     rng = random.Random(3)
     for task in suite.tasks("dev", 150):
         await steps_of(suite, task, mistakes=rng.randint(1, 25), rng=rng)
-
-
-async def test_whatever_it_finds_right_leads_there_and_so_do_other_ways_to_send_a_form(suite: Booking) -> None:
-    rng, kinds = random.Random(5), set[str]()
-    for task in suite.tasks("dev", 60):
-        env, oracle = TextEnv(suite), BookingOracle(suite, task.id)
-        seen = await env.reset(task, seed=0)
-        for _ in range(STEP_LIMIT):
-            marks = [element.mark for element in seen.elements]
-            advised = [advice.action for advice in oracle.advices(env.view, seen)]
-            typed = [one.model_copy(update={"enter": False}) for one in advised if isinstance(one, Write)]
-            asked = [AskUser(question="Indoor or outdoor?"), AskUser(question="What time?")]
-            every = [*advised, *typed, *asked, *(kind(mark=mark) for mark in marks for kind in (Click, Submit, Clear))]
-            right = [action for action in every if oracle.is_right(env.view, seen, action)]
-            assert set(advised) <= set(right)
-            assert asked[1] not in right
-            action = rng.choice(right)
-            kinds.add(type(action).__name__)
-            result = await env.step(action)
-            seen = result.observation
-            if result.terminated:
-                break
-        assert (result.terminated, result.reward) == (True, 1), (task.id, action)
-    assert kinds == {"Click", "Submit", "Write", "AskUser"}
-
-
-@pytest.mark.asyncio(loop_scope="session")
-async def test_in_chromium_too(suite: Booking, browser: Browser) -> None:
-    async with serve(suite) as site:
-        web = LocalWebEnv(site, browser)
-        for task in suite.tasks("test", 5):
-            oracle, seen = BookingOracle(suite, task.id), await web.reset(task, seed=0)
-            for _ in range(STEP_LIMIT):
-                result = await web.step(oracle.advise(web, seen).action)
-                seen = result.observation
-                if result.terminated:
-                    break
-            assert (result.terminated, result.reward) == (True, 1)
-        await web.close()

@@ -1,7 +1,6 @@
 """A file of tasks end to end: stand-ins under the sites' own names, a judge over HTTP, the table by domain."""
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from starlette.routing import Route
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.judges.chat import ChatJudge
-from bestofq.agents.proposers import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
@@ -93,61 +91,6 @@ def file_of(folder: Path) -> Path:
 
 def chat(server: FaultServer) -> ChatModel:
     return ChatModel(ChatConfig(model="any", base_url=server.base_url, attempts=1))
-
-
-def both(request: Mapping[str, Any]) -> str:
-    """One endpoint for both: it proposes by what the page shows, and judges."""
-    system, user = (message["content"] for message in request["messages"][:2])
-    if '"verdict"' in system:
-        return verdict(request)
-    said = user[0]["text"]
-    goal = said.partition("Task: ")[2].partition("\n")[0]
-    if link := re.search(r"Soups \[(\d+)\]", said):
-        action: dict[str, Any] = {"type": "click", "element": int(link.group(1))}
-    else:
-        action = {"type": "answer", "text": ANSWERS.get(goal, "I cannot tell")}
-    return json.dumps({"candidates": [{"thought": "so", "note": f"for {goal}", "action": action}]})
-
-
-async def test_proposer_and_judge_behind_http(tmp_path: Path) -> None:
-    suite = WebVoyager(WebVoyagerSettings(data=file_of(tmp_path)))
-    async with (
-        serve_app(Starlette(routes=[Route("/{path:path}", page)])) as root,
-        Browser.launch(BrowserConfig(arguments=(rules_to(root),))) as browser,
-        FaultServer(both) as server,
-        chat(server) as model,
-    ):
-        agent = Agent(
-            name="prompting",
-            proposer=ChatProposer(model),
-            scorer=ConstantScorer(),
-            selector=GreedySelector(),
-            n_candidates=1,
-        )
-
-        async def make_env() -> Env:
-            return WebEnv(browser, screenshots=True)
-
-        with Store.open(tmp_path / "runs") as store:
-            await store.begin_run("eval", {}, Provenance(version="test"))
-            judge = ChatJudge(model=model)
-            await run_many(
-                suite.list_tasks(), make_env, agent, store=store, run="eval", options=RunOptions(judge=judge)
-            )
-            table = domain_results(store)
-            (soup,) = (e for e in store.episodes() if e.task.id == "Allrecipes--0")
-    rates = {row.values[0]: row.rate.value for row in table.rows}
-    assert rates == pytest.approx({"Allrecipes": 0.5, "ArXiv": 1.0, "ESPN": 0.0, ALL: 0.4})
-    assert [step.decision.candidate.label for step in soup.steps] == ["click link Soups", 'answer "Leek soup"']
-    assert "click link Soups (for Which soup is rated best?)" in server_texts(server)
-    assert {used.role for step in soup.steps for used in step.decision.usage} == {"proposer"}
-    assert soup.verdict.usage[0].role == "judge"
-
-
-def server_texts(server: FaultServer) -> str:
-    """All that was written to the endpoint, without the pictures."""
-    contents = [message["content"] for request in server.requests for message in request["messages"]]
-    return "\n".join(part if isinstance(part, str) else part[0]["text"] for part in contents)
 
 
 def rules_to(root: str) -> str:
