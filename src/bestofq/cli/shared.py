@@ -163,7 +163,7 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
         name, suite = proposer_name(models.settings), models.settings.suite.name
         raise ConfigError(f"no Q-function ships for the model {name} on {suite}: give --q one made there")
     card = read_card(folder)
-    check_embedder(models.settings, card.embed.model)
+    check_embedder(models.settings, name=card.embed.model)
     models = models.with_embedding(card.embed)
     return models, load_value(folder, embed=models.embedder.spec)
 

@@ -223,12 +223,16 @@ class Models:
         return EmbeddingTexts(chosen.context, spec.matches, spec.pixels > 0, reasoning, page)
 
 
-def check_embedder(settings: BestOfQSettings, name: str = "NAME") -> None:
-    """ConfigError if an endpoint proposes and no setting says what embeds. The message advises the model `name`."""
+def check_embedder(settings: BestOfQSettings, proposer: str | None = None, name: str = "NAME") -> None:
+    """ConfigError if an endpoint proposes and no setting says what embeds. The message advises the model `name`.
+
+    Args:
+        proposer: the endpoint's name for its model. Default: that of the settings.
+    """
     chosen, chat = settings.model, settings.endpoint_of("chat")
-    if chat is None:
+    proposer = proposer or (chat.model if chat else None)
+    if proposer is None:
         return
-    proposer = chat.model
     if chosen.embedder is None and proposer.rpartition("/")[2] != chosen.path:
         raise ConfigError(
             f"{proposer} proposes behind an endpoint, and no model is named that embeds its texts: "
