@@ -70,15 +70,15 @@ class Comparison:
             trained = await self._train(seed)
             for method, policy in trained.items():
                 await measure(method, seed, policy, "prompting")
-            await measure(AGENT_Q_MCTS, seed, trained[AGENT_Q], "mcts")
+            await measure(AGENT_Q_MCTS, seed, stop_at_success(trained[AGENT_Q]), "mcts")
             await measure(BEAM, seed, trained[DPO], "beam")
             if seed == 0:
-                await measure(MCTS, seed, self.context, "mcts")
+                await measure(MCTS, seed, stop_at_success(self.context), "mcts")
             if self._from_rft:
-                await measure(REFERENCE_MCTS, seed, trained[RFT], "mcts")
+                await measure(REFERENCE_MCTS, seed, stop_at_success(trained[RFT]), "mcts")
             values = await self._values(seed, trained[AGENT_Q])
             await measure(BEST_OF_Q, seed, trained[AGENT_Q], "best-of-q", values)
-            await measure(MCTS_Q, seed, fed_by(trained[AGENT_Q], "q"), "mcts", values)
+            await measure(MCTS_Q, seed, stop_at_success(fed_by(trained[AGENT_Q], "q")), "mcts", values)
         return {method: passes[method] for method in ORDER if method in passes}
 
     async def _train(self, seed: int) -> dict[str, RunContext]:
@@ -131,6 +131,14 @@ def seeded(context: RunContext, seed: int) -> RunContext:
     dpo, rft = (part.model_copy(update={"seed": seed}) for part in (chosen.dpo, chosen.rft))
     learning = chosen.model_copy(update={"dpo": dpo, "rft": rft})
     return context.with_settings(context.settings.model_copy(update={"seed": seed, "agent_q": learning}))
+
+
+def stop_at_success(context: RunContext) -> RunContext:
+    """The same with searches that end after a rollout that the environment rewards, as at inference (5.1, 6.2)."""
+    chosen = context.settings.agent_q
+    search = chosen.search.model_copy(update={"stop_at_success": True})
+    agent_q = chosen.model_copy(update={"search": search})
+    return context.with_settings(context.settings.model_copy(update={"agent_q": agent_q}))
 
 
 def fed_by(context: RunContext, feedback: str) -> RunContext:

@@ -6,6 +6,7 @@ HERE=experiments/agentq-booking-pocket
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
 for rollout in sample greedy; do
     "$BESTOFQ" eval booking --config $HERE/config.toml --agents mcts --split dev --tasks 150 --runs 1 \
-        --store "runs/rollouts-$rollout" --run "$rollout" --set "agent_q.inference.rollout=$rollout"
+        --store "runs/rollouts-$rollout" --run "$rollout" --set "agent_q.search.rollout=$rollout" \
+        --set agent_q.search.stop_at_success=true
 done
 "$BESTOFQ" report runs/rollouts-greedy runs/rollouts-sample --by run --json $HERE/rollouts --markdown $HERE/rollouts

@@ -98,7 +98,7 @@ def test_candidates_that_are_replies_of_their_own_read_the_prompt_twice() -> Non
 
 def test_a_search_before_each_step_costs_a_tree_a_step() -> None:
     searched = {"iterations": 4, "candidates": 2}
-    chosen = settings(model={"dialect": "composite"}, agent_q={"inference": searched, "search": searched})
+    chosen = settings(model={"dialect": "composite"}, agent_q={"search": searched})
     tree, played = assumed_tree(chosen, 30), assume_use(chosen, "mcts", 30, judged=False)
     assert tree is not None
     assert played is not None

@@ -78,10 +78,10 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
         (CHAT, (*CHAT, "agent_q.search.candidates=3"), "trees", "agent_q.search.candidates=4, and this has 3"),
         (CHAT, (*CHAT, "agent_q.search.candidates=3"), "mcts", "agent_q.search.candidates=4, and this has 3"),
         (
-            (*CHAT, "agent_q.inference.iterations=8"),
-            (*CHAT, "agent_q.inference.iterations=9"),
+            (*CHAT, "agent_q.search.iterations=8"),
+            (*CHAT, "agent_q.search.iterations=9"),
             "mcts",
-            "agent_q.inference.iterations=8, and this has 9",
+            "agent_q.search.iterations=8, and this has 9",
         ),
         ((*CHAT, 'agent_q.feedback="none"'), CHAT, "trees", 'agent_q.feedback="none", and this has model'),
         (

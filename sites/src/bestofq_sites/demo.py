@@ -58,8 +58,7 @@ SEARCHING_SETTINGS = (
     *("model.path=pocket-agentq", "model.dialect=composite", "model.samples_per_candidate=2", "model.temperature=1.0"),
     "suite.name=booking",
     *("agent_q.reference=rft", "agent_q.tasks=20", "agent_q.search.iterations=10", "agent_q.search.candidates=4"),
-    *("agent_q.inference.iterations=8", "agent_q.inference.candidates=4", "agent_q.inference.stop_at_success=true"),
-    *("agent_q.search.rollout=greedy", "agent_q.inference.rollout=greedy"),
+    "agent_q.search.rollout=greedy",
     *("agent_q.rft.lr=5e-5", "agent_q.rft.precision=bfloat16"),
     *("agent_q.alpha=0.85", "agent_q.dpo.lr=5e-5", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_size=8"),
 )
@@ -186,6 +185,9 @@ async def run_demo_agent_q(
         heading("Agent Q: the tuned model on the same held-out tasks, without and with search")
         seen = seen.with_model(tuned)
         await play(Play("prompting", split=split, limit=tasks, name=AFTER))
+        search = chosen.search.model_copy(update={"iterations": 8, "stop_at_success": True})
+        agent_q = chosen.model_copy(update={"search": search})
+        seen = seen.with_settings(seen.settings.model_copy(update={"agent_q": agent_q}))
         await play(Play("mcts", split=split, limit=max(1, tasks // 4), name=SEARCHING))
         runs = [BEFORE, AFTER, SEARCHING]
         played = Selection(runs=runs, agents=runs, baseline=BEFORE)

@@ -69,7 +69,7 @@ def assume_use(
     if chat is None:
         return None
     if kind == "mcts":  # a tree before each step
-        tree = _tree(settings, chat, settings.agent_q.inference or settings.agent_q.search, limit)
+        tree = _tree(settings, chat, settings.agent_q.search, limit)
         return tree._replace(episodes=1 / steps, seconds=steps * tree.seconds, steps=steps)
     n = 1 if kind == "prompting" else n or settings.n_candidates
     single = AGENTS[kind].log_probs or AGENTS[kind].votes or settings.model.dialect == "composite"

@@ -70,7 +70,6 @@ class AgentQSettings(FrozenModel):
     """Agent Q's part (Algorithm 1). The paper gives no numbers for α, the threshold and the sizes."""
 
     search: SearchConfig = SearchConfig()
-    inference: SearchConfig | None = Field(default=None, description="search of the agent mcts. Default: as `search`")
     feedback: Literal["model", "q", "none"] = Field(
         default="model",
         description="who ranks a node's actions: the model, by K - 1 questions; a learned Q, by none; nobody (6.2)",

@@ -46,9 +46,7 @@ def search_config_of(models: Models, searcher: Searcher) -> dict[str, JsonValue]
     """What a search depends on. Trees may get more rollouts and time, but not another model's likelihoods."""
     chosen = models.settings.agent_q
     if searcher == "mcts":
-        name = "inference" if chosen.inference else "search"
-        own = (chosen.inference or chosen.search).model_dump(mode="json")
-        return {"agent_q": {name: own, "feedback": chosen.feedback}}
+        return {"agent_q": {"search": chosen.search.model_dump(mode="json"), "feedback": chosen.feedback}}
     weights = models.local.revision if models.settings.chat is None else None
     searched: dict[str, JsonValue] = {"search": identity_of(chosen.search), "feedback": chosen.feedback}
     return {"agent_q": searched, "weights": weights, "prompts": models.prompts}

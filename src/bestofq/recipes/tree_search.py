@@ -144,7 +144,7 @@ def ranker(models: Models, values: Values | None) -> Scorer | None:
 async def searching_agent(models: Models, suite: OpenSuite, values: Values | None) -> AsyncIterator[Agent]:
     """An agent whose scorer is a search; its environments are closed when the context ends."""
     chosen = models.settings.agent_q
-    config = search_config(chosen.inference or chosen.search, suite)
+    config = search_config(chosen.search, suite)
     scorer = TreeScorer(
         suite.make_env,
         proposer=make_proposer(models),
