@@ -13,7 +13,7 @@ OUT = Path("runs/search_tree")
 
 async def main() -> None:
     suite = bq.load_suite("webshop")
-    proposer = bq.SamplingProposer(bq.LocalModel.load(), temperature=0.8, samples_per_candidate=3)
+    proposer = bq.SamplingProposer(bq.LocalModel.load())
     task = (await suite.tasks("dev"))[3]
     with bq.Store.open(OUT) as store:
         tree = await bq.search_tree(suite, task, proposer, store, iterations=12, candidates=3)

@@ -5,12 +5,14 @@ import torch
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batches
-from bestofq.learning.config import IQLConfig, NetworkConfig
+from bestofq.learning.config import PAPER, IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL, IQLRow, expectile_loss, td_loss, train_iql
 
 
-def test_defaults_are_the_papers() -> None:
-    config = IQLConfig()
+def test_the_paper_s_preset_is_the_paper_s() -> None:
+    config = PAPER
+    assert (config.steps, config.network.project) == (50_000, 1024)
+    assert config.network.widths(264) == (1024, 1024, 512, 256, 128, 64)
     assert (config.expectile, config.discount, config.target_update_every) == (0.7, 0.99, 100)
     assert (config.lr_q, config.lr_v, config.weight_decay, config.clip_norm) == (3e-4, 3e-4, 1e-4, 1.0)
     assert config.batch_size == 128

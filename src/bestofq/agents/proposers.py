@@ -30,8 +30,8 @@ class SamplingProposer:
 
     model: LanguageModel
     _: KW_ONLY
-    temperature: float = 1.0
-    samples_per_candidate: int = 4
+    temperature: float = 0.8
+    samples_per_candidate: int = 3
     max_new_tokens: int = 40
     dialect: Dialect = COMMANDS
     beams: int = 0

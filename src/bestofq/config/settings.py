@@ -4,8 +4,12 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
+from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.json import By
 from bestofq.agents.prompting import SCREENSHOTS, Criteria
+from bestofq.agents.proposers import SamplingProposer
+from bestofq.agents.scorers.learned import PriorScorer
+from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.core.embedding import EmbedSettings
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE, Endpoint
@@ -38,8 +42,12 @@ class ModelSettings(FrozenModel):
     )
     device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     precision: Annotated[Literal["auto", "float32", "bfloat16"], FREE] = Field(default="auto", description="of weights")
-    temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
-    samples_per_candidate: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
+    temperature: float = Field(
+        default=SamplingProposer.temperature, gt=0, description="of every draw but the greedy first"
+    )
+    samples_per_candidate: int = Field(
+        default=SamplingProposer.samples_per_candidate, ge=1, description="draws per wanted candidate, repeats dropped"
+    )
     beams: Annotated[int, FREE] = Field(default=4, ge=2, description="width of the agent beam's search (Agent Q, 4.1)")
     dialect: Literal["commands", "composite"] = Field(
         default="commands", description="how it writes an action: a thought and a command, or as Agent Q (3.1)"
@@ -155,13 +163,15 @@ class BestOfQSettings(FrozenModel):
         default=None,
         description="name of the endpoint that picks (Table 3). Default: picker_chat, likewise; else the proposer",
     )
-    iql: Annotated[IQLConfig, FREE] = IQLConfig(steps=6000)
-    n_candidates: int = Field(default=3, ge=1, description="N (3.3)")
-    epsilon: float = Field(default=0.5, ge=0, le=1, description="of the seed runs (A.2)")
+    iql: Annotated[IQLConfig, FREE] = IQLConfig()
+    n_candidates: int = Field(default=Agent.n_candidates, ge=1, description="N (3.3)")
+    epsilon: float = Field(default=EpsilonGreedySelector.epsilon, ge=0, le=1, description="of the seed runs (A.2)")
     seed_runs: Annotated[int, FREE] = Field(default=5, ge=1, description="passes of the exploring agent (A.2)")
     cycles: Annotated[int, FREE] = Field(default=4, ge=0, description="times exploit, add data, retrain (A.2)")
     runs_per_cycle: Annotated[int, FREE] = Field(default=2, ge=1, description="exploiting passes a cycle (A.2)")
-    beta: Annotated[float, FREE] = Field(default=0.1, gt=0, description="of the prior agent; chosen on dev tasks")
+    beta: Annotated[float, FREE] = Field(
+        default=PriorScorer.beta, gt=0, description="of the prior agent; chosen on dev tasks"
+    )
     seed: int = Field(default=0, description="of every random draw, with run, agent, task, repeat and step")
     scorer: Annotated[str | None, FREE] = Field(
         default=None,

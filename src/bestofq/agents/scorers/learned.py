@@ -80,7 +80,7 @@ class PriorScorer:
 
     scorer: QScorer
     _: KW_ONLY
-    beta: float
+    beta: float = 0.1
 
     async def prepare(self, state: State) -> tuple[Usage, ...]:
         return await self.scorer.prepare(state)
