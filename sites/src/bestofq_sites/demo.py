@@ -51,8 +51,7 @@ LEARNING = (
     *("suite.train_tasks=250", "seed_runs=1"),
     *("iql.steps=1500", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.network.hidden=[512,256]"),
 )
-"""What the demo sets apart from the defaults: as in experiments/quirks, with four of its sites; on 100 dev tasks 250
-episodes did as well as 500."""
+"""The demo's own settings: as in experiments/quirks, with four of its sites and half of its episodes."""
 
 SEARCHING_SETTINGS = (
     *("model.path=pocket-agentq", "model.dialect=composite", "model.samples_per_candidate=2", "model.temperature=1.0"),
@@ -62,8 +61,7 @@ SEARCHING_SETTINGS = (
     *("agent_q.rft.lr=5e-5", "agent_q.rft.precision=bfloat16"),
     *("agent_q.alpha=0.85", "agent_q.dpo.lr=5e-5", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_size=8"),
 )
-"""What the demo of Agent Q sets apart from the defaults: as in experiments/agentq-booking-pocket, chosen there on dev
-tasks, with half the trees."""
+"""The settings of --agentq: as in experiments/agentq-booking-pocket, chosen there on dev tasks, with half the trees."""
 RFT_RUN = "search-rft"
 BEFORE, AFTER, SEARCHING = "zero-shot", "agent-q", "agent-q + mcts"
 
@@ -161,7 +159,8 @@ async def run_demo_agent_q(
 
     with Store.open(out) as store:
         heading("Zero-shot: the model as it is, held-out tasks, real Chromium")
-        console.print(f"{_size(models)} parameters, Agent Q's composite actions. {tasks} {split} tasks.")
+        size = sum(parameter.numel() for parameter in models.local.model.parameters())
+        console.print(f"{models.local.name}: {size:,} parameters, composite actions. {tasks} {split} tasks.")
         await play(Play("prompting", split=split, limit=tasks, name=BEFORE))
         console.print(success_table(agent_results(store, Selection(runs=[BEFORE]))))
 
@@ -198,10 +197,6 @@ async def run_demo_agent_q(
         report = export(store, found, out / "report", title="Agent Q: the demo")
     console.print(f"\nReport with the trees and replays of the episodes: [bold]{escape(str(report.resolve()))}[/bold]")
     console.print(f"{tasks} tasks tell a large difference only: read the intervals, not the means.")
-
-
-def _size(models: Models) -> str:
-    return f"{models.local.name}: {sum(p.numel() for p in models.local.model.parameters()):,}"
 
 
 def _on(models: Models, **suite: object) -> Models:

@@ -1,5 +1,4 @@
-"""What the tasks ask for: a restaurant, a city, a day, a time, a party, a guest, a preference (Agent Q, 6.1), combined
-from a seed; and what their user says when an agent asks."""
+"""The goals of tasks (Agent Q, 6.1), combined from a seed, and what their user replies to an agent."""
 
 import random
 import re

@@ -112,14 +112,8 @@ class Tables:
 
     def __init__(self, config: BookingConfig) -> None:
         self._config = config
-
-    @property
-    def first_day(self) -> date:
-        return self._config.today
-
-    @property
-    def last_day(self) -> date:
-        return self._config.today + timedelta(days=self._config.window)
+        self.first_day = config.today
+        self.last_day = config.today + timedelta(days=config.window)
 
     def is_free(self, restaurant: Restaurant, day: date, party: int, at: time) -> bool:
         taken = self._config.taken + PER_GUEST * max(0, party - 2)

@@ -1,4 +1,1 @@
-"""A web site of ours, served on loopback and played as text: what the shop and the booking site share.
-
-A site is its pages, its rules and its reward (`rules.py`); the rest stands here once.
-"""
+"""What our sites share: serving their pages on loopback, and playing them as text. `rules.py` says what a site is."""

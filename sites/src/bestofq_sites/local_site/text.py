@@ -1,5 +1,4 @@
-"""A local site without a browser: the same observations, rewards and ends as in Chromium, in microseconds. Tests of the
-shop and of the booking site walk both at random and find no difference."""
+"""A local site without a browser: the same observations, rewards and ends as in Chromium, in microseconds."""
 
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace

@@ -1,2 +1,1 @@
-"""Many sites whose pages look alike and whose rules differ: what a site does with an action shows by its consequences
-alone, some of them several steps later."""
+"""Sites whose pages look alike and whose rules differ. Only the consequences of actions show the rules."""

@@ -1,13 +1,13 @@
 """The sites: what every one of a kind has, and the quirks that each draws from the seed.
 
-At each stage of a site that can have one, a quirk is drawn with the chance `quirky`: one of the two ways, either as
-likely, gets one of the stage's effects, each as likely. Nothing on the page tells it. The other way is as it should be.
+Each stage that can have a quirk gets one with the chance `quirky`: one of its two ways gets one of the stage's effects.
+Nothing on the page shows it. The other way works as it should.
 
     dead     nothing happens, ever
     twice    nothing happens the first time
     loop     leads back to the search, and all that was chosen is gone
-    forget   goes on, but the colour or the day that was chosen is lost: the order is wrong
-    refuse   goes on, but the last page refuses the order and leads back to the search
+    forget   continues, but the colour or the day that was chosen is lost: the order is wrong
+    refuse   continues, but the last page refuses the order and leads back to the search
 
 At the search the two ways are the whole name and its last word alone. This rule was written down before any agent was
 played on these sites.

@@ -4,9 +4,9 @@ The sentence is the product's instruction, its options and the price limit:
 
     find me a linen shirt with color: red, and size: large, and price lower than 40.00 dollars
 
-The larger of two different prices drawn from the first four multiples of 10 dollars above the product's price (none
-past 990) is the limit; a product with fewer than two such prices has none. Upstream draws it unseeded, so that its
-limits differ from process to process; here they come from `seed`. The order is upstream's: shuffled with 233.
+The limit is the larger of two prices drawn from the first four multiples of 10 dollars above the product's price, up to
+990. A product with fewer than two such prices has none. Upstream draws it unseeded, here it has a `seed`. The order is
+upstream's: shuffled with 233.
 """
 
 import itertools
@@ -31,23 +31,24 @@ def human_goals(
 ) -> tuple[ShopGoal, ...]:
     """A goal for each instruction with attributes, `written` for one of `products`, in upstream's order. What a person
     asked for has no option names: an option is compared by its value alone."""
-    goals = []
-    for product in products:
-        for number, one in enumerate(written.get(product.id, ())):
-            if one.instruction_attributes:
-                name = f"{product.id}-h{number}"
-                limit = price_limit(product.price, random.Random(f"limit-{seed}-{name}"))
-                goals.append(
-                    ShopGoal(
-                        id=name,
-                        product_id=product.id,
-                        instruction=" ".join(one.instruction.split()).strip(".") + _price_text(limit),
-                        attributes=one.instruction_attributes,
-                        options=tuple(("", value) for value in one.instruction_options),
-                        price_limit=limit,
-                    )
-                )
-    return _in_order(goals)
+    return _in_order(
+        _human_goal(product, f"{product.id}-h{number}", instruction, seed)
+        for product in products
+        for number, instruction in enumerate(written.get(product.id, ()))
+        if instruction.instruction_attributes
+    )
+
+
+def _human_goal(product: Product, name: str, written: Instruction, seed: int) -> ShopGoal:
+    limit = price_limit(product.price, random.Random(f"limit-{seed}-{name}"))
+    return ShopGoal(
+        id=name,
+        product_id=product.id,
+        instruction=" ".join(written.instruction.split()).strip(".") + _price_text(limit),
+        attributes=written.instruction_attributes,
+        options=tuple(("", value) for value in written.instruction_options),
+        price_limit=limit,
+    )
 
 
 def _in_order(goals: Iterable[ShopGoal]) -> tuple[ShopGoal, ...]:

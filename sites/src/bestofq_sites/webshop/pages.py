@@ -1,5 +1,4 @@
-"""The shop: the page of every view, and what happens there. As in WebShop (Yao et al. 2022, 3.1): search, results of
-ten, item pages with options, sub-pages, and Buy Now."""
+"""The shop's pages, as in WebShop (Yao et al. 2022, 3.1): search, results of ten, items, sub-pages, and Buy Now."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

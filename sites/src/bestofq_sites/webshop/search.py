@@ -5,11 +5,9 @@ Words are lower-cased runs of letters and digits, without Lucene's stemming and 
 
 What a product is found by is the setting `suite.search_fields`:
 
-- `all`, the default: name, query, category, all bullets, description and option values, so that a search for the kind
-  of product finds it whatever its title says. That makes the task easier than the published one. A search for a goal's
-  instruction without options and price has its product among the first 10 results for 85 % of the 6,910 goals of
-  WebShop's first 1,000 products, with `upstream` for 53 %; a search for all that an agent reads, for 95 % and 88 % of
-  the 500 test goals.
+- `all`, the default: name, query, category, all bullets, description and option values. This makes the task easier than
+  the published one. A search for a goal's instruction without options and price has its product among the first 10
+  results for 85 % of the 6,910 goals, with `upstream` for 53 %. A search for all that an agent reads: 95 % and 88 %.
 - `upstream`: what the published code indexes (`search_engine/convert_product_file_format.py`): name, description, the
   first bullet, option names and values.
 """

@@ -2,9 +2,8 @@
 
 The records become what the published code makes of them: option names and values in lower case, `/` in a value
 written ` | `, a missing price 100 dollars, a second product of the same id dropped. A value listed twice stays twice,
-since each makes a goal. Two deviations: a range of prices is drawn from `seed`, where upstream draws it anew in every
-process; and runs of white space become one blank, as a browser shows them (the reward compares an option's value as the
-file writes it, `Product.published_values`).
+because each makes a goal. Two deviations: a range of prices is drawn from `seed`, and runs of white space become one
+blank, as a browser shows them (the reward compares `Product.published_values`, as the file writes them).
 """
 
 import random

@@ -1,8 +1,7 @@
 """WebShop as a suite of tasks: which goals a split holds, in which shop they are shopped, what a purchase earns.
 
-Split by product, train, dev and test each have their own shop over their own products. That split does not change when
-products are added. The published splits are by place in the list of goals (WebShop's own, Agent Q's), in one shop for
-all: their parts share products. Say which one a figure was made with.
+Split by product, train, dev and test each have their own shop over their own products, and adding products changes no
+split. The published splits (WebShop's, Agent Q's) are by place in the list of goals, in one shop: they share products.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
