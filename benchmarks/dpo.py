@@ -85,7 +85,7 @@ class Gradients:
         while self._hooks:
             self._hooks.pop().remove()
 
-    def apart(self, other: "Gradients") -> float:
+    def spread_labels(self, other: "Gradients") -> float:
         """|self - other| / |other|, over all weights together."""
         assert self.found.keys() == other.found.keys()
         difference = torch.cat([(self.found[name] - value).flatten() for name, value in other.found.items()])
@@ -223,7 +223,7 @@ def compare(setting: dict[str, Any], *, steps: int, rounds: int, seed: int, devi
     for _ in range(rounds):
         we, they = ours(pairs, config), theirs(in_order, config)
         apart = max(apart, *(abs(a - b) for a, b in zip(we.losses, they.losses, strict=True)))
-        gradients_apart = max(gradients_apart, we.gradients.apart(they.gradients))
+        gradients_apart = max(gradients_apart, we.gradients.spread_labels(they.gradients))
         for name, trained in (("train_on_preferences", we), ("TRL DPOTrainer", they)):
             rates[name].append(tuple(timed / sum(clock) for clock in zip(*trained.seconds, strict=True)))
     ratios = [(a[0] / b[0], a[1] / b[1]) for a, b in zip(*rates.values(), strict=True)]

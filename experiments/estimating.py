@@ -34,7 +34,7 @@ from bestofq.recipes.q_training import TrainingIdentity, learn, lesson, transiti
 from bestofq.recipes.ranked_logs import logs_of, rank_logs
 from bestofq.recipes.training_episodes import select_episodes
 from bestofq.reports import off_policy
-from bestofq.reports.costs import Label, apart
+from bestofq.reports.costs import Label, spread_labels
 from bestofq.reports.off_policy import auc
 from bestofq.reports.stats import (
     Doubles,
@@ -357,7 +357,7 @@ def predicted_svg(judged: Sequence[Judged]) -> Markup:
     span = (ticks[0][0], ticks[-1][0])
     plot = Plot(x=span, y=span, height=460)
     labels = [
-        Label.beside(plot.at_x(one.measured.mean), plot.at_y(told.mean), one.name, 0.6 * plot.width)
+        Label.at(plot.at_x(one.measured.mean), plot.at_y(told.mean), one.name, 0.6 * plot.width)
         for one in judged
         if (told := one.predicted.lifts.get(LOCAL))
     ]
@@ -365,7 +365,7 @@ def predicted_svg(judged: Sequence[Judged]) -> Markup:
         TEMPLATES.from_string(Path(__file__).parent.joinpath("estimate/predicted.jinja").read_text("utf-8")),
         "Predicted and measured difference to the first candidate",
         plot=plot,
-        labels=apart(labels),
+        labels=spread_labels(labels),
         ticks=ticks,
         diagonal=[(end, end) for end in span],
         points=points,

@@ -13,7 +13,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Role
 from bestofq.reports import stats
-from bestofq.reports.costs import Label, apart
+from bestofq.reports.costs import Label, spread_labels
 from bestofq.reports.naming import tones
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference
 from bestofq.reports.svg import TEMPLATES, Plot, axis, figure, rate_ticks
@@ -250,7 +250,7 @@ def calls_svg(table: Methods) -> Markup:
     plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=ruled[:2], height=340, top=14)
     counts = [n * 10**power for power in range(4) for n in (1, 2, 5)]
     rows = sorted(zip(table.rows, calls, strict=True), key=lambda pair: -pair[0].success.mean)
-    labels = [Label.beside(plot.at_x(log10(n)), plot.at_y(row.success.mean), row.agent, 480) for row, n in rows]
+    labels = [Label.at(plot.at_x(log10(n)), plot.at_y(row.success.mean), row.agent, 480) for row, n in rows]
     return figure(
         TEMPLATES.from_string(Path(__file__).with_name("calls.jinja").read_text("utf-8")),
         "Success against model calls",
@@ -258,6 +258,6 @@ def calls_svg(table: Methods) -> Markup:
         rates=rate_ticks(ruled),
         ticks=[(log10(n), f"{n:,}") for n in counts if plot.x[0] <= log10(n) <= plot.x[1]],
         rows=[(row, count, log10(count)) for row, count in rows],
-        labels=apart(labels),
+        labels=spread_labels(labels),
         tone=tones([row.agent for row in table.rows], table.baseline),
     )

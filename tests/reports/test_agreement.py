@@ -84,7 +84,7 @@ async def test_what_is_undefined_is_no_number(tmp_path: Path) -> None:
         found = agreement(store, "eval", judge=JUDGE)
         assert (found.accuracy.value, found.precision.value, found.recall.value) == (1.0, None, None)
         assert (found.kappa.value, found.kappa.interval) == (None, None)
-        with pytest.raises(DataError, match=r"judge 'another' has no verdict .* there are those of gpt"):
+        with pytest.raises(DataError, match=r"judge 'another' has given no second verdict .* there are those of gpt"):
             agreement(store, "eval", judge="another")
 
 

@@ -1,45 +1,107 @@
-"""What a run has cost, by role, per task and per successful task (Best-of-Q, 4.4 and J): tokens, calls, seconds, USD.
+"""What runs have cost by role, per task and per success (Best-of-Q, 4.4 and J): tokens, calls, seconds, USD.
 
-A task is one episode that came to its end. What episodes cost that were cut or interrupted is spent all the same and
-counted, so that a flaky endpoint shows in the price of a task. The Q-function costs its embedder's tokens. A price that
-is not known makes each sum it is part of unknown: the known part is shown as `≥`, and never stands for the whole.
+A task is one finished episode. Episodes that were cut or interrupted were paid for too, so `agent_costs` counts them;
+`spending_table` has only finished ones, because its intervals are over tasks. The cost of a Q-function is the tokens
+that its embedder reads. A sum with an unknown price is unknown: its known part is shown as `≥`, never as the whole.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Self, get_args
 
 from markupsafe import Markup
 
+from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.usage import Role
+from bestofq.core.usage import Role, Usage
 from bestofq.reports import stats
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
-from bestofq.reports.spending import Prices, Spent
-from bestofq.reports.stats import Interval, attempts_of, group_by
+from bestofq.reports.stats import Interval, Quantity, attempts_of, group_by, tally_by_task
 from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shorten
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.table import Column, Row, RowSource, Table, columns
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
-LETTER, LINE = 6.5, 13  # of a name in a figure: about its width, its height
+ALL = "all"
+LETTER, LINE = 6.5, 13  # about the width of a letter and the height of a line in a figure
+Prices = Mapping[Role, tuple[float, float]]
+"""USD per million tokens, in and out, of a role; for the Q-function's embedder see Best-of-Q, Table 13."""
+HEADS = {
+    "tokens / task": ("tokens", False, 0),
+    "seconds / task": ("seconds", False, 2),
+    "USD / task": ("usd", False, 5),
+    "tokens / success": ("tokens", True, 0),
+    "seconds / success": ("seconds", True, 2),
+    "USD / success": ("usd", True, 5),
+}
+"""Columns of `spending_table`: the sum of `Spent`, whether it is divided by successes, and the digits shown."""
 _PAID: Sequence[Status] = ("finished", "cut", "interrupted")
 
 
+class Spent(FrozenModel):
+    """Sums over episodes. `usd` adds the known prices; `unpriced` counts the tokens whose price is not known."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    usd: float = 0.0
+    unpriced: int = 0
+
+    @classmethod
+    def of(cls, used: Usage, prices: Prices | None = None) -> Self:
+        """From one usage; `prices` if it has none of its own."""
+        usd = used.usd
+        if usd is None and prices and used.role in prices:
+            usd_in, usd_out = prices[used.role]
+            usd = (used.tokens_in * usd_in + used.tokens_out * usd_out) / 1e6
+        same = {name: getattr(used, name) for name in ("tokens_in", "tokens_out", "calls", "seconds")}
+        return cls(**same, usd=usd or 0.0, unpriced=used.tokens_in + used.tokens_out if usd is None else 0)
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+    @property
+    def price(self) -> float | None:
+        """USD; None as soon as a part of it is not known."""
+        return None if self.unpriced else self.usd
+
+    def dollars(self, among: int = 1) -> str:
+        """USD for each of `among`, in words: `≥` if only a part has a known price."""
+        if among == 0:
+            return "–"
+        if self.unpriced and not self.usd:
+            return "unknown"
+        each = self.usd / among
+        return ("≥ " if self.unpriced else "") + (f"{each:,.2f}" if each >= 1 or each == 0 else f"{each:.2g}")
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(**{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields})
+
+
+def spent_by_role(usages: Iterable[Usage]) -> dict[str, Spent]:
+    """Sums by role, in order of first appearance; a last one over all (`ALL`) if there are several."""
+    roles: dict[str, Spent] = defaultdict(Spent)
+    for used in usages:
+        roles[used.role] += Spent.of(used)
+    return {**roles, ALL: sum(roles.values(), Spent())} if len(roles) > 1 else dict(roles)
+
+
 class AgentCost(FrozenModel):
-    """One agent in one run, `total` being the sum of `roles`."""
+    """One agent in one run."""
 
     run: str
     agent: str
-    tasks: int  # episodes that came to their end
+    tasks: int  # finished episodes
     successes: int
-    lost: int  # cut or interrupted: paid for, and no task done
+    lost: int  # cut or interrupted: paid for, without a finished task
     roles: dict[Role, Spent]
-    undecided: int = 0  # of `tasks`, those whose outcome does not tell (`DECIDED`): in no success rate
-    success: float | None = None  # of those that tell, the mean over tasks, in [0, 1]; None: none tells
+    undecided: int = 0  # finished, but no success rate counts their outcome
+    success: float | None = None  # the mean over tasks, in [0, 1]; None: no outcome tells
     interval: Interval | None = None  # of success, over tasks
 
     @property
@@ -59,29 +121,23 @@ class Costs(FrozenModel):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
-        notes = [
-            "Tokens as the models and endpoints count them; the embedder's are what a Q-function costs.",
-            "With intervals over tasks: the table `spending` of `bestofq report`.",
-        ]
-        if any(row.total.unpriced for row in self.rows):
-            notes.append(
-                "unknown: no price is set (usd_in, usd_out of the endpoint); ≥: the part whose price is known."
-            )
-        if lost := sum(row.lost for row in self.rows):
-            notes.append(f"{lost} episodes that were cut or interrupted are paid for and done by nobody: counted in.")
-        if undecided := sum(row.undecided for row in self.rows):
-            notes.append(f"{undecided} finished episodes have no verdict that tells: paid for, and no success as yet.")
-        if any(row.successes == 0 for row in self.rows):
-            notes.append("–: no success to divide by.")
-        return tuple(notes)
+        lost, undecided = sum(row.lost for row in self.rows), sum(row.undecided for row in self.rows)
+        notes = {
+            "Tokens as the models and endpoints count them; the embedder's are what a Q-function costs.": True,
+            "With intervals over tasks: the table `spending` of `bestofq report`.": True,
+            '"unknown": no price is set (usd_in, usd_out of the endpoint). "≥": only part of the cost is known.': any(
+                row.total.unpriced for row in self.rows
+            ),
+            f"{lost} episodes that were cut or interrupted are counted: they were paid for.": lost,
+            f"{undecided} finished episodes have no verdict: they are paid for and count as no success.": undecided,
+            "–: no success to divide by.": any(row.successes == 0 for row in self.rows),
+        }
+        return tuple(note for note, applies in notes.items() if applies)
 
 
 def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Prices | None = None) -> Costs:
-    """Costs of the selection's agents, read from every step; `prices` for what has none yet. Agents go by their own
-    names, not by their rows'.
-
-    Agents without a finished episode are left out. DataError when that leaves none, or a run is not in the store.
-    """
+    """Costs of the selection's agents with a finished episode, read from every step; `prices` for what has none yet.
+    DataError if there are none, or a run is not in the store. Agents have their own names, not their rows'."""
     rows: list[AgentCost] = []
     for run in (chosen := selection.in_runs(store)):
         of_run = replace(selection, runs=[run])
@@ -93,17 +149,17 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
                     spent[episode.agent][used.role] += Spent.of(used, prices)
         for agent in selection.agents or ended:
             if episodes := ended.get(agent):
-                attempts = attempts_of(episodes)
+                tries = attempts_of(episodes)
                 cost = AgentCost(
                     run=run,
                     agent=agent,
                     tasks=len(episodes),
-                    successes=int(attempts.won.sum()),
+                    successes=int(tries.won.sum()),
                     lost=sum(len(some.get(agent, ())) for some in gone),
                     roles={role: spent[agent][role] for role in get_args(Role) if role in spent[agent]},
-                    undecided=len(episodes) - int(attempts.done.sum()),
-                    success=stats.success_rate(attempts).mean if attempts else None,
-                    interval=stats.success_interval(attempts) if attempts else None,
+                    undecided=len(episodes) - int(tries.done.sum()),
+                    success=stats.success_rate(tries).mean if tries else None,
+                    interval=stats.success_interval(tries) if tries else None,
                 )
                 rows.append(cost)
     if not rows:
@@ -112,7 +168,7 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
 
 
 def cost_table(found: Costs) -> Table:
-    """A row a role of each agent, and one for the agent's total where it has several roles."""
+    """A row for each role of each agent, and one for the agent's total if it has several roles."""
     heads = ("run", "agent", "role", "tokens in", "tokens out", "calls", "seconds", "USD", "tokens/task")
     names = (*heads, "tokens/success", "USD/task", "USD/success")
     first = 0 if found.several_runs else 1
@@ -124,7 +180,7 @@ def cost_table(found: Costs) -> Table:
             *(spent.dollars(cost.tasks), spent.dollars(cost.successes)),
         )
         for cost in found.rows
-        for role, spent in (*cost.roles.items(), *([] if len(cost.roles) == 1 else [("all", cost.total)]))
+        for role, spent in (*cost.roles.items(), *([] if len(cost.roles) == 1 else [(ALL, cost.total)]))
     ]
     return Table(
         name="costs",
@@ -132,6 +188,57 @@ def cost_table(found: Costs) -> Table:
         columns=tuple(Column(name=name, digits=0 if name.startswith("tokens/") else 1) for name in names[first:]),
         rows=tuple(Row(cells=row[first:]) for row in cells),
         notes=found.notes,
+    )
+
+
+def measure_spending(
+    episodes: Iterable[Episode], agent: str, *, prices: Prices | None = None
+) -> dict[str, dict[str, Quantity]]:
+    """By role (`ALL` last), then by head. Undefined for unknown prices; `prices` for what has none in the store."""
+    used: dict[str, dict[Hashable, Spent]] = defaultdict(lambda: defaultdict(Spent))  # by role, by task
+    done: list[tuple[Hashable, bool]] = []  # an episode's task, and whether it succeeded
+    for episode in episodes:
+        if episode.agent == agent:
+            task = (episode.task.suite, episode.task.id)
+            done.append((task, episode.verdict.outcome == "success"))
+            for usage in episode.usage:
+                for role in (usage.role, ALL):
+                    used[role][task] += Spent.of(usage, prices)
+
+    def quantity(spent: Mapping[Hashable, Spent], amount: str, per_success: bool) -> Quantity:
+        if amount == "usd" and any(one.unpriced for one in spent.values()):
+            return Quantity({})
+        wholes = tally_by_task((task, 0, won if per_success else 1) for task, won in done)
+        return Quantity({task: (getattr(spent[task], amount), whole) for task, (_, whole) in wholes.items()})
+
+    roles = {role: used[role] for role in (*get_args(Role), ALL) if role in used}
+    return {
+        role: {head: quantity(spent, amount, won) for head, (amount, won, _) in HEADS.items()}
+        for role, spent in roles.items()
+    }
+
+
+def spending_table(
+    episodes: Sequence[Episode], made: Mapping[str, RowSource], *, prices: Prices | None = None
+) -> Table:
+    """A row for each agent of `made` and role, and one for all roles if there are several."""
+    by_agent = {agent: measure_spending(episodes, agent, prices=prices) for agent in made}
+    heads = tuple(Column(name=head, digits=digits) for head, (_, _, digits) in HEADS.items())
+    return Table(
+        name="spending",
+        title="Tokens, seconds and USD by role",
+        columns=(*columns("agent", "role"), *heads),
+        rows=tuple(
+            Row(cells=(agent, role, *(quantity.measure for quantity in found.values())), origin=made[agent])
+            for agent, roles in by_agent.items()
+            for role, found in roles.items()
+            if role != ALL or len(roles) > 2
+        ),
+        notes=(
+            "Of finished episodes; a success carries the cost of the failures. 95 % bootstrap over tasks.",
+            "∞: in too many of the resamples nothing succeeds, so a success may cost any amount.",
+            "USD –: no price is known. Seconds: waiting for the models, not for the pages.",
+        ),
     )
 
 
@@ -145,8 +252,8 @@ class CostPoint(NamedTuple):
 
 
 def pareto_svg(costs: Costs, baseline: str | None = BASELINE) -> Markup:
-    """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, Fig. 2): in USD
-    where every price is known, else in tokens. Agents without a verdict have no point."""
+    """Success against the cost of a task, with the front that nothing cheaper beats (Best-of-Q, Fig. 2): in USD if
+    every price is known, else in tokens. Agents without a verdict have no point."""
     decided = [(row, row.success) for row in costs.rows if row.success is not None]
     priced = all(row.total.price is not None for row, _ in decided)
     points = []
@@ -158,30 +265,32 @@ def pareto_svg(costs: Costs, baseline: str | None = BASELINE) -> Markup:
 
 def points_svg(points: Sequence[CostPoint], baseline: str | None = BASELINE, priced: bool = False) -> Markup:
     """`pareto_svg` of costs in tokens, or `priced` in USD."""
-    front = pareto_front([point[1:3] for point in points])
     tone = tones([point.agent for point in points], baseline)
     ruled = axis([0.0, *(point.interval.high if point.interval else point.rate for point in points)])
     most = 1.15 * max((point.cost for point in points), default=0.0) or 1.0
     plot = Plot(x=(0, most), y=ruled[:2], top=14)
     labels = [
-        Label.beside(plot.at_x(point.cost), plot.at_y(point.rate), shown(point.agent), 0.7 * plot.width)
-        for point in points
+        Label.at(plot.at_x(point.cost), plot.at_y(point.rate), shown(point.agent), 0.7 * plot.width) for point in points
     ]
+
+    def amount(cost: float) -> str:
+        return f"${cost:.2g}" if priced else f"{cost:,.0f}"
+
     return figure(
         "pareto",
         "Success against the cost of a task",
         plot=plot,
-        labels=apart(labels),
+        labels=spread_labels(labels),
         rates=rate_ticks(ruled),
-        ticks=[(amount, _amount(amount, priced)) for amount in nice_ticks(0, most) if amount <= most],
+        ticks=[(tick, amount(tick)) for tick in nice_ticks(0, most) if tick <= most],
         unit="USD per task" if priced else "tokens per task (not every price is known)",
-        points=[(point, shown(point.agent), tone[point.agent], _amount(point.cost, priced)) for point in points],
-        front=[points[number][1:3] for number in front],
+        points=[(point, shown(point.agent), tone[point.agent], amount(point.cost)) for point in points],
+        front=[points[number][1:3] for number in pareto_front([point[1:3] for point in points])],
     )
 
 
 class Label(NamedTuple):
-    """A dot's name on the paper: beside the dot, from x to the right, or with `end` to the left."""
+    """A dot's name in a figure: from x to the right, or with `end` to the left."""
 
     x: float
     y: float
@@ -189,8 +298,8 @@ class Label(NamedTuple):
     end: bool
 
     @classmethod
-    def beside(cls, x: float, y: float, name: str, right: float) -> Self:
-        """To the left of dots that lie further right than that."""
+    def at(cls, x: float, y: float, name: str, right: float) -> Self:
+        """For a dot at (x, y); to the left of dots further right than `right`."""
         end = x > right
         return cls(x - 9 if end else x + 9, y + 4, shorten(name, 30), end)
 
@@ -204,8 +313,8 @@ class Label(NamedTuple):
         return (self.x - wide, self.x) if self.end else (self.x, self.x + wide)
 
 
-def apart(labels: Iterable[Label]) -> list[Label]:
-    """Each moved up or down by as few lines as leave those before it uncovered."""
+def spread_labels(labels: Iterable[Label]) -> list[Label]:
+    """Each label moved up or down until it does not cover those before it."""
     placed: list[Label] = []
     for label in labels:
         moved = (label._replace(y=label.y + sign * LINE * by) for by in range(len(placed) + 1) for sign in (1, -1))
@@ -220,7 +329,3 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
         if not front or points[index][1] > points[front[-1]][1]:
             front.append(index)
     return front
-
-
-def _amount(cost: float, priced: bool) -> str:
-    return f"${cost:.2g}" if priced else f"{cost:,.0f}"

@@ -10,12 +10,12 @@ from bestofq.core.protocols import Rated
 from bestofq.reports.behaviour import behaviour_table
 from bestofq.reports.calibration import are_values, calibration, calibration_table, distance_table, valued_steps
 from bestofq.reports.charts import calibration_svg, distances_svg, reliability_svg, values_svg
+from bestofq.reports.costs import Prices, spending_table
 from bestofq.reports.differences import compare_agents, differences, differences_table
 from bestofq.reports.figures import CurvePoint, failure_split_svg
 from bestofq.reports.naming import shown
 from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.reports.reliability import pass_table, reliability
-from bestofq.reports.spending import Prices, spending_table
 from bestofq.reports.stats import attempts_of
 from bestofq.reports.svg import Figure
 from bestofq.reports.table import RowSource, Table

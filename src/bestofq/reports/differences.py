@@ -12,9 +12,9 @@ from bestofq.core.decision import Episode
 from bestofq.core.protocols import Rated
 from bestofq.reports.behaviour import habits
 from bestofq.reports.calibration import Valued, bin_steps, ece
+from bestofq.reports.costs import ALL, Prices, measure_spending
 from bestofq.reports.recall import rated_shares
 from bestofq.reports.reliability import pass_at, pass_variance
-from bestofq.reports.spending import ALL, Prices, tabulate_spending
 from bestofq.reports.stats import UNIT, Attempts, PairedDifference, Quantity, Tries
 from bestofq.reports.table import RowSource, Table, columns, rows_of
 
@@ -68,7 +68,7 @@ def compare_agents(
         of_agent["ECE of Q"] = Quantity(bin_steps(valued.get(agent, ())), UNIT, ece)
         did = habits(episodes, agent)
         of_agent |= {head.removesuffix(" %"): did[head] for head in _HABITS}
-        of_agent |= tabulate_spending(episodes, agent, prices=prices).get(ALL, {})
+        of_agent |= measure_spending(episodes, agent, prices=prices).get(ALL, {})
     return found
 
 

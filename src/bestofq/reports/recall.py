@@ -1,9 +1,8 @@
-"""Was a good action among the candidates, and was it taken (Best-of-Q, 4.5, Fig. 3)? And what the ranker lost by that.
+"""Was a good action among the candidates, and was it taken (Best-of-Q, 4.5, Fig. 3)? What did the ranker lose?
 
-Good is what a model says (`experiments/golden.py`), an oracle (`experiments/ranking.py`), or, without either,
-`sibling_steps`: what a successful episode of the same task did on the same page. A successful episode may make detours,
-and other ways may be good too: in the WebShop experiment the oracle finds that ranking saves against the first
-candidate where siblings find nothing. Prefer an oracle where there is one.
+A model (`experiments/golden.py`) or an oracle (`experiments/ranking.py`) says what is good. Without either, an action
+is good if a successful episode of the same task took it on the same page (`sibling_steps`). That is weaker: successful
+episodes make detours, and other ways may be good too. Prefer an oracle.
 """
 
 from collections import defaultdict
@@ -31,8 +30,11 @@ class RatedStep(NamedTuple):
 
 
 class Recall(FrozenModel):
-    """Shares in [0, 1] over the rated steps. Contested: steps with good and other candidates; `regret`: the share of
-    them at which no good one was taken, beside it what the first and a uniform choice would have lost."""
+    """Shares in [0, 1] over the rated steps.
+
+    Contested steps hold both good and other candidates. `regret` is the share of them at which no good one was taken;
+    `regret_first` and `regret_chance` are what the first candidate and a uniform choice would have lost.
+    """
 
     agent: str
     steps: int  # rated
@@ -51,8 +53,8 @@ class Recall(FrozenModel):
 def sibling_steps(
     episodes: Iterable[Episode], agent: str, references: Iterable[Episode], *, own: bool = False
 ) -> list[RatedStep]:
-    """The agent's steps on pages from which a successful episode of the same task went on, another agent's unless
-    `own`. Pages are alike by address and text, actions by `identity`."""
+    """The agent's steps on pages that a successful episode of the same task has seen, by another agent unless `own`.
+    Pages are alike by address and text, actions by `identity`."""
     known: dict[Hashable, dict[Action, set[str]]] = defaultdict(lambda: defaultdict(set))  # page: action: who did it
     for reference in references:
         if reference.verdict.outcome == "success" and (own or reference.agent != agent):
@@ -77,9 +79,8 @@ def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
     for step in rated:
         good, held = step.good, any(step.good)
         disputed = held and not all(good)
-        lost, lost_first = not good[step.chosen], not good[0]
-        chance = 1 - sum(good) / len(good)
-        tasks[step.task] += (1, held, good[step.chosen], disputed, *(disputed * x for x in (lost, lost_first, chance)))
+        lost = not good[step.chosen], not good[0], 1 - sum(good) / len(good)
+        tasks[step.task] += (1, held, good[step.chosen], disputed, *(disputed * part for part in lost))
     return dict(tasks)
 
 
@@ -98,13 +99,12 @@ def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Reca
     counts = np.array(list(rated_counts(rated).values())).reshape(-1, 7)  # [T, 7]
     steps, held, chosen, contested = counts[:, :4].sum(axis=0).astype(int).tolist()
 
-    def of_columns(part: int, whole: int, minus: int | None = None, span: Span = UNIT) -> Measure:
-        def statistic(sums: Doubles) -> Doubles:
-            return share(sums[..., part] - (0 if minus is None else sums[..., minus]), sums[..., whole])
+    def divide(part: int, whole: int, *, minus: int | None = None, span: Span = UNIT) -> Measure:
+        """One column, less another, by a third."""
+        parts = counts[:, part] - (0 if minus is None else counts[:, minus])
+        return stats.measure(np.stack([parts, counts[:, whole]], axis=1), lambda sums: share(*sums.T), span=span)
 
-        return stats.measure(counts, statistic, span=span)
-
-    found, missed, taken = of_columns(1, 0), of_columns(1, 0, minus=2), of_columns(2, 0)
+    found, missed, taken = divide(1, 0), divide(1, 0, minus=2), divide(2, 0)
     split = None
     if found.interval and missed.interval and taken.interval:  # not proposed; proposed and not taken; taken
         split = Interval(low=1 - found.interval.high, high=1 - found.interval.low), missed.interval, taken.interval
@@ -116,16 +116,16 @@ def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Reca
         missed=missed,
         chosen=taken,
         contested=contested,
-        regret=of_columns(4, 3),
-        regret_first=of_columns(5, 3),
-        regret_chance=of_columns(6, 3),
-        saved=of_columns(5, 3, minus=4, span=stats.SIGNED),
+        regret=divide(4, 3),
+        regret_first=divide(5, 3),
+        regret_chance=divide(6, 3),
+        saved=divide(5, 3, minus=4, span=stats.SIGNED),
         split=FailureSplit(not_proposed=steps - held, not_chosen=held - chosen, chosen=chosen, intervals=split),
     )
 
 
 def recall_table(rows: Iterable[Recall], made: Mapping[str, RowSource], *, rater: str) -> Table:
-    """A row an agent; `rater` says in words who rated."""
+    """A row for each agent; `rater` says in words who rated."""
     return Table(
         name="recall",
         title="Candidate recall and the ranker's regret (Best-of-Q, Fig. 3)",

@@ -17,11 +17,11 @@ class Pass(NamedTuple):
     tasks: int  # done k times or more
     solved: Measure
     variance: Measure  # mean of the tasks' variances; needs more than k runs of a task
-    biased: bool  # `variance` is the plug-in at some task, for want of 2k runs
+    biased: bool  # `variance` is the plug-in estimate at a task with fewer than 2k runs
 
 
 def reliability(attempts: Mapping[str, Attempts]) -> list[Pass]:
-    """Of each agent pass@1 to pass@k, k up to the runs of its tasks."""
+    """pass@1 to pass@k of each agent, k up to the runs of its tasks."""
     found = []
     for agent, tried in attempts.items():
         runs = Tries.of(tried).done.sum(axis=1).astype(int).tolist()
@@ -43,8 +43,8 @@ def pass_table(rows: Sequence[Pass], made: Mapping[str, RowSource]) -> Table:
             f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples).",
             "Task variance: mean over tasks of the variance of success, as in Fig. 9; unbiased with 2k runs or more.",
             *(
-                f"{row.agent}, k = {row.k}: with fewer than 2k runs of a task m(1 − m), m: share of the choices of k "
-                "runs that miss; biased, it is too low."
+                f"{row.agent}, k = {row.k}: a task has fewer than 2k runs, so its variance is estimated too low, as "
+                "m(1 − m). m: share of the choices of k runs that all fail."
                 for row in rows
                 if row.biased
             ),
@@ -53,29 +53,32 @@ def pass_table(rows: Sequence[Pass], made: Mapping[str, RowSource]) -> Table:
 
 
 def pass_at(attempts: Attempts, k: int) -> Quantity:
-    """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more. Per task 1 −
-    C(failures, k) / C(runs, k): the mean over every choice of k of its runs, unbiased (Chen et al. 2021)."""
-    return Quantity(_of_tasks(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k)), UNIT)
+    """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more.
+
+    For each task 1 − C(failures, k) / C(runs, k), the mean over every choice of k of its runs. It is unbiased (Chen et
+    al. 2021).
+    """
+    return Quantity(_by_task(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k)), UNIT)
 
 
 def pass_variance(attempts: Attempts, k: int) -> Quantity:
     """The "mean of variances" of pass@k (Fig. 9) over the tasks done more than k times.
 
-    A task that k tries miss with probability m = qᵏ has variance m − m². Unbiased from f failures in n ≥ 2k runs:
-    C(f, k) / C(n, k) − C(f, 2k) / C(n, 2k), which for k = 1 is the variance with n − 1. For k < n < 2k the plug-in of
-    m = C(f, k) / C(n, k), biased downwards; for n = k that is 0 whatever the runs brought, and so left out.
+    A task that k tries miss with probability m = qᵏ has variance m − m². Let f of its n runs fail. If n ≥ 2k, C(f, k) /
+    C(n, k) − C(f, 2k) / C(n, 2k) is unbiased; for k = 1 it is the variance with n − 1. If k < n < 2k, m = C(f, k) /
+    C(n, k) is plugged in, which is biased downwards. For n = k that would always be 0, so such tasks are left out.
     """
 
     def variance(runs: int, lost: int) -> float:
         missed = comb(lost, k) / comb(runs, k)
         return missed - (comb(lost, 2 * k) / comb(runs, 2 * k) if runs >= 2 * k else missed**2)
 
-    return Quantity(_of_tasks(attempts, k + 1, variance), (0.0, 0.5))
+    return Quantity(_by_task(attempts, k + 1, variance), (0.0, 0.5))
 
 
-def _of_tasks(attempts: Attempts, least: int, of_task: Callable[[int, int], float]) -> TaskCounts:
-    """`of_task` (runs, failures) of each task done `least` times or more."""
+def _by_task(attempts: Attempts, least: int, function: Callable[[int, int], float]) -> TaskCounts:
+    """`function` (runs, failures) of each task done `least` times or more."""
     tries = Tries.of(attempts)
     runs, won = (table.sum(axis=1).astype(int).tolist() for table in (tries.done, tries.won))
     counts = zip(tries.tasks, runs, won, strict=True)
-    return {task: (of_task(done, done - good), 1.0) for task, done, good in counts if done >= least}
+    return {task: (function(done, done - good), 1.0) for task, done, good in counts if done >= least}

@@ -11,7 +11,7 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Role, Usage, merge_usage
 from bestofq.reports import stats
-from bestofq.reports.stats import Doubles, Interval, Measure
+from bestofq.reports.stats import Doubles, Measure
 from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.search.pairs import node_pairs
 from bestofq.store.store import Store
@@ -25,10 +25,8 @@ class SearchRow(FrozenModel):
     trees: int
     rollouts: int
     nodes: int
-    solved: int  # trees with a rollout of full reward
-    outcome: float  # mean of the rollouts', in [0, 1]
-    solved_interval: Interval | None = None  # of the share of trees, over tasks
-    outcome_interval: Interval | None = None  # over tasks
+    solved: Measure  # share of trees with a rollout of full reward
+    outcome: Measure  # mean of the rollouts', in [0, 1]
     pairs: int
     usage: tuple[Usage, ...] = ()  # of all proposals and feedback, by role
 
@@ -47,16 +45,14 @@ def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold
         by_task[tree.task.suite, tree.task.id] += (1, is_solved(tree), tried, mean * tried, len(tree), drawn)
         usage += tree.usage
     tasks = np.array([*by_task.values()]).reshape(-1, 6)  # [T, 6]
-    number, won, rollouts, outcome, nodes, pairs = tasks.sum(axis=0).tolist()
+    number, _, rollouts, _, nodes, pairs = tasks.sum(axis=0).tolist()
     return SearchRow(
         run=run,
         trees=number,
         rollouts=rollouts,
         nodes=nodes,
-        solved=won,
-        outcome=outcome / max(1, rollouts),
-        solved_interval=stats.measure(tasks[:, [1, 0]], stats.quotient, span=stats.UNIT).interval,
-        outcome_interval=stats.measure(tasks[:, [3, 2]], stats.quotient, span=stats.UNIT).interval,
+        solved=stats.measure(tasks[:, [1, 0]], stats.quotient, span=stats.UNIT),
+        outcome=stats.measure(tasks[:, [3, 2]], stats.quotient, span=stats.UNIT),
         pairs=pairs,
         usage=merge_usage(usage),
     )
@@ -69,7 +65,7 @@ def search_rows(store: Store, runs: Sequence[str], *, alpha: float, threshold: f
 
 
 def search_table(rows: Sequence[SearchRow], made: Mapping[str, RowSource] | None = None) -> Table:
-    """A row a run, whose origin is `made`'s."""
+    """A row for each run, whose origin is `made`'s."""
     return Table(
         name="searches",
         title="Searches (Agent Q, Algorithm 1)",
@@ -81,11 +77,9 @@ def search_table(rows: Sequence[SearchRow], made: Mapping[str, RowSource] | None
         rows=tuple(
             Row(
                 cells=(
-                    *(row.run, row.trees, row.rollouts, row.nodes),
-                    Measure(value=row.solved / row.trees, interval=row.solved_interval),
-                    Measure(value=row.outcome, interval=row.outcome_interval),
+                    *(row.run, row.trees, row.rollouts, row.nodes, row.solved, row.outcome),
                     *(row.pairs, row.calls("proposer"), row.calls("critic")),
-                    sum(used.unusable or 0 for used in row.usage),  # rankings that broke off: what was left is tied
+                    sum(used.unusable or 0 for used in row.usage),  # rankings that broke off
                 ),
                 origin=(made or {}).get(row.run),
             )
