@@ -14,7 +14,7 @@ from rich.console import Console
 from bestofq.cli.config import config_of, merge_settings, read_tree
 from bestofq.cli.options import console
 from bestofq.cli.writing import write_out
-from bestofq.config.agents import agent_config
+from bestofq.config.agents import agent_config, reads_q
 from bestofq.config.context import RunContext, open_suite, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -70,9 +70,9 @@ class AblationRunner:
     async def measure(self, config: ArmConfig) -> ArmResult:
         """Collect, learn, rank and play, each where it is asked for and not done yet."""
         found = ArmResult(name=config.arm.name)
-        reads_q = config.acting.reads_q(config.arm.agent)
+        learned = reads_q(config.acting, config.arm.agent)
         self.console.rule(f"{self.ablation.title}: {config.arm.name}", align="left")
-        if reads_q:
+        if learned:
             source, found.learned = await self._episodes(config)
             learning = Models(config.learning)
             ranking = Models(config.acting.model_copy(update={"epsilon": 0.0}))  # nobody explores: steps are shared
@@ -82,7 +82,7 @@ class AblationRunner:
                 )
         for seed in self.ablation.seeds:
             values, key = None, str(config.arm.agent)
-            if reads_q:
+            if learned:
                 values, key = self._learn(learning, source, found.learned, seed)
                 found.values.append(key)
                 if self.ablation.dev_tasks:

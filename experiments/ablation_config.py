@@ -11,8 +11,9 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue, NonNegativeInt, model_validator
 
+from bestofq.config.agents import AgentKind
 from bestofq.config.context import matches, step_limit_of
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.frozen import FrozenModel

@@ -7,9 +7,10 @@ from pathlib import Path
 from rich.console import Console
 
 from bestofq.cli.writing import write_json
+from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.best_of_q import best_of_q, plays

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
-from bestofq.config.settings import AgentKind
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
 from bestofq.recipes.agent_q import grow_training_trees

@@ -13,9 +13,10 @@ import httpx
 import pytest
 from rich.console import Console
 
+from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
-from bestofq.config.settings import AgentKind, BestOfQSettings, ModelSettings
+from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.decision import Decision
 from bestofq.envs.serving import serve_app
 from bestofq.learning.checkpoint import load_value, read_card

@@ -10,10 +10,10 @@ from tiny_llama import TEMPLATE, save_instruct_llama
 
 from bestofq.agents.dialects.json import candidates_schema
 from bestofq.cli.config import load_config
-from bestofq.config.agents import make_agent, make_proposer
+from bestofq.config.agents import AgentKind, make_agent, make_proposer
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Click, Wait
 from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Provenance, State, Step, Verdict
 from bestofq.core.errors import ConfigError, ContextError, SetupError

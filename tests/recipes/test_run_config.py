@@ -8,9 +8,10 @@ import pytest
 from rich.console import Console
 
 from bestofq.cli.config import load_config
+from bestofq.config.agents import AgentKind
 from bestofq.config.context import OpenSuite, RunContext, step_limit_of
 from bestofq.config.models import Models
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError

@@ -16,9 +16,9 @@ from rich.rule import Rule
 from bestofq.cli.options import CommonOptions, console
 from bestofq.cli.shared import models_of
 from bestofq.cli.writing import make_room
+from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
-from bestofq.config.settings import AgentKind
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import extra

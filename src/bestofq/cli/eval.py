@@ -21,9 +21,9 @@ from bestofq.cli.shared import (
     with_values,
 )
 from bestofq.cli.writing import check_out, write_out
-from bestofq.config.agents import proposer_name, shipped_q
+from bestofq.config.agents import AgentKind, proposer_name, reads_q, shipped_q
 from bestofq.config.context import RunContext, open_suite
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.collect import AGENTS, compare
@@ -95,7 +95,7 @@ def _playable(settings: BestOfQSettings, *, q: bool) -> list[AgentKind]:
     """All agents; without a Q-function, those that need none."""
     if q or shipped_q(settings):
         return [*AGENTS]
-    learned = [kind for kind in AGENTS if settings.reads_q(kind)]
+    learned = [kind for kind in AGENTS if reads_q(settings, kind)]
     console.print(
         f"{' and '.join(learned)} are left out: no Q-function ships for {proposer_name(settings)} on "
         f"{settings.suite.name}, and --q gives none."

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bestofq.config.agents import AGENTS
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.agents import AGENTS, AgentKind, reads_q
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Episode
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Role, Usage, merge_usage
@@ -94,7 +94,7 @@ def assume_use(
     if kind == "verifier":
         read = seen + CANDIDATE + pictures(chat, settings.chat_screenshots)
         parts.append(("critic", of(chat, read, CANDIDATE, steps * n)))
-    if settings.reads_q(kind):
+    if reads_q(settings, kind):
         area = suite.browser.width * suite.browser.height if suite.screenshots else 0
         words = seen if settings.model.embed.state == "page" else PROMPT
         read = steps * (words + min(settings.model.embed.pixels, area) // PIXELS + n * CANDIDATE)

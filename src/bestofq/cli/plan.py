@@ -11,7 +11,7 @@ from bestofq.cli import forecast
 from bestofq.cli.findings import Finding, show_findings
 from bestofq.cli.options import console
 from bestofq.cli.preflight import preflight, tunable
-from bestofq.config.agents import check_agent
+from bestofq.config.agents import check_agent, reads_q
 from bestofq.config.context import chosen_tasks, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -69,7 +69,7 @@ def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Pl
     if guessed:
         console.print(forecast.ASSUMED, highlight=False)
     learns = any(play.split == "train" for _, play in plays)
-    embeds = any(settings.reads_q(play.kind) for _, play in plays)
+    embeds = any(reads_q(settings, play.kind) for _, play in plays)
     room = sum(left * use.steps * forecast.SCREENSHOT for left, use in uses) if settings.suite.screenshots else 0.0
     checks = preflight(models, suite, [*wanted.values()], store, stored=room, learns=learns, embeds=embeds)
     _require_found(asyncio.run(checks))

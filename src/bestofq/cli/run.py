@@ -11,7 +11,7 @@ from bestofq.browser.browser import Browser
 from bestofq.cli.options import WEB, CommonOptions, Files, N, Place, Stored, Text, console, takes
 from bestofq.cli.shared import kind_of, models_of, store_at, with_values
 from bestofq.cli.step_view import StepPrinter
-from bestofq.config.agents import check_pictures, keeping_vectors, make_agent
+from bestofq.config.agents import check_pictures, keeping_vectors, make_agent, reads_q
 from bestofq.config.models import Models
 from bestofq.core.actions import Answer
 from bestofq.core.concurrency import run_interruptible
@@ -45,7 +45,7 @@ def run(
 ) -> None:
     models = models_of(options)
     kind = kind_of(agent or ("prompting" if q is None else "best-of-q"))
-    if models.settings.reads_q(kind) and q is None and not _is_pocket(models):
+    if reads_q(models.settings, kind) and q is None and not _is_pocket(models):
         raise ConfigError(f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's")
     models, values = with_values(models, q, [kind])
     if models.settings.by == "words" and models.prompted is not None:

@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.markup import escape
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions, console
-from bestofq.config.agents import proposer_name, shipped_q
+from bestofq.config.agents import AGENTS, AgentKind, proposer_name, reads_q, shipped_q
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models, check_embedder
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.protocols import Suite, Warns
@@ -153,7 +153,7 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
     given and none ships for this model and suite, and where nobody says what embeds the texts of an endpoint."""
     if folder is not None and not folder.is_dir():
         raise ConfigError(f"--q {folder}: there is no such folder; bestofq train makes one")
-    if not any(map(models.settings.reads_q, kinds)):
+    if not any(reads_q(models.settings, kind) for kind in kinds):
         return models, None
     # with PyTorch, which an endpoint's agents do not need
     from bestofq.learning.checkpoint import load_value, read_card
@@ -170,7 +170,7 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
 
 def kind_of(name: str) -> AgentKind:
     """The agent of that name. ConfigError when there is none."""
-    return one_of("agent", name, get_args(AgentKind))
+    return one_of("agent", name, tuple(AGENTS))
 
 
 def one_of(what: str, name: str, known: tuple[Known, ...]) -> Known:

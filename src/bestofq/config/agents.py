@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import JsonValue
+from pydantic import AfterValidator, JsonValue
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.commands import COMMANDS
@@ -22,7 +23,7 @@ from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.config.models import Models, in_pocket_prompts, is_pocket
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.plugins import load_part, make_part
@@ -50,16 +51,29 @@ class AgentParts:
         return self.models.settings
 
 
+AGENTS: dict[str, "AgentConfig"] = {}
+"""Every way to choose, by its name."""
+
+
 class AgentConfig:
-    """One way to choose among candidates (Best-of-Q, 4.1 and Fig. 5). To add one, write a subclass with what differs
-    from this one, which takes the proposer's first of N, and name it in `AGENTS`."""
+    """One way to choose among candidates (Best-of-Q, 4.1 and Fig. 5): the first of the N that the proposer offers.
+
+    To add a way, write a subclass with what differs, and give it a name: `class Vote(AgentConfig, kind="vote")`.
+    """
 
     single = False  # proposes one candidate
     log_probs = False  # needs the log-probability of each candidate
     votes = False  # needs a reply for each candidate
 
+    def __init_subclass__(cls, kind: str) -> None:
+        AGENTS[kind] = cls()
+
     def check(self, settings: BestOfQSettings) -> None:
-        """ConfigError if the settings do not name what the agent needs. It loads no model."""
+        """Raise ConfigError if the settings do not name what the agent needs. It loads no model."""
+
+    def reads_q(self, settings: BestOfQSettings) -> bool:
+        """Tell whether the agent needs a Q-function."""
+        return False
 
     def proposer(self, models: Models) -> Proposer:
         return make_proposer(models, log_probs=self.log_probs, votes=self.votes)
@@ -71,11 +85,11 @@ class AgentConfig:
         return GreedySelector()
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """What only this agent depends on, besides N. `q`: the Q-function."""
+        """Return what only this agent depends on, besides N. `q` describes the Q-function."""
         return {**q}
 
     def build(self, name: str, parts: AgentParts) -> Agent:
-        """The agent. ConfigError as `check`, and if a learned agent has no Q-function."""
+        """Return the agent. ConfigError as `check`, and if a learned agent has no Q-function."""
         return Agent(
             name=name,
             proposer=self.proposer(parts.models),
@@ -86,36 +100,36 @@ class AgentConfig:
         )
 
 
-class Prompting(AgentConfig):
+class Prompting(AgentConfig, kind="prompting"):
     single = True
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {}
 
 
-class RandomAction(AgentConfig):
+class RandomAction(AgentConfig, kind="random"):
     def selector(self, settings: BestOfQSettings) -> Selector:
         return UniformSelector()
 
 
-class Explore(AgentConfig):
+class Explore(AgentConfig, kind="explore"):
     def selector(self, settings: BestOfQSettings) -> Selector:
         return EpsilonGreedySelector(settings.epsilon)
 
 
-class Vote(AgentConfig):
+class Vote(AgentConfig, kind="vote"):
     votes = True
 
     def scorer(self, parts: AgentParts) -> Scorer:
         return VoteScorer()
 
 
-class PickerAgent(AgentConfig):
+class PickerAgent(AgentConfig, kind="picker"):
     def scorer(self, parts: AgentParts) -> Scorer:
         return make_picker(parts.models, parts.settings.endpoint_of("picker_chat"))
 
 
-class Verifier(AgentConfig):
+class Verifier(AgentConfig, kind="verifier"):
     def scorer(self, parts: AgentParts) -> Scorer:
         return make_verifier(parts.models)
 
@@ -123,16 +137,22 @@ class Verifier(AgentConfig):
         return {} if in_pocket_prompts(settings) else {"prompts": prompt_hash(VERIFIER)}
 
 
-class BestOfQ(AgentConfig):
+class BestOfQ(AgentConfig, kind="best-of-q"):
+    def reads_q(self, settings: BestOfQSettings) -> bool:
+        return True
+
     def scorer(self, parts: AgentParts) -> Scorer:
         return _build_q_scorer("best-of-q", parts)
 
 
-class Prior(AgentConfig):
+class Prior(AgentConfig, kind="prior"):
     log_probs = True
 
     def check(self, settings: BestOfQSettings) -> None:
         _check_own_tokens(settings)
+
+    def reads_q(self, settings: BestOfQSettings) -> bool:
+        return True
 
     def scorer(self, parts: AgentParts) -> Scorer:
         return PriorScorer(_build_q_scorer("prior", parts), beta=parts.settings.beta)
@@ -141,7 +161,7 @@ class Prior(AgentConfig):
         return {"beta": settings.beta, **q}
 
 
-class Own(AgentConfig):
+class Own(AgentConfig, kind="own"):
     def check(self, settings: BestOfQSettings) -> None:
         if settings.scorer is None:
             raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
@@ -155,7 +175,7 @@ class Own(AgentConfig):
         return {"scorer": settings.scorer}
 
 
-class Beam(AgentConfig):
+class Beam(AgentConfig, kind="beam"):
     single = True
 
     def check(self, settings: BestOfQSettings) -> None:
@@ -173,8 +193,11 @@ class Beam(AgentConfig):
         return {"model": {"beams": settings.model.beams}}
 
 
-class Mcts(AgentConfig):
+class Mcts(AgentConfig, kind="mcts"):
     single = True  # its search has an identity and an N of its own
+
+    def reads_q(self, settings: BestOfQSettings) -> bool:
+        return settings.agent_q.feedback == "q"
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {}
@@ -183,19 +206,19 @@ class Mcts(AgentConfig):
         raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
 
 
-AGENTS: dict[AgentKind, AgentConfig] = {
-    "prompting": Prompting(),
-    "random": RandomAction(),
-    "explore": Explore(),
-    "vote": Vote(),
-    "picker": PickerAgent(),
-    "verifier": Verifier(),
-    "best-of-q": BestOfQ(),
-    "prior": Prior(),
-    "own": Own(),
-    "beam": Beam(),
-    "mcts": Mcts(),
-}
+def check_kind(name: str) -> str:
+    """Return the name of an agent. ValueError if there is none of that name."""
+    if name not in AGENTS:
+        raise ValueError(f"there is no agent {name!r}: it is one of {', '.join(AGENTS)}")
+    return name
+
+
+AgentKind = Annotated[str, AfterValidator(check_kind)]
+
+
+def reads_q(settings: BestOfQSettings, kind: str) -> bool:
+    """Tell whether this kind of agent needs a Q-function."""
+    return AGENTS[kind].reads_q(settings)
 
 
 def check_agent(kind: AgentKind, models: Models) -> None:
@@ -311,7 +334,7 @@ def keeping_vectors(
     models: Models, kind: AgentKind, vectors: Callable[[EmbedSpec], VectorStore]
 ) -> AbstractContextManager[None]:
     """Within it, the vectors that an agent of this kind computes go into the store, where training finds them."""
-    if not models.settings.reads_q(kind):
+    if not reads_q(models.settings, kind):
         return nullcontext()
     return models.embedder.save_to(vectors(models.embedder.spec))
 

@@ -19,19 +19,6 @@ from bestofq.models.chat import HERE, ChatConfig
 from bestofq.search.config import SearchConfig
 
 LocalizerKind = Literal["none", "page", "text", "vision", "page+text", "page+vision"]
-AgentKind = Literal[
-    "prompting",
-    "random",
-    "explore",
-    "vote",
-    "picker",
-    "verifier",
-    "best-of-q",
-    "prior",
-    "own",
-    "beam",
-    "mcts",
-]
 
 
 class ModelSettings(FrozenModel):
@@ -221,7 +208,3 @@ class BestOfQSettings(FrozenModel):
         """Return the endpoint that a role names."""
         name = getattr(self, role)
         return None if name is None else self.endpoints[name]
-
-    def reads_q(self, kind: AgentKind) -> bool:
-        """Whether this kind of agent needs a Q-function: those that rank by it, and a search whose Q̂ it gives."""
-        return self.agent_q.feedback == "q" if kind == "mcts" else kind in ("best-of-q", "prior")

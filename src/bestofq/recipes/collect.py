@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.config.agents import agent_config, check_agent
+from bestofq.config.agents import AgentKind, agent_config, check_agent, reads_q
 from bestofq.config.context import OpenSuite, RunContext
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split
@@ -105,5 +105,5 @@ async def compare(
     for kind in agents:
         check_agent(kind, context.models)
     for kind in agents:
-        ranked_by = values if context.settings.reads_q(kind) else None
+        ranked_by = values if reads_q(context.settings, kind) else None
         await collect(context, run, Play(kind, runs, ranked_by, split=split, limit=tasks, n=n))

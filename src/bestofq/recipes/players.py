@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.config.agents import keeping_vectors, make_agent
+from bestofq.config.agents import AgentKind, keeping_vectors, make_agent
 from bestofq.config.context import OpenSuite, RunContext, opened_there
-from bestofq.config.settings import AgentKind, BestOfQSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
