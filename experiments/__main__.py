@@ -21,7 +21,7 @@ from bestofq.cli.options import (
     Stored,
     StoreOption,
 )
-from bestofq.cli.plan import plan_episodes
+from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import limit_of, load_suite, models_of, one_of, set_by
 from bestofq.models.chat import ChatConfig
 from bestofq.reports.rows import Selection

@@ -11,7 +11,7 @@ from rich.console import Console
 from typer import Option
 
 from bestofq.cli.options import CommonOptions, Place, Tasks, console, takes
-from bestofq.cli.plan import plan_searches
+from bestofq.cli.planning import plan_searches
 from bestofq.cli.shared import models_of, store_at, store_of, training_tasks
 from bestofq.cli.writing import check_folder, print_spending
 from bestofq.config.context import RunContext, open_suite

@@ -5,7 +5,7 @@ from typing import Annotated
 from typer import Option
 
 from bestofq.cli.options import CommonOptions, Q, Tasks, takes
-from bestofq.cli.plan import plan_episodes
+from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import kind_of, models_of, play_and_show, store_of, training_tasks, with_values
 from bestofq.recipes import collect as recipe
 from bestofq.recipes.players import Play

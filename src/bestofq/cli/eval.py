@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from bestofq.cli.options import CommonOptions, N, Place, Q, Split, Tasks, Text, console, takes
-from bestofq.cli.plan import plan_episodes
+from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import (
     hosts_of,
     kind_of,

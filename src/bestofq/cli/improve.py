@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from bestofq.cli.options import CommonOptions, Place, Tasks, console, takes
-from bestofq.cli.plan import plan_episodes
+from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import models_of, play_and_show, store_of, training_tasks
 from bestofq.cli.writing import check_folder
 from bestofq.learning.distributed import choose_device, process_group

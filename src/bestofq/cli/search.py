@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from bestofq.cli.options import CommonOptions, Q, SearchRun, Split, Tasks, console, takes
-from bestofq.cli.plan import plan_searches
+from bestofq.cli.planning import plan_searches
 from bestofq.cli.shared import hosts_of, models_of, named_only, store_at, store_of, with_values
 from bestofq.cli.writing import print_spending
 from bestofq.config.context import RunContext, open_suite

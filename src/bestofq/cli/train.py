@@ -18,7 +18,7 @@ from typer import Option
 
 from bestofq.cli.estimate import estimate_trained_q
 from bestofq.cli.options import CommonOptions, LogTo, Texts, console, takes
-from bestofq.cli.plan import print_training_plan
+from bestofq.cli.planning import print_training_plan
 from bestofq.cli.shared import hosts_of, models_of, open_existing_store, store_of
 from bestofq.cli.writing import check_folder
 from bestofq.config.models import Models

@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
 from bestofq.cli.doctor import Finding
-from bestofq.cli.forecast import assume_use, assumed_tree
 from bestofq.cli.options import console
-from bestofq.cli.preflight import preflight
+from bestofq.cli.planning import assume_tree, assume_use, preflight
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -99,7 +98,7 @@ def test_candidates_that_are_replies_of_their_own_read_the_prompt_twice() -> Non
 def test_a_search_before_each_step_costs_a_tree_a_step() -> None:
     searched = {"iterations": 4, "candidates": 2}
     chosen = settings(model={"dialect": "composite"}, agent_q={"search": searched})
-    tree, played = assumed_tree(chosen, 30), assume_use(chosen, "mcts", 30, judged=False)
+    tree, played = assume_tree(chosen, 30), assume_use(chosen, "mcts", 30, judged=False)
     assert tree is not None
     assert played is not None
     assert played.tokens == pytest.approx([20 * amount for amount in tree.tokens])
