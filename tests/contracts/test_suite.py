@@ -68,7 +68,7 @@ async def test_it_keeps_to_the_contract(suite: Suite) -> None:
         ("broken:make", "1 / 0", "ZeroDivisionError"),
         ("empty:make", "", "'make'"),
         ("table:make", "make = 7", "7"),
-        ("half:make", "class make:\n    name = 'half'\n    def __init__(self, settings): pass", "step_limit"),
+        ("half:make", "class make:\n    name = 'half'\n    def __init__(self, settings): pass", "protocols.Suite"),
         (
             "typed:make",
             "import pydantic\nclass make(pydantic.BaseModel):\n    rooms: int\n"

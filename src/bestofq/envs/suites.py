@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 from pydantic import Discriminator, Tag, ValidationError
 
 from bestofq.core.errors import BestOfQError, ConfigError
-from bestofq.core.loading import load_object
-from bestofq.core.plugins import list_plugins, load_part, object_name
+from bestofq.core.loading import call_object
+from bestofq.core.plugins import list_plugins, load_part, make_part, object_name
 from bestofq.core.protocols import Suite
 from bestofq.envs.miniwob.settings import MiniWobSettings
 from bestofq.envs.settings import OwnSuiteSettings, SuiteSettings
@@ -58,13 +58,10 @@ def default_suite() -> SuiteSettings:
 def make_suite(settings: SuiteSettings) -> Suite:
     """The suite that the settings name. ConfigError if a suite of the user's own cannot be made."""
     name = settings.name
-    make = cast(Any, load_object(SUITES.get(name) or object_name("suite", name, SUITES)))
     if name in KINDS:
-        return cast(Suite, make(settings))
-    if not callable(make):
-        raise ConfigError(f"{name} is {make!r}: name a function or a class that takes a table of settings")
+        return cast(Suite, call_object(SUITES.get(name) or object_name("suite", name), settings))
     try:
-        suite = make(settings.model_dump())
+        return cast(Suite, make_part("suite", name, Suite, settings.model_dump(), built_in=SUITES))
     except ValidationError as error:
         wrong = error.errors()[0]
         raise ConfigError(f"{name} refuses suite.{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
@@ -72,9 +69,3 @@ def make_suite(settings: SuiteSettings) -> Suite:
         raise
     except Exception as error:  # whatever the user's own does
         raise ConfigError(f"{name} made no suite: it raised {type(error).__name__}: {error}") from error
-    if not isinstance(suite, Suite):
-        raise ConfigError(
-            f"{name} gave {suite!r}, which is no suite: it must have name, step_limit, sandboxed, needs_judge, judge, "
-            "tasks and open (bestofq.core.protocols.Suite)"
-        )
-    return suite
