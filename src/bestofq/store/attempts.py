@@ -1,7 +1,7 @@
-"""Attempts at slots: each running one has an owner, and nobody else adds to it, which the database itself sees to.
+"""Attempts at slots: each running one has an owner, and the database refuses steps from everybody else.
 
-A step is inserted only where its episode is running and is the writer's own, in one statement that holds the episode's
-row: a writer whose episode was taken over, because it seemed dead, can commit nothing more to it.
+One statement locks the episode's row and inserts the step, if the episode is running and is the writer's own. So a
+writer that seemed dead, and whose episode was taken over, can commit nothing more to it.
 """
 
 from collections.abc import Collection, Mapping
@@ -25,7 +25,6 @@ _OURS = (EPISODES.c.id == bindparam("episode"), EPISODES.c.status == _RUNNING, E
 _ROW = select(*(bindparam(column.name, type_=column.type) for column in STEPS.c)).where(*_OURS)
 _HELD = _ROW.with_for_update(read=True, of=EPISODES)
 _APPENDED = insert(STEPS).from_select(list(STEPS.c), _HELD).execution_options(preserve_rowcount=True)
-"""The parameters, where there is such an episode, whose row is held."""
 _ONCE = postgresql.insert(STEPS).from_select(list(STEPS.c), _HELD).on_conflict_do_nothing()
 _SAME = (STEPS.c[name] == bindparam(f"own_{name}") for name in ("number", "checksum"))
 _THERE = select(STEPS.c.number).where(*_OURS, STEPS.c.episode == EPISODES.c.id, *_SAME)
@@ -33,13 +32,13 @@ _PAGE = postgresql.insert(PAGES).values(key=bindparam("page_key"), body=bindpara
 _APPENDED_WITH_PAGE = str(
     _ONCE.add_cte(_PAGE.on_conflict_do_nothing().cte("page")).compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
 )
-"""As text: SQLAlchemy would take longer to find it again than PostgreSQL to carry it out."""
+"""As text: to compile it costs more than to execute it."""
 _SLOT = ("run", "agent", "suite", "task", "repeat")
 
 
 def begin(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
-    """Insert a running episode, of this owner. An earlier attempt at its slot that was left running is marked
-    `interrupted`. SupersededError where another living writer is at it, or has finished it."""
+    """Insert a running episode of this owner, and mark an earlier attempt that was left running as `interrupted`.
+    SupersededError if another living writer plays the slot, or has finished it."""
     slot = {name: row[name] for name in _SLOT}
     task = f"task {row['task']} (run {row['run']}, agent {row['agent']}, repeat {row['repeat']})"
     query = select(EPISODES).filter_by(**slot).where(EPISODES.c.status.in_(("running", "finished"))).with_for_update()
@@ -58,8 +57,7 @@ def begin(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
 
 
 def append(connection: Connection, row: Mapping[str, Any], page: bytes, owner: str) -> None:
-    """Insert a step of an episode that this owner is playing, with its packed page; in PostgreSQL by one statement.
-    SupersededError."""
+    """Insert a step of this owner's episode with its packed page, in PostgreSQL by one statement. SupersededError."""
     if is_sqlite(connection.engine):
         insert_new(connection, PAGES, [{"key": row["page_key"], "body": page}])
         done = connection.execute(_APPENDED, {**row, "by": owner})
@@ -80,8 +78,8 @@ def superseded_error(episode: object) -> SupersededError:
 def take_over_episodes(
     connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None, *, take_over: bool
 ) -> list[str]:
-    """Make this owner's what runs without another living writer, or mark it as `interrupted`. `only` limits this to
-    these episode ids. Return the ids."""
+    """Give this owner the episodes that run without another living writer, or mark them as `interrupted`. `only`: of
+    these ids. Return their ids."""
     others = bury(connection) - {owner}
     mine = or_(EPISODES.c.owner.is_(None), EPISODES.c.owner.not_in(others))
     named = true() if only is None else EPISODES.c.id.in_(only)
@@ -97,7 +95,7 @@ def take_over_episodes(
 
 
 def release(connection: Connection, episode: str, owner: str) -> None:
-    """Make an episode that this owner plays nobody's."""
+    """Remove this owner from an episode that it plays."""
     query = select(EPISODES).where(EPISODES.c.id == episode, EPISODES.c.owner == owner).with_for_update()
     for row in verify_rows(connection, EPISODES, connection.execute(query).all()):
         replace(connection, EPISODES, {**row._asdict(), "owner": None})
@@ -109,7 +107,7 @@ def interrupt(connection: Connection, row: Mapping[str, Any]) -> None:
 
 
 def summarize_steps(connection: Connection, episode: str) -> dict[str, Any]:
-    """What an episode's row says of its steps once it has ended."""
+    """Return the columns of an ended episode that depend on its steps."""
     own = STEPS.c.episode == episode
     first = select(STEPS.c.decision).where(own, STEPS.c.number == 0).scalar_subquery()
     steps, decision = connection.execute(select(func.count(), first).where(own)).one()

@@ -1,25 +1,12 @@
-"""What a store holds as lists to page through: read a part at a time, while another process may be writing."""
+"""A store's contents as lists to page through, while another process may write."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    Row,
-    Select,
-    and_,
-    case,
-    func,
-    literal,
-    or_,
-    select,
-    tuple_,
-    union_all,
-)
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection, Engine, Row, func, or_, select, tuple_
 
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.observation import Task
@@ -35,7 +22,7 @@ _NEWEST_FIRST = (EPISODES.c.started_at.desc(), EPISODES.c.id.desc())
 
 
 class Choices(NamedTuple):
-    """What there is to narrow a list by."""
+    """The names that a list can be filtered by."""
 
     runs: tuple[str, ...]
     agents: tuple[str, ...]
@@ -45,7 +32,7 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepPlace:
-    """An episode's place in a list: the ids beside it, its number from 1, how many the list has."""
+    """An episode's place in a list: its neighbours' ids, its number from 1, and the length of the list."""
 
     before: str | None
     after: str | None
@@ -56,48 +43,47 @@ class StepPlace:
 class Catalogue:
     """Plain calls, each a few indexed queries."""
 
-    def __init__(self, engine: Engine, pages: records.Pages) -> None:
+    def __init__(self, engine: Engine, pages: records.PageReader) -> None:
         self._engine = engine
         self._pages = pages
         self._goals: dict[bytes, str] = {}  # by the task's key, which is a hash of it: they never change
 
     def agents(self, *, run: str | None = None) -> Sequence[Row[Any]]:
-        """Each agent of each run and suite with its numbers of `episodes`, those `running`, `decided` (finished, in
-        `DECIDED`) and `successes`, the `tasks` of decided ones, and `last_at`, when one began or ended last (ISO 8601,
-        UTC)."""
+        """Count the episodes of each agent of each run and suite: `episodes`, `running`, `decided` (finished, with an
+        outcome in `DECIDED`), `successes`, and the `tasks` of decided ones. `last_at`: the last beginning or end.
+        """
         keys = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.suite)
         finished = EPISODES.c.status == "finished"
-        decided = and_(finished, or_(*map(came_to, DECIDED)))
+        decided = sa.and_(finished, or_(*map(came_to, DECIDED)))
         query = select(
             *keys,
             func.count().label("episodes"),
             _number(EPISODES.c.status == "running").label("running"),
             _number(decided).label("decided"),
-            _number(and_(finished, came_to("success"))).label("successes"),
-            func.count(case((decided, EPISODES.c.task)).distinct()).label("tasks"),
+            _number(sa.and_(finished, came_to("success"))).label("successes"),
+            func.count(sa.case((decided, EPISODES.c.task)).distinct()).label("tasks"),
             func.max(func.coalesce(EPISODES.c.ended_at, EPISODES.c.started_at)).label("last_at"),
         )
         query = query.where(*EpisodeFilter(run=run).clauses).group_by(*keys).order_by(*keys)
         return rows_of(self._engine, query)
 
     def judged_at(self, run: str) -> str | None:
-        """When a judge gave its last verdict on an episode of the run (ISO 8601, UTC)."""
+        """Return when a judge gave its last verdict on an episode of the run (ISO 8601, UTC)."""
         query = select(func.max(VERDICTS.c.judged_at)).join(EPISODES).where(EPISODES.c.run == run)
-        found: str | None = scalar_of(self._engine, query)
-        return found
+        return scalar_of(self._engine, query)  # type: ignore[no-any-return]
 
     def load_usage(self, episodes: Sequence[str]) -> dict[str, tuple[int, float | None]]:
-        """By episode the tokens of its decisions, and their USD; None where a price is not known."""
+        """Return the tokens and USD of each episode's decisions; None if a price is not known."""
         query = select(STEPS.c.episode, STEPS.c.decision).where(STEPS.c.episode.in_(episodes))
-        found: dict[str, tuple[int, float | None]] = dict.fromkeys(episodes, (0, 0.0))
+        totals: dict[str, tuple[int, float | None]] = dict.fromkeys(episodes, (0, 0.0))
         for episode, decision in rows_of(self._engine, query):
-            tokens, usd = found[episode]
-            for one in json.loads(text_of(decision)).get("usage", ()):
-                amount, price = one.get("tokens_in", 0) + one.get("tokens_out", 0), one.get("usd")
+            tokens, usd = totals[episode]
+            for usage in json.loads(text_of(decision)).get("usage", ()):
+                amount, price = usage.get("tokens_in", 0) + usage.get("tokens_out", 0), usage.get("usd")
                 tokens += amount
                 usd = None if usd is None or (price is None and amount) else usd + (price or 0.0)
-            found[episode] = tokens, usd
-        return found
+            totals[episode] = tokens, usd
+        return totals
 
     def goals(self, episodes: Iterable[str]) -> Mapping[str, str]:
         """The goals of the episodes with these ids."""
@@ -107,7 +93,7 @@ class Catalogue:
         return {episode: self._goals.get(key, "") for episode, key in keys.items()}
 
     def found(self, wanted: EpisodeFilter) -> EpisodeFilter:
-        """The filter with the tasks whose goals hold every word of what it is to `find`."""
+        """Add the tasks whose goals contain every word of `find` to a filter."""
         if wanted.find is None:
             return wanted
         if self._count(select(TASKS.c.key)) > len(self._goals):
@@ -122,7 +108,7 @@ class Catalogue:
 
     def runs(self) -> list[str]:
         """The names of all runs, first those in which an episode began or a tree was saved last."""
-        each = union_all(
+        each = sa.union_all(
             select(EPISODES.c.run, func.max(EPISODES.c.started_at).label("at")).group_by(EPISODES.c.run),
             select(TREES.c.run, func.max(TREES.c.saved_at)).group_by(TREES.c.run),
         ).subquery()
@@ -140,7 +126,7 @@ class Catalogue:
         return Choices(runs=runs, agents=names("agent"), suites=names("suite"), tasks=names("task"))
 
     def count(self, wanted: EpisodeFilter) -> int:
-        """How many episodes these are."""
+        """Count these episodes."""
         return self._count(select(EPISODES.c.id).where(*wanted.clauses))
 
     def episodes(self, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 50) -> list[EpisodeSummary]:
@@ -149,9 +135,9 @@ class Catalogue:
         return read(self._engine, lambda connection: records.summaries_of(connection, [*connection.scalars(query)]))
 
     def beside(self, episode: EpisodeSummary, wanted: EpisodeFilter) -> StepPlace:
-        """Where an episode stands in the order of `episodes` among these, of which it need not be one."""
+        """Return the place of an episode in the order of `episodes`, as if it were one of these."""
         ours = tuple_(EPISODES.c.started_at, EPISODES.c.id)
-        here = tuple_(literal(episode.started_at), literal(episode.id))
+        here = tuple_(sa.literal(episode.started_at), sa.literal(episode.id))
         newer, older = (select(EPISODES.c.id).where(*wanted.clauses, side) for side in (ours > here, ours < here))
         return StepPlace(
             before=scalar_of(self._engine, newer.order_by(EPISODES.c.started_at, EPISODES.c.id).limit(1)),
@@ -161,7 +147,7 @@ class Catalogue:
         )
 
     def count_tasks(self, wanted: EpisodeFilter, *, differing: bool = False) -> int:
-        """How many tasks these episodes are of."""
+        """Count the tasks of these episodes."""
         return self._count(_by_task(wanted, differing))
 
     def tasks(
@@ -175,10 +161,8 @@ class Catalogue:
         def found(connection: Connection) -> list[tuple[Task, list[EpisodeSummary]]]:
             some = [(suite, task) for suite, task in connection.execute(part)]
             here = (tuple_(*_TASK).in_(some), *wanted.clauses)
-            said = select(*_TASK, EPISODES.c.task_key, TASKS.c.body).outerjoin(
-                TASKS, TASKS.c.key == EPISODES.c.task_key
-            )
-            each = connection.execute(said.where(*here).distinct().order_by(EPISODES.c.task_key.desc()))
+            rows = select(*_TASK, EPISODES.c.task_key, TASKS.c.body).outerjoin(TASKS)
+            each = connection.execute(rows.where(*here).distinct().order_by(EPISODES.c.task_key.desc()))
             tasks = {row[:2]: records.read_task(connection, row.task_key, row.body) for row in each}
             ids = connection.scalars(select(EPISODES.c.id).where(*here).order_by(*order))
             episodes: dict[tuple[str, str], list[EpisodeSummary]] = {}
@@ -197,10 +181,10 @@ class Catalogue:
 
         return read(self._engine, both)
 
-    def _count(self, query: Select[Any]) -> int:
+    def _count(self, query: sa.Select[Any]) -> int:
         return scalar_of(self._engine, select(func.count()).select_from(query.subquery())) or 0
 
-    def _column(self, query: Select[Any]) -> tuple[Any, ...]:
+    def _column(self, query: sa.Select[Any]) -> tuple[Any, ...]:
         return tuple(value for (value,) in rows_of(self._engine, query))
 
 
@@ -208,9 +192,9 @@ def _number(clause: ColumnElement[bool]) -> ColumnElement[int]:
     return func.count().filter(clause)
 
 
-def _by_task(wanted: EpisodeFilter, differing: bool) -> Select[Any]:
+def _by_task(wanted: EpisodeFilter, differing: bool) -> sa.Select[Any]:
     query = select(*_TASK).where(*wanted.clauses).group_by(*_TASK)
     if differing:
         successes, decided = _number(came_to("success")), _number(or_(*map(came_to, DECIDED)))
-        query = query.having(and_(successes > 0, successes < decided))
+        query = query.having(sa.and_(successes > 0, successes < decided))
     return query

@@ -1,5 +1,4 @@
-"""Nouns as bytes: JSON, deflated against a dictionary of the words that every page and decision repeats; and the sums
-by which damage is found.
+"""Models as bytes: JSON, deflated with a dictionary of common words; and the checksums that detect damage.
 
 The dictionary is part of the format: changing it needs another `schema.VERSION`.
 """
@@ -30,13 +29,13 @@ _LEVEL = 4
 
 
 def pack(noun: FrozenModel) -> bytes:
-    """The noun's JSON without its unset (None) fields and without known secrets, deflated."""
+    """Deflate a model's JSON without its unset (None) fields and without known secrets."""
     deflate = zlib.compressobj(_LEVEL, zdict=_WORDS)
     return deflate.compress(hide_json(noun.model_dump_json(exclude_none=True)).encode()) + deflate.flush()
 
 
 def unpack(kind: type[N], body: bytes) -> N:
-    """Inverse of `pack`; zlib.error or pydantic.ValidationError when `body` is no packed `kind`."""
+    """Reverse `pack`; zlib.error or pydantic.ValidationError if `body` is no packed `kind`."""
     return kind.model_validate_json(text_of(body))
 
 
@@ -46,13 +45,12 @@ def text_of(body: bytes) -> bytes:
 
 
 def content_key(body: bytes) -> bytes:
-    """16 bytes of the sha256 of a packed noun: equal nouns have equal keys."""
+    """Return 16 bytes of the sha256 of a packed model: equal models have equal keys."""
     return hashlib.sha256(body).digest()[:16]
 
 
 def checksum(values: Sequence[object]) -> int:
-    """CRC-32 of a row's values, of which only the last may be a long `bytes`. No flip of up to 32 bits in a row leaves
-    it as it was; other damage does once in 4 billion times."""
+    """Return the CRC-32 of a row's values. Only the last may be a long `bytes`."""
     if isinstance(last := values[-1], bytes):
         return zlib.crc32(last, zlib.crc32(repr(values[:-1]).encode()))
     return zlib.crc32(repr(values).encode())

@@ -1,9 +1,10 @@
 """Whole files by name, each written once: in a folder, or in an object store such as S3."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from bestofq.core.errors import SetupError
 from bestofq.core.files import whole_file
@@ -29,7 +30,7 @@ class Files(Protocol):
 
 
 def open_files(where: str) -> Files:
-    """Those of a folder, or of `s3://bucket/prefix`. SetupError without the package for it."""
+    """Open a folder, or `s3://bucket/prefix`. SetupError without the package for it."""
     return Objects(where) if "://" in where else Folder(Path(where))
 
 
@@ -50,12 +51,8 @@ class Folder:
         return (self.root / name).read_bytes()
 
     def ranges(self, name: str, starts: Sequence[int], size: int) -> list[bytes]:
-        found = []
         with (self.root / name).open("rb") as file:
-            for start in starts:
-                file.seek(start)
-                found.append(file.read(size))
-        return found
+            return [os.pread(file.fileno(), size, start) for start in starts]
 
     def has(self, name: str) -> bool:
         return (self.root / name).is_file()
@@ -75,8 +72,7 @@ class Objects:
         self.where = where
         self._api = extra("obstore")
         with self._sentence():
-            made = extra("obstore.store").from_url(where, client_options={"allow_http": True})
-        self._bucket: Any = made
+            self._bucket = extra("obstore.store").from_url(where, client_options={"allow_http": True})
 
     def put(self, name: str, data: bytes) -> None:
         errors = extra("obstore.exceptions")
@@ -87,7 +83,7 @@ class Objects:
                 if self._api.head(self._bucket, name)["size"] != len(data):
                     self._api.put(self._bucket, name, data)
             except FileNotFoundError:
-                raise SetupError(f"{self.where} is in no bucket that there is: make it, or give another") from None
+                raise SetupError(f"{self.where} is in a bucket that does not exist: make it, or give another") from None
 
     def get(self, name: str) -> bytes:
         with self._sentence():
@@ -95,8 +91,7 @@ class Objects:
 
     def ranges(self, name: str, starts: Sequence[int], size: int) -> list[bytes]:
         with self._sentence():
-            found = self._api.get_ranges(self._bucket, name, starts=list(starts), lengths=[size] * len(starts))
-        return [bytes(one) for one in found]
+            return [*map(bytes, self._api.get_ranges(self._bucket, name, starts=starts, lengths=[size] * len(starts)))]
 
     def has(self, name: str) -> bool:
         with self._sentence():
@@ -116,9 +111,9 @@ class Objects:
         except FileNotFoundError:
             raise
         except extra("obstore.exceptions").BaseError as error:
-            said = str(error).partition("\n")[0]
+            reason = str(error).partition("\n")[0]
             raise SetupError(
-                f"{self.where} cannot be reached ({said}): see to AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
+                f"{self.where} cannot be reached ({reason}): check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
                 "AWS_ENDPOINT_URL, then run the same command again"
             ) from error
 

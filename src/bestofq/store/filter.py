@@ -20,7 +20,7 @@ class EpisodeFilter:
     split: str | None = None
     task: str | None = None  # Task.id
     status: Status | None = None
-    domain: str | None = None  # what stands in task ids before the last `--`, without one before the last `/`
+    domain: str | None = None  # the part of a task id before its last `--`, or else before its last `/`
     outcome: str | None = None  # an Outcome, or the status `running` or `interrupted`
     find: str | None = None  # a part of task ids
     task_keys: Sequence[bytes] | None = None  # or, with `find`, one of these tasks (`Catalogue.found`)

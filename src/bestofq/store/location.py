@@ -22,7 +22,7 @@ class Location:
 
     @classmethod
     def of(cls, where: "Location | Path | str", files: Path | str | None = None) -> Self:
-        """Its password is hidden from now on. ConfigError on files beside a folder, or an address of no kind."""
+        """Hide the address's password from now on. ConfigError on `files` for a folder, or an unknown address."""
         name, known = (where.name, where.files) if isinstance(where, Location) else (str(where), None)
         found = cls(name, known if files is None else str(files))
         if not found.is_folder:  # a user without a password is no secret
@@ -46,7 +46,7 @@ class Location:
 
     @property
     def where_files_are(self) -> str:
-        """DataError where nobody says."""
+        """The folder or bucket of pictures and vectors. DataError without `files`."""
         if self.is_folder:
             return self.name
         if self.files is None:
@@ -55,7 +55,7 @@ class Location:
 
     @property
     def folder(self) -> Path:
-        """Where commands put what they make of the episodes, if nobody says."""
+        """The default folder of what commands make of the episodes."""
         if self.is_folder:
             return Path(self.name)
         local = self.files is not None and "://" not in self.files
@@ -63,7 +63,7 @@ class Location:
 
     @property
     def exists(self) -> bool:
-        """Of a folder, whether it holds a database; of another database nothing is known before it is asked."""
+        """False for a folder without a database. Other databases are not asked."""
         return not self.is_folder or self.database.exists()
 
     def check_exists(self) -> None:

@@ -1,7 +1,7 @@
-"""What rows are read back as: core nouns, and summaries of runs, episodes and trees."""
+"""Runs and episodes read from their rows, whole or as summaries."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -125,25 +125,21 @@ def filter_query(query: Select[Any], where: EpisodeFilter) -> Select[Any]:
     return query.where(*where.clauses).order_by(*(EPISODES.c[name] for name in _ORDER))
 
 
-class Pages:
-    """Packed observations read by their keys; the last ones are kept, and are one object for all who ask."""
+PageReader = Callable[[bytes, bytes], Observation | None]
 
-    def __init__(self) -> None:
-        self._kept: dict[bytes, Observation] = {}
 
-    def read(self, key: bytes, body: bytes) -> Observation | None:
-        """None where the body is not what was written."""
-        if (found := self._kept.get(key)) is None:
-            if content_key(body) != key:
-                return None
-            if len(self._kept) >= _PAGES_KEPT:
-                self._kept.clear()
-            found = self._kept[key] = unpack(Observation, body)
-        return found
+def make_page_reader() -> PageReader:
+    """Return `read_page`, which keeps the last pages, so that equal pages are one object."""
+    return lru_cache(_PAGES_KEPT)(read_page)
+
+
+def read_page(key: bytes, body: bytes) -> Observation | None:
+    """Unpack an observation; None if the body is not what was written."""
+    return unpack(Observation, body) if content_key(body) == key else None
 
 
 def summaries(connection: Connection, query: Select[Any]) -> list[EpisodeSummary]:
-    """The episodes of a query over `summary_rows`, as their rows stand: a list of many compares no checksums."""
+    """Return the episodes of a query over `summary_rows`. A list of many compares no checksums."""
     return [*map(EpisodeSummary._make, connection.execute(query))]
 
 
@@ -153,11 +149,11 @@ def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSumm
     return [found[episode] for episode in ids if episode in found]
 
 
-def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[Episode]:
+def episodes(connection: Connection, ids: Sequence[str], read: PageReader) -> list[Episode]:
     """The episodes with these ids, in their order; unknown ids are left out. DamageError."""
 
     def page(key: bytes, body: bytes | None, number: int | None, episode: str) -> Observation:
-        if body is None or (found := pages.read(key, body)) is None:
+        if body is None or (found := read(key, body)) is None:
             where = "last page" if number is None else f"page of step {number}"
             raise damage_error(connection, f"the {where} of episode {episode}")
         return found
@@ -171,16 +167,9 @@ def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[E
     steps: dict[str, list[Step]] = {episode: [] for episode in ids}
     for row in verify_rows(connection, STEPS, connection.execute(step_rows)):
         episode, number, key, reward, terminated, truncated, decision, _, body = row
-        steps[episode].append(
-            Step(
-                index=number,
-                observation=page(key, body, number, episode),
-                decision=unpack(Decision, decision),
-                reward=reward,
-                terminated=terminated,
-                truncated=truncated,
-            )
-        )
+        ending = {"reward": reward, "terminated": terminated, "truncated": truncated}
+        seen = page(key, body, number, episode)
+        steps[episode].append(Step(index=number, observation=seen, decision=unpack(Decision, decision), **ending))
     episode_rows = (
         select(EPISODES, TASKS.c.body.label("task_body"), PAGES.c.body.label("final_body"))
         .outerjoin(TASKS, TASKS.c.key == EPISODES.c.task_key)
@@ -192,6 +181,7 @@ def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[E
         own = steps[row.id]
         if [step.index for step in own] != list(range(len(own) if row.steps is None else row.steps)):
             raise damage_error(connection, f"the number of steps of episode {row.id}")
+        verdict = row.verdict and Verdict.model_validate_json(row.verdict)
         found[row.id] = Episode(
             id=row.id,
             run=row.run,
@@ -199,23 +189,21 @@ def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[E
             task=read_task(connection, row.task_key, row.task_body),
             steps=tuple(own),
             final=None if row.final_key is None else page(row.final_key, row.final_body, None, row.id),
-            verdict=Verdict(reward=0.0, outcome="infra_error", reason=row.status)
-            if row.verdict is None
-            else Verdict.model_validate_json(row.verdict),
+            verdict=verdict or Verdict(reward=0.0, outcome="infra_error", reason=row.status),
             provenance=Provenance.model_validate_json(row.provenance),
         )
     return [found[episode] for episode in ids if episode in found]
 
 
 def read_task(bind: Engine | Connection, key: bytes, body: bytes | None) -> Task:
-    """DamageError where the body is not what was written."""
+    """Unpack a task. DamageError if the body is not what was written."""
     if body is None or content_key(body) != key:
         raise damage_error(bind, f"task {key.hex()}")
     return unpack(Task, body)
 
 
 def summary_rows() -> Select[Any]:
-    """All episodes as `EpisodeSummary`: its columns, and the number of its steps so far."""
+    """Select all episodes as `EpisodeSummary`, with the number of their steps so far."""
     counted = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery()
     *names, _ = (name.removesuffix("_json") for name in EpisodeSummary._fields)
     return select(*(EPISODES.c[name] for name in names), func.coalesce(EPISODES.c.steps, counted))

@@ -1,4 +1,4 @@
-"""What of a damaged store is as it was written, and a store of that alone."""
+"""Find what is intact in a damaged store, and write a store of that."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """What was found in a store."""
+    """The intact and the damaged parts of a store."""
 
     file: str  # what the database says of its own file; empty where that is well
     kept: Tables  # what is as it was written, and so are the rows that it names
@@ -43,7 +43,7 @@ class Condition:
 
 
 def examine(where: Location | Path | str) -> Condition:
-    """Compare all of a store with what was written. DataError where there is none, or its file is no database."""
+    """Compare all of a store with what was written. DataError without a store, or if its file is no database."""
     place = Location.of(where)
     with _engine(place) as engine:
         files = open_files(place.where_files_are)
@@ -86,7 +86,7 @@ def _engine(place: Location) -> Iterator[Engine]:
 
 @contextmanager
 def unwritten(where: Location | Path | str) -> Iterator[Callable[[], None]]:
-    """Call what it gives before the store is replaced: DataError where a process writes it, or has written since."""
+    """Yield a function that raises DataError if a process writes the store, or has written it since."""
     place = Location.of(where)
     if not place.is_folder or not place.database.is_file():
         yield lambda: None
@@ -103,15 +103,16 @@ def unwritten(where: Location | Path | str) -> Iterator[Callable[[], None]]:
 
 
 def _version(plain: sqlite3.Connection) -> Any:
-    """Another once another connection has committed; None where the file cannot be read."""
+    """Return a number that every other connection's commit changes; None if the file cannot be read."""
     with suppress(sqlite3.DatabaseError):
         return plain.execute("PRAGMA data_version").fetchone()
 
 
 def repair(where: Location | Path | str, condition: Condition, check: Callable[[], None] = lambda: None) -> Path:
-    """Put a store of what was kept in the place of the damaged one, once `check` lets it (`unwritten`); where that is
-    then. Damaged pictures and shards get `.damaged` after their names. DataError where a process writes the store, and
-    on PostgreSQL."""
+    """Replace a damaged store with its intact parts, after `check` (`unwritten`). Return the damaged store's new place.
+
+    Damaged pictures and shards are renamed to `….damaged`. DataError if a process writes the store, and on PostgreSQL.
+    """
     place = Location.of(where)
     if not place.is_folder:
         raise DataError(f"{place} is repaired by its own means: put back a backup of the database and of the files")
@@ -145,19 +146,15 @@ def repair(where: Location | Path | str, condition: Condition, check: Callable[[
 
 
 def _refuse_written(place: Location) -> None:
-    written = False
     with _engine(place) as engine, suppress(DatabaseError, DamageError):
-        written = claim.is_written(engine)
-    if written:
-        raise DataError(f"{place} is being written: end that process, then run the command again")
+        if claim.is_written(engine):
+            raise DataError(f"{place} is being written: end that process, then run the command again")
 
 
 def _rows(connection: Connection, table: Table, said: list[str]) -> Iterator[dict[str, Any]]:
-    """All rows that can be read: from the first on, and where that stops at a damaged page, from the last back. `said`
-    gets the reason why it stopped."""
-    number: Label[int] = literal_column("rowid" if database.is_sqlite(connection.engine) else "ctid").label(
-        "row_number"
-    )
+    """Yield all readable rows: forwards, and backwards if a damaged page stops that. Add the reason to `said`."""
+    name = "rowid" if database.is_sqlite(connection.engine) else "ctid"
+    number: Label[int] = literal_column(name).label("row_number")
     found: set[int] = set()
     for order in (number.asc(), number.desc()):
         try:
@@ -179,24 +176,23 @@ def _intact(table: Table, row: Mapping[str, Any]) -> bool:
 
 
 def _whole(found: Tables) -> set[str]:
-    """The episodes of which everything is there."""
+    """Return the episodes whose task, pages and steps are all there."""
     tasks, pages = ({row["key"] for row in found[name]} for name in ("tasks", "pages"))
-    numbers: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {row["id"]: [] for row in found["episodes"]}
     for step in found["steps"]:
         if step["page_key"] in pages:
             numbers.setdefault(step["episode"], []).append(step["number"])
-    whole = set()
-    for row in found["episodes"]:
-        steps = sorted(numbers.get(row["id"], []))
-        wanted = len(steps) if row["steps"] is None else row["steps"]
-        ends = row["final_key"] is None or row["final_key"] in pages
-        if row["task_key"] in tasks and ends and steps == list(range(wanted)):
-            whole.add(row["id"])
-    return whole
+
+    def is_whole(row: Mapping[str, Any]) -> bool:
+        steps = sorted(numbers[row["id"]])
+        count = len(steps) if row["steps"] is None else row["steps"]
+        return row["task_key"] in tasks and row["final_key"] in {None, *pages} and steps == list(range(count))
+
+    return {row["id"] for row in found["episodes"] if is_whole(row)}
 
 
 def _lost_runs(kept: Tables) -> Iterator[dict[str, Any]]:
-    """Rows for runs whose own are lost: their episodes can be read, and nothing can be added to them."""
+    """Make rows for lost runs, so that their episodes can be read. Nothing can be added to them."""
     names = {row["run"] for name in ("episodes", "trees") for row in kept[name]} - {row["name"] for row in kept["runs"]}
     for name in sorted(names):
         row = {"name": name, "config": "{}", "config_hash": "lost", "provenance": '{"version":"lost"}'}
@@ -206,12 +202,11 @@ def _lost_runs(kept: Tables) -> Iterator[dict[str, Any]]:
 def _pictures(screenshots: Screenshots, kept: Tables) -> dict[PurePosixPath, str]:
     shows = {step["page_key"]: step["episode"] for step in kept["steps"]}
     shows |= {row["final_key"]: row["id"] for row in kept["episodes"] if row["final_key"] is not None}
-    found: dict[PurePosixPath, str] = {}
+    damaged: dict[PurePosixPath, str] = {}
     for row in kept["pages"]:
-        shot = unpack(Observation, row["body"]).screenshot if row["key"] in shows else None
-        if shot is not None:
+        if row["key"] in shows and (shot := unpack(Observation, row["body"]).screenshot) is not None:
             try:
                 screenshots.load(shot)
             except DataError:
-                found[screenshots.path(shot)] = shows[row["key"]]
-    return found
+                damaged[screenshots.path(shot)] = shows[row["key"]]
+    return damaged

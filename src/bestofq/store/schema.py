@@ -1,31 +1,20 @@
 """The tables, the same in SQLite and PostgreSQL. A step is one row; the pages and tasks that many rows share are stored
 once, by their content.
 
-An episode is an attempt at a slot (run, agent, suite, task, repeat), and has an owner: the writer that plays it. The
-database itself refuses a second finished attempt at a slot (`episodes_once`) and a second running one
-(`episodes_running`). A tree has an owner too, and is replaced by nobody else.
+An episode is an attempt at a slot (run, agent, suite, task, repeat). Its owner is the writer that plays it. The
+database refuses a second finished attempt at a slot (`episodes_once`) and a second running one (`episodes_running`). A
+tree has an owner too, and only that replaces it.
 
-What is read is compared with what was written: tasks and pages by their keys, all other rows by a checksum over their
-columns, the last of each. Only lists of episodes take a few columns as they stand: so 100,000 are there at once, and
-whoever needs one for certain reads it whole. A finished episode tells how many steps it has.
+What is read is compared with what was written: tasks and pages by their keys, other rows by a checksum over their
+columns. Lists of episodes are not: they read a few columns of up to 100,000 rows. A finished episode stores the number
+of its steps.
 """
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-)
+import sqlalchemy as sa
+from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, LargeBinary, Table, Text
 from sqlalchemy.dialects import postgresql
 
 from bestofq.store.codec import checksum
@@ -33,7 +22,7 @@ from bestofq.store.codec import checksum
 Status = Literal["running", "finished", "cut", "interrupted"]
 """running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
 VERSION = 4
-METADATA = MetaData()
+METADATA = sa.MetaData()
 NAME = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 """A text that is sorted by: by its bytes, in each database."""
 
@@ -112,13 +101,13 @@ STEPS = Table(
     Column("number", Integer, primary_key=True),  # Step.index
     Column("page_key", ForeignKey("pages.key"), nullable=False),
     Column("reward", Float, nullable=False),
-    Column("terminated", Boolean, nullable=False),
-    Column("truncated", Boolean, nullable=False),
+    Column("terminated", sa.Boolean, nullable=False),
+    Column("truncated", sa.Boolean, nullable=False),
     Column("decision", LargeBinary, nullable=False),  # packed Decision: ALL candidates and their scores
     _checksum(),
 )
 
-VERDICTS = Table(  # of judges, beside the verdict in force: `EPISODES.c.verdict`
+VERDICTS = Table(  # of judges; the verdict in force is `EPISODES.c.verdict`
     "verdicts",
     METADATA,
     Column("episode", ForeignKey("episodes.id"), primary_key=True),

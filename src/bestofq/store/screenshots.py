@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from contextlib import suppress
 from pathlib import PurePosixPath
 
 from bestofq.core.errors import DamageError, DataError
@@ -31,24 +32,21 @@ class Screenshots:
         return self._files.has(str(self.path(screenshot)))
 
     def find_picture(self, name: str) -> tuple[bytes, str] | None:
-        """Bytes and media type of the file of a name as `path` gives it; None where there is none. DamageError."""
+        """Return the bytes and the media type of a file by its name, or None. DamageError."""
         path = _FOLDER / name[:2] / name
-        if not _NAME.fullmatch(name):
-            return None
-        try:
-            return self._read(path), _MEDIA_TYPES[path.suffix[1:]]
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError):
+            if _NAME.fullmatch(name):
+                return self._read(path), _MEDIA_TYPES[path.suffix[1:]]
+        return None
 
     def save(self, screenshot: Screenshot) -> None:
-        """Keep the picture, on disk once this returns, unless as many bytes are there already. DataError when its bytes
-        are not what its hash says."""
+        """Write the picture to disk, unless as many bytes are there. DataError if its bytes do not have its hash."""
         if (found := hashlib.sha256(screenshot.data).hexdigest()) != screenshot.sha256:
             raise DataError(f"screenshot {screenshot.sha256[:12]} holds {len(screenshot.data)} bytes of {found[:12]}")
         self._files.put(str(self.path(screenshot)), screenshot.data)
 
     def load(self, screenshot: Screenshot) -> Screenshot:
-        """The same screenshot with its bytes. DataError when the files do not hold it, DamageError."""
+        """Return the screenshot with its bytes. DataError if the files do not hold it, DamageError."""
         try:
             data = self._read(self.path(screenshot))
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What was done: runs, episodes and their steps, committed one by one and read back as core nouns."""
+"""What was done: runs, episodes and their steps, committed one by one and read back as core models."""
 
 import asyncio
 import hashlib
@@ -62,7 +62,7 @@ class Store:
         self._files = files
         self._opened = opened
         self._writer = Writer(engine, claim)
-        self._pages = records.Pages()
+        self._pages = records.make_page_reader()
 
     @classmethod
     def open(cls, where: Location | Path | str, *, files: Path | str | None = None, read_only: bool = False) -> Self:
@@ -122,10 +122,11 @@ class Store:
         searches: Owned | None = None,
         agents: Owned | None = None,
     ) -> None:
-        """Begin or continue a run. DataError when it was begun with another configuration. `searches`: settings of
-        searches in it, by who searches; `agents`: those of one agent. The first of each are kept, an agent's once it
-        has an episode."""
+        """Begin or continue a run. DataError if it was begun with another configuration.
 
+        `searches`: settings of searches in the run, by their names. `agents`: settings of agents, by their names. The
+        first settings of each are kept, an agent's from its first episode on.
+        """
         kept, own = hidden(config), (hidden(searches or {}), hidden(agents or {}))
 
         def begin(connection: Connection) -> None:
@@ -141,9 +142,9 @@ class Store:
         await self._writer.commit(begin)
 
     async def begin_episode(self, run: str, agent: str, task: Task, repeat: int, provenance: Provenance) -> str:
-        """The id of a new episode of a run that was begun, the next attempt at its slot: one that this process, or a
-        dead one, has left running is interrupted. DataError when there is no such run, SupersededError when another
-        process is at it, or it is finished."""
+        """Begin the next attempt at a slot and return its id. An attempt that this or a dead process left running is
+        interrupted. DataError without such a run. SupersededError if the slot is finished or another process plays it.
+        """
         episode, body = secrets.token_hex(8), pack(task)
         row = {"id": episode, "repeat": repeat, **_episode_row(run, agent, task, body, provenance)}
 
@@ -188,20 +189,15 @@ class Store:
 
     async def append_step(self, episode: str, step: Step) -> None:
         """Commit a step with its observation, its picture, and ALL candidates and scores of its decision.
-        SupersededError where the episode is not running, or another process plays it now."""
-
-        page = pack(step.observation)
+        SupersededError if the episode is not running, or another process plays it now."""
+        page, own = pack(step.observation), self._writer.token
         row = _step_row(episode, step, content_key(page))
-
-        def append(connection: Connection) -> None:
-            attempts.append(connection, row, page, self._writer.token)
-
         await self._keep_pictures(step.observation)
-        await self._writer.commit(append, one_statement=True)
+        await self._writer.commit(lambda connection: attempts.append(connection, row, page, own), one_statement=True)
 
     async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
-        """Commit the verdict: the episode is `finished`, or `cut` when the outcome is infra_error. SupersededError when
-        it is not running, another process plays it now, or its slot is finished already."""
+        """Commit the verdict: the episode is `finished`, or `cut` if the outcome is infra_error. SupersededError if it
+        is not running, another process plays it now, or its slot is finished already."""
 
         def finish(connection: Connection) -> None:
             before = _row(connection, EPISODES, id=episode, owner=self._writer.token) or {}
@@ -220,8 +216,8 @@ class Store:
         await self._writer.commit(finish)
 
     async def add_verdict(self, episode: str, verdict: Verdict, *, adopt: bool) -> None:
-        """Keep a judge's verdict on a finished episode, instead of its earlier one; with `adopt` in force too.
-        DataError when it is not finished, or the environment's verdict would be lost."""
+        """Keep a judge's verdict on a finished episode, instead of its earlier one. With `adopt` it is in force too.
+        DataError if the episode is not finished, or the environment's verdict would be lost."""
 
         def add(connection: Connection) -> None:
             before = _row(connection, EPISODES, id=episode, status="finished")
@@ -239,36 +235,32 @@ class Store:
         await self._writer.commit(add)
 
     async def take_over(self, run: str, agent: str, *, only: Collection[str] | None = None) -> list[EpisodeSummary]:
-        """What no living process plays, and what this one has left running, or `only` these ids of it: from now on this
-        one plays it."""
-        ids = await self._take_over_episodes(run, agent, only, take_over=True)
+        """Make this process play what it left running, and what no living process plays. `only`: of these ids."""
+        ids = await self._seize(run, agent, only, take_over=True)
         return database.read(self._engine, lambda connection: records.summaries_of(connection, ids))
 
+    async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
+        """Mark the same episodes as `interrupted` and return their number. Their steps stay."""
+        return len(await self._seize(run, agent, only, take_over=False))
+
+    async def _seize(self, run: str, agent: str, only: Collection[str] | None, *, take_over: bool) -> list[str]:
+        def seize(connection: Connection) -> list[str]:
+            return attempts.take_over_episodes(connection, run, agent, self._writer.token, only, take_over=take_over)
+
+        return await self._writer.commit(seize)
+
     async def release(self, episode: str) -> None:
-        """Leave a running episode to whoever takes it over."""
+        """Leave a running episode to the process that takes it over."""
         await self._writer.commit(lambda connection: attempts.release(connection, episode, self._writer.token))
 
     async def dismiss(self, writer: str) -> None:
-        """What the writer of that name plays is nobody's from now on: its process has died, or commits no more."""
+        """Free the episodes of the writer of that name: its process has died, or commits nothing more."""
         await self._writer.commit(lambda connection: claim.dismiss(connection, writer))
 
     @property
     def writer(self) -> str:
-        """This process's name as a writer, never used again; empty where it only reads."""
+        """This process's name as a writer, never used again; empty if it only reads."""
         return self._writer.token
-
-    async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
-        """Mark as `interrupted` what no living process plays, and what this one has left running, or `only` these ids
-        of it; how many they were. Their steps stay."""
-        return len(await self._take_over_episodes(run, agent, only, take_over=False))
-
-    async def _take_over_episodes(
-        self, run: str, agent: str, only: Collection[str] | None, *, take_over: bool
-    ) -> list[str]:
-        own = self._writer.token
-        return await self._writer.commit(
-            lambda connection: attempts.take_over_episodes(connection, run, agent, own, only, take_over=take_over)
-        )
 
     # ---- reading
 
@@ -280,7 +272,7 @@ class Store:
         ]
 
     def load_finished_keys(self, run: str, agent: str) -> set[EpisodeKey]:
-        """What need not be done again."""
+        """Return the keys of finished episodes: they need not be played again."""
         return {summary.key for summary in self.summaries(run=run, agent=agent)}
 
     def summaries(self, **which: Unpack[Which]) -> list[EpisodeSummary]:
@@ -316,14 +308,15 @@ class Store:
     def verdicts(
         self, *, run: str | None = None, agent: str | None = None, judge: str | None = None
     ) -> dict[str, dict[str, Verdict]]:
-        """What judges said of finished episodes beside the verdict in force: by judge, then by episode id."""
+        """Return the judges' verdicts on finished episodes, in force or not: by judge, then by episode id."""
         where = EpisodeFilter(run=run, agent=agent, status="finished")
         query = records.filter_query(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
-        found: dict[str, dict[str, Verdict]] = {}
-        given = rows_of(self._engine, query if judge is None else query.where(VERDICTS.c.judge == judge))
-        for row in verify_rows(self._engine, VERDICTS, given):
-            found.setdefault(row.judge, {})[row.episode] = Verdict.model_validate_json(row.verdict)
-        return found
+        if judge is not None:
+            query = query.where(VERDICTS.c.judge == judge)
+        verdicts: dict[str, dict[str, Verdict]] = {}
+        for row in verify_rows(self._engine, VERDICTS, rows_of(self._engine, query)):
+            verdicts.setdefault(row.judge, {})[row.episode] = Verdict.model_validate_json(row.verdict)
+        return verdicts
 
     def scorers(self, runs: Collection[str]) -> set[tuple[str, str, str]]:
         """(run, agent, Q-function) of the episodes that have ended and whose first step a Q-function scored."""
@@ -333,8 +326,8 @@ class Store:
 
     def episode(self, episode: str) -> Episode:
         """One episode by its id, whatever its status. DataError when there is none."""
-        for found in self._episodes([episode]):
-            return found
+        if episodes := self._episodes([episode]):
+            return episodes[0]
         raise DataError(f"there is no episode {episode!r} in {database.name_of(self._engine)}")
 
     def _episodes(self, ids: Sequence[str]) -> list[Episode]:
@@ -347,23 +340,15 @@ class Store:
                 await asyncio.to_thread(self.screenshots.save, page.screenshot)
 
     def _keep_page(self, connection: Connection, page: Observation) -> bytes:
-        body = pack(page)
-        key = content_key(body)
+        key = content_key(body := pack(page))
         database.insert_new(connection, PAGES, [{"key": key, "body": body}])
         return key
 
 
 def _step_row(episode: str, step: Step, page_key: bytes) -> dict[str, object]:
-    row = {
-        "episode": episode,
-        "number": step.index,
-        "page_key": page_key,
-        "decision": pack(step.decision),
-        "reward": step.reward,
-        "terminated": step.terminated,
-        "truncated": step.truncated,
-    }
-    return add_checksum(STEPS, row)
+    columns = {name: getattr(step, name) for name in ("reward", "terminated", "truncated")}
+    key = {"episode": episode, "number": step.index, "page_key": page_key}
+    return add_checksum(STEPS, key | columns | {"decision": pack(step.decision)})
 
 
 def _row(connection: Connection, table: Table, **which: str) -> dict[str, Any] | None:
@@ -375,8 +360,7 @@ def _row(connection: Connection, table: Table, **which: str) -> dict[str, Any] |
 
 
 def _filter(which: Which) -> EpisodeFilter:
-    finished: Which = {"status": "finished"}
-    return EpisodeFilter(**(finished | which))
+    return EpisodeFilter(**({"status": "finished"} | which))
 
 
 def _config_row(config: Mapping[str, JsonValue]) -> dict[str, str]:
@@ -386,16 +370,9 @@ def _config_row(config: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def _episode_row(run: str, agent: str, task: Task, body: bytes, provenance: Provenance) -> dict[str, object]:
-    return {
-        "run": run,
-        "agent": agent,
-        "suite": task.suite,
-        "split": task.split,
-        "task": task.id,
-        "task_key": content_key(body),
-        "provenance": hide_json(provenance.model_dump_json()),
-        "started_at": provenance.started_at or _now(),
-    }
+    slot = {"run": run, "agent": agent, "suite": task.suite, "split": task.split, "task": task.id}
+    source = {"provenance": hide_json(provenance.model_dump_json()), "started_at": provenance.started_at or _now()}
+    return {**slot, **source, "task_key": content_key(body)}
 
 
 def _verdict_row(verdict: Verdict) -> dict[str, str]:

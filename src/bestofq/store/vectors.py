@@ -1,12 +1,13 @@
 """Vectors by what they were made of: (EmbedSpec.hash, EmbedItem.key) → float32 [D].
 
-They are rows until there are `ROWS` of one spec; then these leave the database for shards, safetensors files beside the
-pictures, each named by its hash and never changed, and one short row says where in which file a vector lies.
+They are rows until there are `ROWS` of one spec. Then these move into shards: safetensors files, stored with the
+pictures, named by their hashes and never changed. A short row names the file and the place of each vector.
 """
 
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -67,36 +68,31 @@ class VectorCache:
         self._rows = 0
 
     def _seal_some(self, connection: Connection) -> int:
-        """How many were moved: one shard of them."""
+        """Move the vectors of one shard and return their number."""
         ours = select(VECTORS).where(VECTORS.c.spec == self.spec.hash)
         query = ours.order_by(VECTORS.c.key).limit(A_SHARD).with_for_update()
         if not (rows := list(verify_rows(connection, VECTORS, connection.execute(query)))):
             return 0
-        bodies, keys = ([row.body for row in rows], [row.key for row in rows])
+        bodies = [row.body for row in rows]
         data = save({"vectors": np.frombuffer(b"".join(bodies), _BYTES).reshape(len(rows), -1)}, {"spec": rows[0].spec})
         file, start = hashlib.sha256(data).hexdigest(), _HEADER + int.from_bytes(data[:_HEADER], "little")
         self._files.put(shard_path(file), data)  # on disk before the rows that name it
-        size = len(bodies[0])
-        places = [
-            {"file": file, "place": start + number * size, "body_checksum": zlib.crc32(body)}
-            for number, body in enumerate(bodies)
-        ]
-        each = zip(keys, places, strict=True)
-        insert_new(
-            connection, SHARDS, [add_checksum(SHARDS, {"spec": self.spec.hash, "key": k, **place}) for k, place in each]
-        )
-        here = (VECTORS.c.key >= keys[0], VECTORS.c.key <= keys[-1])
+        sealed: list[dict[str, Any]] = []
+        for row in rows:
+            key = {"spec": row.spec, "key": row.key, "body_checksum": zlib.crc32(row.body)}
+            sealed.append(add_checksum(SHARDS, key | {"file": file, "place": start + len(sealed) * len(row.body)}))
+        insert_new(connection, SHARDS, sealed)
+        here = (VECTORS.c.spec == rows[0].spec, VECTORS.c.key >= rows[0].key, VECTORS.c.key <= rows[-1].key)
         moved = VECTORS.c.key.in_(select(SHARDS.c.key).where(SHARDS.c.spec == self.spec.hash))
-        connection.execute(delete(VECTORS).where(VECTORS.c.spec == self.spec.hash, *here, moved))
+        connection.execute(delete(VECTORS).where(*here, moved))
         return len(rows)
 
     def _read(self, file: str, rows: Sequence[Any]) -> dict[str, Floats]:
         what = f"the vectors' shard {shard_path(file)} in {self._files}"
-        try:
+        parts: list[bytes] = []
+        with suppress(FileNotFoundError):
             parts = self._files.ranges(shard_path(file), [row.place for row in rows], self.spec.dim * _BYTES.itemsize)
-        except FileNotFoundError:
-            raise damage_error(self._engine, what) from None
-        if any(zlib.crc32(part) != row.body_checksum for row, part in zip(rows, parts, strict=True)):
+        if [zlib.crc32(part) for part in parts] != [row.body_checksum for row in rows]:
             raise damage_error(self._engine, what)
         return {row.key: np.frombuffer(part, dtype=_BYTES) for row, part in zip(rows, parts, strict=True)}
 

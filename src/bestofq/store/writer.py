@@ -21,8 +21,7 @@ _DEADLOCK = "40P01"  # PostgreSQL's word for it
 
 
 class _Job(NamedTuple):
-    """`run` may be called again: alone, where its batch failed, and where a connection was lost, though what it did may
-    have been committed."""
+    """`run` may be called again: alone if its batch failed, or if a connection was lost, even after a commit."""
 
     run: Callable[[Connection], Any]
     done: Future[Any]
@@ -30,8 +29,7 @@ class _Job(NamedTuple):
 
 
 class Writer:
-    """Runs jobs in the order they were handed in, as many in one transaction as are waiting. `claim`: that of
-    this process; None: it only reads."""
+    """Runs jobs in their order, all that wait in one transaction. Without a `claim` the process only reads."""
 
     def __init__(self, engine: Engine, claim: Claim | None) -> None:
         self._engine = engine
@@ -42,16 +40,16 @@ class Writer:
 
     @property
     def token(self) -> str:
-        """The claim's; empty where it only reads."""
+        """The claim's token; empty if the process only reads."""
         return "" if self._claim is None else self._claim.token
 
     async def commit(self, run: Callable[[Connection], T], *, one_statement: bool = False) -> T:
-        """What the job returns, once it is committed. Raises as `submit`, and the error that rolled it back."""
+        """Return the job's result after its commit. Raises as `submit`, and the error that rolled it back."""
         return await asyncio.wrap_future(self.submit(run, one_statement=one_statement))
 
     def submit(self, run: Callable[[Connection], T], *, one_statement: bool = False) -> Future[T]:
-        """Done once the job is committed, or holds its error. DataError: opened read-only; BestOfQError: closed.
-        `one_statement`: on PostgreSQL the job is one, and needs no BEGIN and COMMIT around it."""
+        """Return a future of the job's commit or error. DataError: opened read-only; BestOfQError: closed.
+        `one_statement`: on PostgreSQL the job is one statement and needs no BEGIN and COMMIT."""
         if self._claim is None:
             raise DataError(f"{name_of(self._engine)} was opened read-only: open it for writing")
         done: Future[T] = Future()
@@ -93,8 +91,7 @@ class Writer:
                 job.done.set_result(result)
 
     def _transaction(self, batch: list[_Job]) -> list[Any]:
-        """What the jobs return. Again where the database let one of two fail that waited for each other, and where the
-        connection was lost."""
+        """Return the jobs' results. Try again after a deadlock or a lost connection."""
         assert self._claim is not None
         for left in reversed(range(_TRIES)):
             try:
@@ -110,20 +107,19 @@ class Writer:
                     raise
                 if left == 0:
                     raise
-                time.sleep(_PAUSE)  # in which the other goes on
+                time.sleep(_PAUSE)  # the other continues meanwhile
         raise AssertionError
 
 
 def _is_busy(error: Exception) -> bool:
-    """Whether SQLite waited for another's lock in vain."""
-    said = error.orig if isinstance(error, OperationalError) else None
-    return str(getattr(said, "sqlite_errorname", "")).startswith("SQLITE_BUSY")
+    """Return whether SQLite waited for another's lock in vain."""
+    return str(getattr(getattr(error, "orig", None), "sqlite_errorname", "")).startswith("SQLITE_BUSY")
 
 
 def _sentence(error: Exception) -> Exception:
     """A full disk or a locked file as a sentence; a programming error as it is."""
-    if isinstance(error, OperationalError):
-        sentence = SetupError(f"the store cannot be written ({error.orig}): fix that, then run the same command again")
-        sentence.__cause__ = error
-        return sentence
-    return error
+    if not isinstance(error, OperationalError):
+        return error
+    sentence = SetupError(f"the store cannot be written ({error.orig}): fix that, then run the same command again")
+    sentence.__cause__ = error
+    return sentence
