@@ -7,8 +7,8 @@ from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.usage import Usage
 from bestofq.reports.behaviour import behaviour_table, habits
 from bestofq.reports.costs import measure_spending
-from bestofq.reports.differences import compare_agents, differences
-from bestofq.reports.stats import Measure, Quantity
+from bestofq.reports.differences import differences_table, measure_agents
+from bestofq.reports.stats import Measure, PairedDifference, Quantity
 from bestofq.reports.table import RowSource
 from bestofq.store.store import Store
 
@@ -59,11 +59,12 @@ async def test_differences_are_paired_over_common_tasks(tmp_path: Path) -> None:
             await record(store, "base", task(name), 0, theirs, "failure")
         await record(store, "base", task("other"), 0, 9)  # a task that only one did says nothing
         read = list(store.episodes())
-    rows = differences(compare_agents(read, ["a", "base"]), "base")
-    assert {(row.agent, row.against) for row in rows} == {("a", "base")}
-    found = {row.what: row.difference for row in rows}
-    steps, tokens = found["steps / episode"], found["tokens / task"]
-    assert (steps.mean, steps.low, steps.high, steps.tasks) == (-2.0, -3.0, -1.0, 2)
+    rows = [row.cells for row in differences_table(measure_agents(read, ["a", "base"]), "base", {}).rows]
+    assert {row[:2] for row in rows} == {("a", "base")}
+    found = {row[2]: row[3] for row in rows}
+    assert found["steps / episode"] == PairedDifference(mean=-2.0, low=-3.0, high=-1.0, tasks=2)
+    tokens = found["tokens / task"]
+    assert isinstance(tokens, PairedDifference)
     assert tokens.mean == -2.0 * 1030
     assert not {"tokens / success", "USD / task"} & set(found)  # the baseline has no success there; no price is known
 

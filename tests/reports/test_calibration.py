@@ -11,11 +11,11 @@ from bestofq.reports.calibration import (
     are_values,
     calibration,
     calibration_table,
-    distance_table,
     valued_steps,
 )
-from bestofq.reports.charts import calibration_svg, distances_svg, values_svg
-from bestofq.reports.differences import compare_agents, differences
+from bestofq.reports.charts import calibration_svg, values_svg
+from bestofq.reports.differences import differences_table, measure_agents
+from bestofq.reports.stats import PairedDifference
 from bestofq.reports.values import telling_pair, value_path, values_table
 from bestofq.store.store import Store
 
@@ -40,13 +40,7 @@ async def test_q_is_held_against_what_came_of_it(tmp_path: Path) -> None:
         await fill(store)
         read = list(store.episodes())
     steps = valued_steps(read, "q", discount=0.5)
-    assert [(s.q, s.outcome, s.left) for s in steps] == [
-        (0.25, 0.5, 1),
-        (0.85, 1.0, 0),
-        (0.27, 0.0, 2),
-        (0.45, 0.0, 1),
-        (0.41, 0.0, 0),
-    ]
+    assert [(s.q, s.outcome) for s in steps] == [(0.25, 0.5), (0.85, 1.0), (0.27, 0.0), (0.45, 0.0), (0.41, 0.0)]
     assert valued_steps(read, "plain") == []
     found = calibration(valued_steps(read, "q"), "q")
     assert [(b.low, b.steps, round(b.q, 3), b.outcome.value) for b in found.bins] == [
@@ -60,31 +54,29 @@ async def test_q_is_held_against_what_came_of_it(tmp_path: Path) -> None:
     # three draws of the two tasks: one of each, t twice and, past the end as no draw has less than both, u twice
     assert found.ece.interval.low == pytest.approx(0.298)
     assert found.ece.interval.high == pytest.approx((0.59 + 0.39 + 0.15) / 3)
-    last = found.distances[0]
-    assert (last.steps, last.succeeded.value, last.failed.value) == (2, 0.85, 0.41)
-    assert found.distances[2].succeeded.value is None
     made = calibration_table([found], {})
     assert made.texts()[-1][5].startswith("0.298 [")
-    assert distance_table([found], {}).texts()[2][3] == "–"
 
 
 def test_calibration_of_two_agents_is_paired_by_task_against_one_that_has_values() -> None:
     def steps(*qs: float) -> list[Valued]:
-        return [Valued(task=n, q=q, outcome=float(n % 2), left=0, success=n % 2 == 1) for n, q in enumerate(qs)]
+        return [Valued(task=n, q=q, outcome=float(n % 2)) for n, q in enumerate(qs)]
 
     valued = {"sharp": steps(0.05, 0.95, 0.05, 0.95), "blunt": steps(0.45, 0.45, 0.45, 0.45)}
-    measures = compare_agents([], ["plain", "sharp", "blunt"], valued=valued)
-    (row,) = differences(measures, "plain")  # which has no Q
-    assert (row.what, row.agent, row.against) == ("ECE of Q", "blunt", "sharp")
+    measures = measure_agents([], ["plain", "sharp", "blunt"], valued=valued)
+    (row,) = differences_table(measures, "plain", {}).rows  # which has no Q
+    assert row.cells[:3] == ("blunt", "sharp", "ECE of Q")
+    difference = row.cells[3]
+    assert isinstance(difference, PairedDifference)
     # of all four tasks 0.05 against 0.05; of draws with other shares of successes blunt is off by more
-    assert row.difference.mean == pytest.approx(0.0)
-    assert row.difference.high > 0.1
-    (row,) = differences(measures, "blunt")
-    assert (row.agent, row.against) == ("sharp", "blunt")
+    assert difference.mean == pytest.approx(0.0)
+    assert difference.high > 0.1
+    (row,) = differences_table(measures, "blunt", {}).rows
+    assert row.cells[:2] == ("sharp", "blunt")
 
 
 def test_values_outside_of_the_bins_go_into_the_nearest() -> None:
-    steps = [Valued(task=n, q=q, outcome=1.0, left=0, success=True) for n, q in enumerate((-0.2, 1.3))]
+    steps = [Valued(task=n, q=q, outcome=1.0) for n, q in enumerate((-0.2, 1.3))]
     assert [(b.low, b.steps) for b in calibration(steps, "a").bins] == [(0.0, 1), (0.9, 1)]
 
 
@@ -104,7 +96,7 @@ async def test_the_scorer_s_name_says_whether_scores_are_values(tmp_path: Path) 
 
 def test_log_probabilities_are_no_values() -> None:
     def steps(*qs: float) -> list[Valued]:
-        return [Valued(task=0, q=q, outcome=0.0, left=0, success=False) for q in qs]
+        return [Valued(task=0, q=q, outcome=0.0) for q in qs]
 
     assert are_values(steps(0.1, 0.9, 1.02))
     assert not are_values(steps(0.1, -4.0, -2.0))
@@ -149,14 +141,10 @@ async def test_the_telling_pair_is_of_one_task_where_one_has_both(tmp_path: Path
 
 
 def test_pictures_of_calibration_are_drawn_and_refused_in_words() -> None:
-    steps = [Valued(task=n, q=n / 20, outcome=float(n % 2), left=n % 4, success=n % 2 == 1) for n in range(20)]
+    steps = [Valued(task=n, q=n / 20, outcome=float(n % 2)) for n in range(20)]
     found = calibration(steps, "a <b>")
-    for svg in (calibration_svg(found), distances_svg(found)):
-        root = ElementTree.fromstring(svg)
-        assert [node for node in root.iter() if node.tag.endswith("circle")]
-        assert "a &lt;b&gt;" in svg
-    nothing = calibration([], "a")
+    svg = calibration_svg(found)
+    assert [node for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("circle")]
+    assert "a &lt;b&gt;" in svg
     with pytest.raises(InputError, match="no step with a value"):
-        calibration_svg(nothing)
-    with pytest.raises(InputError, match="no step with a value"):
-        distances_svg(nothing)
+        calibration_svg(calibration([], "a"))

@@ -55,9 +55,9 @@ def test_any_curve_stays_on_the_paper(points: list[tuple[int, float]]) -> None:
 
 
 def test_nothing_to_draw_is_refused_in_words() -> None:
-    with pytest.raises(InputError, match="learning curve of 0 points"):
+    with pytest.raises(InputError, match="at least 1 point"):
         learning_curve_svg([])
-    with pytest.raises(InputError, match="failure split of 0 steps"):
+    with pytest.raises(InputError, match="at least 1 step"):
         failure_split_svg(FailureSplit(not_proposed=0, not_chosen=0, chosen=0))
 
 

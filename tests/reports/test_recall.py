@@ -7,8 +7,9 @@ from report_nouns import PROVENANCE, decision, page, record, task
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.observation import Point
-from bestofq.reports.differences import compare_agents, differences
+from bestofq.reports.differences import differences_table, measure_agents
 from bestofq.reports.recall import recall, recall_table, sibling_steps
+from bestofq.reports.stats import PairedDifference
 from bestofq.store.store import Store
 
 
@@ -53,13 +54,15 @@ def test_a_recall_of_all_tasks_is_not_certain() -> None:
 def test_recall_and_regret_of_two_agents_are_paired_by_task() -> None:
     ours = [Rated("t", (True, False), 0), Rated("u", (True, False), 1), Rated("v", (True, False), 0)]
     theirs = [Rated("t", (True, False), 1), Rated("u", (False, False), 0), Rated("w", (True, False), 0)]
-    measures = compare_agents([], ["a", "b"], rated={"a": ours, "b": theirs})
-    rows = {row.what: row.difference for row in differences(measures, "b")}
+    measures = measure_agents([], ["a", "b"], rated={"a": ours, "b": theirs})
+    rows = {row.cells[2]: row.cells[3] for row in differences_table(measures, "b", {}).rows}
     assert set(rows) == {"candidate recall", "ranker's regret"}
     found = rows["candidate recall"]
-    assert (found.mean, found.low, found.high, found.tasks) == (0.5, 0.0, 1.0, 2)  # v and w are not both's
+    assert found == PairedDifference(mean=0.5, low=0.0, high=1.0, tasks=2)  # v and w are not both's
     # regret on t and u: 1/2 against 1/1, u holding nothing to rank of theirs
-    assert rows["ranker's regret"].mean == -0.5
+    regret = rows["ranker's regret"]
+    assert isinstance(regret, PairedDifference)
+    assert regret.mean == -0.5
 
 
 def test_without_a_rated_step_nothing_is_defined() -> None:

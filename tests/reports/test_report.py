@@ -116,7 +116,7 @@ async def test_searches_alone_are_a_report_too(tmp_path: Path) -> None:
     assert [tree.task for tree in one.trees] == ["solved"]
     assert {"agents", "searches"} <= {table.name for table in both.tables}
     assert {*both.made} == {"prompting", "searches of search"}
-    assert (row.trees, row.rollouts, row.nodes, row.solved, row.pairs) == (2, 4, 6, 1, 1)
+    assert (row.trees, row.rollouts, row.nodes, row.solved.value, row.pairs) == (2, 4, 6, 0.5, 1)
     (texts,) = search_table([row]).texts()
     assert texts[:6] == ("search", "2", "4", "6", "50.0 [0.0, 100.0]", "0.250 [0.000, 0.500]")
 

@@ -9,13 +9,12 @@ from bestofq.reports.calibration import Calibration
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.reliability import Pass
 from bestofq.reports.rows import BASELINE
-from bestofq.reports.stats import Measure
 from bestofq.reports.svg import WIDTH, Plot, figure, nice_ticks, shorten
 from bestofq.reports.values import ValuePath
 
 
 def reliability_svg(rows: Sequence[Pass]) -> Markup:
-    """pass@k of each agent with its interval; beside it σ², the mean of the tasks' variances (Fig. 9)."""
+    """pass@k of each agent with its interval; its label has σ², the mean of the tasks' variances (Fig. 9)."""
 
     def name(row: Pass) -> str:
         variance = "" if row.variance.value is None else f", σ² {row.variance.value:.3f}"
@@ -73,28 +72,4 @@ def calibration_svg(found: Calibration) -> Markup:
         drawn=[(q, held.outcome.value) for q, held in bins],
         most=max(held.steps for held in found.bins),
         what="success" if found.discount == 1 else f"{found.discount:g}^(steps left) · success",
-    )
-
-
-def distances_svg(found: Calibration) -> Markup:
-    """Mean Q by steps left, of episodes that succeeded and that failed, with bands. InputError without a step."""
-    if not found.distances:
-        raise InputError(f"Q by step from the end of {found.agent}: there is no step with a value")
-    measures = [m for at in found.distances for m in (at.succeeded, at.failed)]
-    levels = [m.value for m in measures if m.value is not None]
-    levels += [b for m in measures if m.interval for b in (m.interval.low, m.interval.high)]
-    ticks = nice_ticks(min(*levels, 0.0), max(levels))
-    farthest = found.distances[-1].left
-    curves = []
-    for style, name in (("s1", "succeeded"), ("s0", "failed")):
-        known: list[tuple[int, Measure]] = [(-at.left, getattr(at, name)) for at in reversed(found.distances)]
-        drawn = [(x, measure.value) for x, measure in known if measure.value is not None]
-        curves.append((style, name, drawn, [(x, measure.interval) for x, measure in known if measure.interval]))
-    return figure(
-        "distances",
-        f"Q by step from the end: {found.agent}",
-        plot=Plot(x=(-max(farthest, 1), 0), y=(ticks[0], ticks[-1])),
-        rows=[(tick, f"{tick:g}") for tick in ticks],
-        columns=[(-at.left, str(at.left)) for at in found.distances],
-        curves=curves,
     )

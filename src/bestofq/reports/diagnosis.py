@@ -8,10 +8,10 @@ from bestofq.core.decision import Candidate, Episode, Step
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Rated
 from bestofq.reports.behaviour import behaviour_table
-from bestofq.reports.calibration import are_values, calibration, calibration_table, distance_table, valued_steps
-from bestofq.reports.charts import calibration_svg, distances_svg, reliability_svg, values_svg
+from bestofq.reports.calibration import are_values, calibration, calibration_table, valued_steps
+from bestofq.reports.charts import calibration_svg, reliability_svg, values_svg
 from bestofq.reports.costs import Prices, spending_table
-from bestofq.reports.differences import compare_agents, differences, differences_table
+from bestofq.reports.differences import differences_table, measure_agents
 from bestofq.reports.figures import CurvePoint, failure_split_svg
 from bestofq.reports.naming import shown
 from bestofq.reports.recall import recall, recall_table, sibling_steps
@@ -26,7 +26,7 @@ from bestofq.store.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a report takes beside its episodes."""
+    """What a report takes in addition to its episodes."""
 
     prices: Prices | None = None  # of tokens that have none in the store
     discount: float | None = None  # of the outcome that Q is compared with; None: the one each Q was trained with
@@ -34,7 +34,7 @@ class Options:
     shown: Sequence[str] = ()  # episodes whose values are drawn (Fig. 12). Empty: a clear pair of each agent
     curve: Sequence[CurvePoint] = ()  # Fig. 4's
     curve_baseline: tuple[str, float] | None = None  # an agent and its success on the same tasks
-    max_trees: int = 6  # of search trees the most telling are drawn
+    max_trees: int = 6  # how many search trees are drawn
     alpha: float = 0.5  # weight of the searched Q against feedback's (Agent Q, Eq. 10)
     threshold: float = 0.2  # least difference in Q of a preference pair (Agent Q, Algorithm 1)
 
@@ -70,18 +70,15 @@ def diagnose(
             caption = f"Where steps go wrong (Fig. 3): {shown(row.agent)}"
             figures.append(Figure(name=f"failures-{row.agent}", caption=caption, svg=failure_split_svg(row.split)))
 
-    discounts = {agent: one.discount if options.discount is None else options.discount for agent, one in made.items()}
+    discounts = {name: row.discount if options.discount is None else options.discount for name, row in made.items()}
     valued = {agent: valued_steps(read, agent, discount=discounts[agent]) for agent in made}
     valued = {agent: steps for agent, steps in valued.items() if are_values(steps)}
     calibrated = [calibration(steps, agent, discount=discounts[agent]) for agent, steps in valued.items()]
-    for one in calibrated:
-        for name, caption, drawn in (
-            ("calibration", "Calibration of Q", calibration_svg(one)),
-            ("q-by-step", "Q by step from the end", distances_svg(one)),
-        ):
-            figures.append(Figure(name=f"{name}-{one.agent}", caption=f"{caption}: {shown(one.agent)}", svg=drawn))
+    for found in calibrated:
+        caption = f"Calibration of Q: {shown(found.agent)}"
+        figures.append(Figure(name=f"calibration-{found.agent}", caption=caption, svg=calibration_svg(found)))
 
-    paths = [value_path(e) for e in _shown(store, of_agent, valued, options.shown)]
+    paths = [value_path(e) for e in _read_shown(store, of_agent, valued, options.shown)]
     for path in paths:
         caption = f"V, Q taken and other candidates (Fig. 12): {shown(path.agent)} on {path.task}"
         figures.append(Figure(name=f"values-{path.episode}", caption=caption, svg=values_svg(path)))
@@ -89,39 +86,40 @@ def diagnose(
     tables = [
         pass_table(passes, made),
         recall_table([row for row in recalls if row.steps], made, rater=who),
-        *([calibration_table(calibrated, made), distance_table(calibrated, made)] if calibrated else []),
+        *([calibration_table(calibrated, made)] if calibrated else []),
         *([values_table(paths, made)] if paths else []),
         behaviour_table(read, made),
         spending_table(read, made, prices=options.prices),
     ]
-    beside = [agent for agent in made if tasks[agent] & tasks.get(baseline or "", set())]
-    if baseline is not None and len(beside) > 1:
-        tried = {agent: attempts[agent] for agent in beside}
-        measures = compare_agents(read, beside, attempts=tried, rated=rates, valued=valued, prices=options.prices)
-        tables.append(differences_table(differences(measures, baseline), made))
+    common = [agent for agent in made if tasks[agent] & tasks.get(baseline or "", set())]
+    if baseline is not None and len(common) > 1:
+        tried = {agent: attempts[agent] for agent in common}
+        measures = measure_agents(read, common, attempts=tried, rated=rates, valued=valued, prices=options.prices)
+        tables.append(differences_table(measures, baseline, made))
     return tables, figures
 
 
 def _slim(episode: Episode, agent: str) -> Episode:
-    """The episode as this agent's, its pages' texts as hashes, without replies: thousands are held at once."""
+    """The episode as this agent's, with hashes for its pages' texts and without replies: thousands are held at once."""
 
     def page(seen: Observation) -> Observation:
         digest = hashlib.sha256(seen.text.encode("utf-8", "surrogatepass")).hexdigest()
         return Observation(url=seen.url, title="", text=digest, elements=(), error=seen.error)
 
-    def step(one: Step) -> Step:
-        candidates = tuple(Candidate(action=c.action, label=c.label) for c in one.decision.candidates)
-        decision = one.decision.model_copy(update={"candidates": candidates})
-        return one.model_copy(update={"observation": page(one.observation), "decision": decision})
+    def slim_step(step: Step) -> Step:
+        candidates = tuple(Candidate(action=c.action, label=c.label) for c in step.decision.candidates)
+        decision = step.decision.model_copy(update={"candidates": candidates})
+        return step.model_copy(update={"observation": page(step.observation), "decision": decision})
 
     final = None if episode.final is None else page(episode.final)
-    return episode.model_copy(update={"agent": agent, "steps": tuple(map(step, episode.steps)), "final": final})
+    steps = tuple(map(slim_step, episode.steps))
+    return episode.model_copy(update={"agent": agent, "steps": steps, "final": final})
 
 
-def _shown(
+def _read_shown(
     store: Store, of_agent: Mapping[str, Sequence[EpisodeSummary]], valued: Iterable[str], shown: Sequence[str]
 ) -> list[Episode]:
-    """The episodes `shown`, else a telling pair of each agent with values; as their rows'."""
+    """The episodes `shown`, else a clear pair of each agent with values; their agents are rows' names."""
     names = {e.id: agent for agent, episodes in of_agent.items() for e in episodes}
     ids = shown or [e.id for agent in valued for e in telling_pair(of_agent[agent])]
     return [e.model_copy(update={"agent": names.get(e.id, e.agent)}) for e in map(store.episode, ids)]

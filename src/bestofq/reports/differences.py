@@ -1,12 +1,10 @@
-"""What an agent does, spends, offers and values more or less of than another on the same tasks: differences paired by
-task.
+"""How much more or less an agent does, spends and offers than another on the same tasks, paired by task.
 
-Each is to the baseline; where a measure is not defined for that (an agent without Q-values has no ECE), to the first
-agent for which it is.
+Each difference is to the baseline. If a measure is not defined for it (an agent without Q-values has no ECE), it is to
+the first agent that has the measure.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from bestofq.core.decision import Episode
 from bestofq.core.protocols import Rated
@@ -15,36 +13,15 @@ from bestofq.reports.calibration import Valued, bin_steps, ece
 from bestofq.reports.costs import ALL, Prices, measure_spending
 from bestofq.reports.recall import rated_shares
 from bestofq.reports.reliability import pass_at, pass_variance
-from bestofq.reports.stats import UNIT, Attempts, PairedDifference, Quantity, Tries
-from bestofq.reports.table import RowSource, Table, columns, rows_of
+from bestofq.reports.stats import UNIT, Attempts, Quantity, Tries
+from bestofq.reports.table import Row, RowSource, Table, columns
 
 _HABITS = ("steps / episode", "same step again %", "page again %", "episodes in a loop %")
+Measures = Mapping[str, Mapping[str, Quantity]]
+"""By agent and name."""
 
 
-class AgentDifference(NamedTuple):
-    """One agent's measure minus another's."""
-
-    what: str
-    agent: str
-    against: str
-    difference: PairedDifference
-
-
-def differences(measures: Mapping[str, Mapping[str, Quantity]], baseline: str) -> list[AgentDifference]:
-    """Of the measures by agent and name: a row an agent and measure, where it is defined for both."""
-    found = []
-    for agent, mine in measures.items():
-        for what, quantity in mine.items():
-            known = (
-                one for one in (baseline, *measures) if what in measures[one] and measures[one][what].value is not None
-            )
-            against = next(known, agent)
-            if against != agent and (difference := quantity.minus(measures[against][what])) is not None:
-                found.append(AgentDifference(what, agent, against, difference))
-    return found
-
-
-def compare_agents(
+def measure_agents(
     episodes: Sequence[Episode],
     agents: Sequence[str],
     *,
@@ -52,28 +29,37 @@ def compare_agents(
     rated: Mapping[str, Sequence[Rated]] | None = None,
     valued: Mapping[str, Sequence[Valued]] | None = None,
     prices: Prices | None = None,
-) -> dict[str, dict[str, Quantity]]:
-    """By agent and name: pass@k of `attempts` (k: the runs that every agent has at some task), recall and regret of
-    `rated` steps, ECE of `valued` ones, habits and costs of the episodes. `prices` for tokens that have none there."""
+) -> Measures:
+    """pass@k of `attempts`, recall and regret of `rated` steps, ECE of `valued` ones, habits and costs of the episodes.
+
+    k is the number of runs that every agent has at some task. `prices` are for tokens without one in the episodes.
+    """
     attempts, rated, valued = attempts or {}, rated or {}, valued or {}
     k = min((int(Tries.of(tried).done.sum(axis=1).max(initial=0)) for tried in attempts.values()), default=0)
     found: dict[str, dict[str, Quantity]] = {}
     for agent in agents:
-        of_agent = found[agent] = {}
+        own = found[agent] = {}
         if k > 1:
-            of_agent[f"pass@{k}"] = pass_at(attempts[agent], k)
-            of_agent["task variance"] = pass_variance(attempts[agent], 1)
+            own |= {f"pass@{k}": pass_at(attempts[agent], k), "task variance": pass_variance(attempts[agent], 1)}
         shares = rated_shares(rated.get(agent, ()))
-        of_agent |= {"candidate recall": shares["recall"], "ranker's regret": shares["regret"]}
-        of_agent["ECE of Q"] = Quantity(bin_steps(valued.get(agent, ())), UNIT, ece)
+        own |= {"candidate recall": shares["recall"], "ranker's regret": shares["regret"]}
+        own["ECE of Q"] = Quantity(bin_steps(valued.get(agent, ())), UNIT, ece)
         did = habits(episodes, agent)
-        of_agent |= {head.removesuffix(" %"): did[head] for head in _HABITS}
-        of_agent |= measure_spending(episodes, agent, prices=prices).get(ALL, {})
+        own |= {head.removesuffix(" %"): did[head] for head in _HABITS}
+        own |= measure_spending(episodes, agent, prices=prices).get(ALL, {})
     return found
 
 
-def differences_table(rows: Sequence[AgentDifference], made: Mapping[str, RowSource]) -> Table:
-    """A row an agent and measure."""
+def differences_table(measures: Measures, baseline: str, made: Mapping[str, RowSource]) -> Table:
+    """A row for each agent and measure that is defined for it and for another agent."""
+    rows = []
+    for agent, own in measures.items():
+        for what, quantity in own.items():
+            known = (n for n in (baseline, *measures) if what in measures[n] and measures[n][what].value is not None)
+            against = next(known, agent)
+            if against != agent and (difference := quantity.minus(measures[against][what])) is not None:
+                cells = (agent, against, what, difference, difference.tasks)
+                rows.append(Row(cells=cells, origin=made.get(agent)))
     return Table(
         name="differences",
         title="Differences between agents, paired by task",
@@ -82,10 +68,10 @@ def differences_table(rows: Sequence[AgentDifference], made: Mapping[str, RowSou
             *columns("difference", signed=["difference"], digits=None),
             *columns("tasks"),
         ),
-        rows=rows_of(rows, made, "agent", "against", "what", "difference", "difference.tasks"),
+        rows=tuple(rows),
         notes=(
             "The agent's minus the other's on the tasks of both, shares in [0, 1]; 95 % bootstrap, paired by task.",
-            "Against the baseline, or the first agent for which the measure is defined. ∞: resamples without a success "
-            "have no bound on what one costs.",
+            "Against the baseline, or the first agent that has the measure. ∞: resamples without a success have no "
+            "bound on its cost.",
         ),
     )

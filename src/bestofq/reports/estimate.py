@@ -157,7 +157,7 @@ def choice_table(found: OffPolicyEstimate) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            f"From {found.exploring:,} exploring episodes, none of which Q learned from; 95 % bootstrap over tasks.",
+            f"From {found.exploring:,} exploring episodes that Q did not learn from; 95 % bootstrap over tasks.",
             "Same proposer, other choice: what each choice alone would change, added up. A large difference is "
             "larger when it is played.",
             "Per extra success at most: all tokens of a logged episode, the first candidate's too, not what Q reads.",

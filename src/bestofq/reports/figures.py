@@ -1,7 +1,7 @@
 """Figures as SVG text, without a plotting library: light and dark, sharp at any size, a few kB each.
 
-A figure is a whole SVG file that carries its style; `svg.inline` makes it fit for a page that has the style itself. All
-texts are escaped. What only one table is drawn as stands beside that table's numbers (`costs`) or in `charts`.
+A figure is a whole SVG file with its style; `svg.inline` removes the style for pages that have it. All texts are
+escaped. The diagnostics' figures are in `charts`, that of costs in `costs`.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def learning_curve_svg(
     """Success against episodes in the training set, with a dashed line for the baseline's name and success (Fig. 4); by
     `successes` against the successful ones among them (Fig. 8, b and d). InputError without a point."""
     if not points:
-        raise InputError("a learning curve of 0 points is asked for: give at least 1")
+        raise InputError("a learning curve needs at least 1 point")
     known = sorted(((getattr(p, by), p) for p in points), key=lambda one: one[0])
     unit = "episodes" if by == "episodes" else "successful episodes"
     ruled = axis([y for p in points for y in (p.success, p.low, p.high, baseline[1] if baseline else 0.0)])
@@ -106,7 +106,7 @@ def success_bars_svg(rows: Sequence[tuple[str, Measure]], baseline: str | None, 
 def failure_split_svg(split: FailureSplit) -> Markup:
     """Where steps go wrong, as one bar (Fig. 3). InputError when the split counts no step."""
     if split.steps == 0:
-        raise InputError("a failure split of 0 steps is asked for: at least 1 step must be judged")
+        raise InputError("a failure split needs at least 1 step that was judged")
     before = (0, split.not_proposed, split.not_proposed + split.not_chosen)
     parts = zip(
         ("no good action proposed", "proposed, not chosen", "good action chosen"),

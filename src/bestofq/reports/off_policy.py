@@ -108,6 +108,6 @@ def to_valued_steps(log: LoggedChoices, discount: float) -> Sequence[Valued]:
     left = np.flatnonzero(log.last)[log.episode] - np.arange(len(log.episode))
     won = log.success[log.episode]
     return [
-        Valued(log.task[e], float(q), float(w * discount**n), int(n), bool(w))
+        Valued(log.task[e], float(q), float(w * discount**n))
         for e, q, w, n in zip(log.episode, taken_q(log), won, left, strict=True)
     ]

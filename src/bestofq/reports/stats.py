@@ -382,7 +382,7 @@ def resample(counts: Doubles, resamples: int, rng: np.random.Generator) -> Doubl
 
 
 def alike(interval: Interval) -> bool:
-    """Whether the resamples it is of were all the same, but for rounding."""
+    """Whether all its resamples were the same, except for rounding."""
     return np.isfinite(interval.high) and interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
 
 
