@@ -27,10 +27,9 @@ import httpx
 from openai import APIError, AsyncOpenAI
 
 from bestofq.testing import FaultServer
-from bestofq.testing.fault_server import Fault
 
 SCHEMA = {"name": "agent_output", "schema": {"type": "object", "properties": {"action": {"type": "array"}}}}
-FAULTS: Mapping[Fault, float] = {"429": 0.12, "500": 0.04, "503": 0.04, "reset": 0.05, "silence": 0.05}
+FAULTS: Mapping[str, float] = {"429": 0.12, "500": 0.04, "503": 0.04, "reset": 0.05, "silence": 0.05}
 
 
 def reply(request: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from broken_server import BrokenServer, Fault
 from PIL import Image
 
 from bestofq.agents.agent import Agent
@@ -30,7 +31,6 @@ from bestofq.core.protocols import Env
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
-from bestofq.testing.fault_server import Fault, FaultServer
 from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
@@ -51,13 +51,13 @@ def said(*candidates: Any) -> str:
     return json.dumps({"candidates": candidates})
 
 
-def endpoint(server: FaultServer, **settings: Any) -> ChatModel:
+def endpoint(server: BrokenServer, **settings: Any) -> ChatModel:
     quick = {"attempt": 2, "attempts": 40}
     return ChatModel(ChatConfig(model="any", base_url=server.base_url, **{**quick, **settings}))
 
 
 async def test_all_candidates_of_one_reply_with_thought_note_and_usage() -> None:
-    async with FaultServer(lambda _: said(CLICK, WRITE, CLICK), log_prob=-0.25) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: said(CLICK, WRITE, CLICK), log_prob=-0.25) as server, endpoint(server) as model:
         offered = await ChatProposer(model).propose(STATE, 3)
     first, second = offered.candidates
     assert first.action == Click(mark=2)
@@ -75,7 +75,7 @@ async def test_all_candidates_of_one_reply_with_thought_note_and_usage() -> None
 
 async def test_with_log_probabilities_each_candidate_is_a_reply_of_its_own() -> None:
     replies = iter([said(CLICK), "what?", said(CLICK, WRITE), said(CLICK), said(WRITE)])
-    async with FaultServer(lambda _: next(replies), log_prob=-0.25) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: next(replies), log_prob=-0.25) as server, endpoint(server) as model:
         offered = await ChatProposer(model, log_probs=True).propose(STATE, 5)
     first, second = offered.candidates
     assert (first.action, second.action) == (Click(mark=2), Write(mark=1, text="mug", enter=True))
@@ -89,7 +89,7 @@ async def test_with_log_probabilities_each_candidate_is_a_reply_of_its_own() -> 
 @pytest.mark.parametrize("log_probs", [True, False], ids=["its second reply", "the picker's reply"])
 async def test_what_was_paid_before_an_endpoint_fails_is_counted(log_probs: bool) -> None:
     async with (
-        FaultServer(lambda _: said(CLICK, WRITE), script=["ok", "500"], log_prob=-0.25) as server,
+        BrokenServer(lambda _: said(CLICK, WRITE), script=["ok", "500"], log_prob=-0.25) as server,
         endpoint(server, attempts=1) as model,
     ):
         agent = Agent(name="a", proposer=ChatProposer(model, log_probs=log_probs), scorer=ChatPickerScorer(model))
@@ -101,7 +101,7 @@ async def test_what_was_paid_before_an_endpoint_fails_is_counted(log_probs: bool
 
 async def test_words_instead_of_marks() -> None:
     reply = said({**CLICK, "action": {"type": "click", "element": "the mug"}})
-    async with FaultServer(lambda _: reply) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: reply) as server, endpoint(server) as model:
         offered = await ChatProposer(model, dialect=JsonDialect(by="words")).propose(STATE, 1)
     assert offered.candidates[0].action == Click(target="the mug")
     assert "described in words" in server.requests[0]["messages"][0]["content"]
@@ -109,14 +109,14 @@ async def test_words_instead_of_marks() -> None:
 
 async def test_a_bad_reply_gets_one_repair_turn_then_a_fresh_sample_then_a_no_op() -> None:
     replies = iter(["what?", said({**CLICK, "action": {"type": "click", "element": 9}}), said(CLICK)])
-    async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: next(replies)) as server, endpoint(server) as model:
         offered = await ChatProposer(model).propose(STATE, 1)
     assert offered.candidates[0].action == Click(mark=2)
     turns = [[message["role"] for message in request["messages"]] for request in server.requests]
     assert turns == [["system", "user"], ["system", "user", "assistant", "user"], ["system", "user"]]
     assert "no JSON object" in server.requests[1]["messages"][-1]["content"]
     assert server.requests[0]["seed"] != server.requests[2]["seed"]
-    async with FaultServer(lambda _: "what?") as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: "what?") as server, endpoint(server) as model:
         asked = ChatProposer(model)
         offered = await asked.propose(STATE, 1)
     assert (offered.candidates[0].label, offered.usage[0].calls) == ("wait 1", 3)
@@ -125,11 +125,11 @@ async def test_a_bad_reply_gets_one_repair_turn_then_a_fresh_sample_then_a_no_op
 
 
 async def test_without_room_for_a_repair_turn_the_next_reply_is_a_fresh_sample() -> None:
-    async with FaultServer(lambda _: said(CLICK)) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: said(CLICK)) as server, endpoint(server) as model:
         await ChatProposer(model).propose(STATE, 1)
         room = len(json.dumps(server.requests[0])) + 20
     replies = iter(["what? " * 20, said(CLICK)])
-    async with FaultServer(lambda _: next(replies), takes=room) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: next(replies), takes=room) as server, endpoint(server) as model:
         offered = await ChatProposer(model).propose(STATE, 1)
     assert offered.candidates[0].action == Click(mark=2)
     first, repair, *_, last = server.requests
@@ -159,7 +159,7 @@ def sizes(request: Mapping[str, Any]) -> list[tuple[int, int]]:
 async def test_the_last_screenshots_are_sent_oldest_first() -> None:
     now = PAGE.model_copy(update={"screenshot": seen(3)})
     state = STATE.model_copy(update={"observation": now, "screenshots": (seen(0), seen(1), seen(2))})
-    async with FaultServer(lambda _: said(CLICK)) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: said(CLICK)) as server, endpoint(server) as model:
         await ChatProposer(model).propose(state, 1)
         await ChatProposer(model, screenshots=3).propose(state, 1)
         await ChatProposer(model, screenshots=0).propose(state, 1)
@@ -177,7 +177,7 @@ async def test_too_long_a_request_goes_down_the_ladder_and_is_never_sent_again()
     decisions = (Decision(candidates=(done,), scores=(0.0,), chosen=0),) * 5
     now = PAGE.model_copy(update={"screenshot": seen(2)})
     state = STATE.model_copy(update={"observation": now, "decisions": decisions, "screenshots": (seen(0), seen(1))})
-    async with FaultServer(lambda _: said(CLICK), takes=0) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: said(CLICK), takes=0) as server, endpoint(server) as model:
         with pytest.raises(ContextError):
             await ChatProposer(model, screenshots=3).propose(state, 1)
     rungs = [
@@ -199,7 +199,7 @@ async def test_too_long_a_request_goes_down_the_ladder_and_is_never_sent_again()
     assert lengths == sorted(set(lengths), reverse=True)
     assert "5. click link Mug" in json.dumps(server.requests[5])  # what is left keeps its number
     takes = lengths[4] + 50
-    async with FaultServer(lambda _: said(CLICK), takes=takes) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: said(CLICK), takes=takes) as server, endpoint(server) as model:
         offered = await ChatProposer(model, screenshots=3).propose(state, 1)
     assert (offered.candidates[0].action, len(server.requests)) == (Click(mark=2), 5)
 
@@ -217,7 +217,7 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
         middle = {"type": "click", "x": round(640 * width / 1280), "y": round(310 * height / 720)}
         return said({"action": outside}, {"action": middle})
 
-    async with FaultServer(reply, script=["overflow", "overflow"]) as server, endpoint(server) as model:
+    async with BrokenServer(reply, script=["overflow", "overflow"]) as server, endpoint(server) as model:
         offered = await ChatProposer(model, dialect=JsonDialect(by="point")).propose(state, 2)
     (found,) = offered.candidates
     assert isinstance(found.action, Click)
@@ -225,7 +225,7 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
     assert found.label == "click link Mug"
     width, height = sizes(server.requests[2])[0]
     assert f"{width} wide and {height} high" in server.requests[2]["messages"][0]["content"]
-    async with FaultServer(reply, takes=0) as server, endpoint(server) as model:
+    async with BrokenServer(reply, takes=0) as server, endpoint(server) as model:
         with pytest.raises(ContextError):
             await ChatProposer(model, dialect=JsonDialect(by="point")).propose(state, 1)
         assert sizes(server.requests[-1])  # a point needs its picture to the end
@@ -295,7 +295,7 @@ def test_the_schema_keeps_to_what_strict_output_allows() -> None:
 async def test_a_picker_without_a_usable_reply_leaves_the_choice_to_the_proposer(fault: Fault) -> None:
     offered = [Candidate(action=Click(mark=mark), label="click") for mark in (1, 2)]
     replies = iter(['{"best": 2}', '{"best": 3}', '{"best": 2}'])
-    async with FaultServer(lambda _: next(replies), script=["ok", "ok", fault]) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: next(replies), script=["ok", "ok", fault]) as server, endpoint(server) as model:
         picker = ChatPickerScorer(model)
         scores = [await picker.score(STATE, offered) for _ in range(3)]
     assert [found.values for found in scores] == [(0.0, 1.0), (0.0, 0.0), (0.0, 0.0)]
@@ -309,7 +309,7 @@ async def test_a_picker_may_think_as_long_as_its_endpoint_is_set_to_let_it() -> 
         return '{"best": "2"}' if request["max_tokens"] >= 900 else ""  # thinking counts, and is not told
 
     offered = [Candidate(action=Click(mark=mark), label="click") for mark in (1, 2)]
-    async with FaultServer(thoughtful) as server, endpoint(server, max_tokens=900) as model:
+    async with BrokenServer(thoughtful) as server, endpoint(server, max_tokens=900) as model:
         scores = await ChatPickerScorer(model).score(STATE, offered)
     assert (scores.values, scores.usage[0].unusable) == ((0.0, 1.0), None)
 
@@ -317,7 +317,7 @@ async def test_a_picker_may_think_as_long_as_its_endpoint_is_set_to_let_it() -> 
 @pytest.mark.parametrize("fault", ["nonsense", "braces", "empty", "truncated", "refusal", "vast", "surrogate"])
 async def test_a_reply_without_candidates_gets_a_repair_turn(fault: Fault) -> None:
     """Also thousands of brackets or digits, and half a surrogate pair, which cannot be sent."""
-    async with FaultServer(lambda _: said(CLICK), script=[fault]) as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: said(CLICK), script=[fault]) as server, endpoint(server) as model:
         offered = await ChatProposer(model).propose(STATE, 1)
     assert (offered.candidates[0].action, offered.usage[0].calls) == (Click(mark=2), 2)
     assert [len(request["messages"]) for request in server.requests] == [2, 4]
@@ -371,7 +371,7 @@ async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path) -> 
     shares |= {"silence": 0.002, "drip": 0.002}
     refused: list[Action] = []
     async with (
-        FaultServer(reply, shares, script=list(shares), seed=2) as server,
+        BrokenServer(reply, shares, script=list(shares), seed=2) as server,
         endpoint(server, attempt=0.25) as model,
     ):
         agent = Agent(name="chat", proposer=ChatProposer(model), scorer=ConstantScorer(), selector=UniformSelector())

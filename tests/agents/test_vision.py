@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from broken_server import BrokenServer
 from PIL import Image
 
 from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, VisionLocalizer
 from bestofq.core.errors import ConfigError, ContextError
 from bestofq.core.observation import Box, Element, Observation, Point, Screenshot
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.testing.fault_server import FaultServer
 
 
 def screenshot() -> Screenshot:
@@ -39,7 +39,7 @@ PAGE = Observation(
 )
 
 
-def localizer(server: FaultServer, **settings: Any) -> VisionLocalizer:
+def localizer(server: BrokenServer, **settings: Any) -> VisionLocalizer:
     config = {"model": "Holo1.5-7B", "pixels_most": 1_000_000, "usd_in": 1.0, "usd_out": 2.0, **settings}
     return VisionLocalizer(ChatModel(ChatConfig(base_url=server.base_url, **config)))
 
@@ -53,7 +53,7 @@ def size(request: Mapping[str, Any]) -> tuple[int, int]:
 
 async def test_a_click_on_the_sent_picture_is_a_point_of_the_page() -> None:
     async with (
-        FaultServer(lambda _: '{"x": 658, "y": 364}') as server,
+        BrokenServer(lambda _: '{"x": 658, "y": 364}') as server,
         localizer(server, max_tokens=3000).model as model,
     ):
         found = await VisionLocalizer(model).locate(PAGE, "the blue mug")
@@ -69,7 +69,7 @@ async def test_a_click_on_the_sent_picture_is_a_point_of_the_page() -> None:
 
 
 async def test_thousandths_where_the_model_answers_in_them() -> None:
-    async with FaultServer(lambda _: '{"x": 500, "y": 250}') as server:
+    async with BrokenServer(lambda _: '{"x": 500, "y": 250}') as server:
         asked = localizer(server, model="Qwen3-VL-8B")
         found = await asked.locate(PAGE, "the blue mug")
         await asked.model.close()
@@ -88,7 +88,7 @@ async def test_thousandths_where_the_model_answers_in_them() -> None:
 )
 async def test_garbage_gets_one_repair_turn_then_is_refused_and_counted(reply: str, problem: str) -> None:
     replies = iter([reply, '{"x": 10, "y": 10}', reply, reply])
-    async with FaultServer(lambda _: next(replies)) as server, localizer(server).model as model:
+    async with BrokenServer(lambda _: next(replies)) as server, localizer(server).model as model:
         mended = await VisionLocalizer(model).locate(PAGE, "the mug")
         refused = await VisionLocalizer(model).locate(PAGE, "the mug")
     assert mended.point is not None
@@ -104,12 +104,12 @@ async def test_too_large_a_picture_is_halved_and_never_sent_again() -> None:
         width, height = size(request)
         return json.dumps({"x": width // 2, "y": height // 2})
 
-    async with FaultServer(reply, script=["overflow"]) as server, localizer(server).model as model:
+    async with BrokenServer(reply, script=["overflow"]) as server, localizer(server).model as model:
         found = await VisionLocalizer(model).locate(PAGE, "the mug")
     assert found.point == Point(640, 360)
     areas = [width * height for width, height in map(size, server.requests)]
     assert areas[1] <= areas[0] / 2
-    async with FaultServer(reply, takes=0) as server, localizer(server).model as model:
+    async with BrokenServer(reply, takes=0) as server, localizer(server).model as model:
         with pytest.raises(ContextError):
             await VisionLocalizer(model).locate(PAGE, "the mug")
     assert len({size(request) for request in server.requests}) == len(server.requests) == 3
@@ -117,14 +117,14 @@ async def test_too_large_a_picture_is_halved_and_never_sent_again() -> None:
 
 async def test_without_screenshots_the_setting_is_named() -> None:
     blind = PAGE.model_copy(update={"screenshot": None})
-    async with FaultServer(lambda _: "") as server, localizer(server).model as model:
+    async with BrokenServer(lambda _: "") as server, localizer(server).model as model:
         with pytest.raises(ConfigError, match=r"suite\.screenshots=true"):
             await VisionLocalizer(model).locate(blind, "the mug")
 
 
 async def test_the_model_is_asked_only_for_what_the_page_does_not_tell_apart() -> None:
     replies = iter(['{"x": 10, "y": 15}', "what?", "what?"])
-    async with FaultServer(lambda _: next(replies)) as server, localizer(server).model as model:
+    async with BrokenServer(lambda _: next(replies)) as server, localizer(server).model as model:
         both = FallbackLocalizer(PageLocalizer(), VisionLocalizer(model))
         plain = await both.locate(PAGE, "Save button")
         assert (plain.point, plain.usage, len(server.requests)) == (Point(10, 25), (), 0)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from broken_server import BrokenServer, Fault
 
 from bestofq.cli.commands import app, console
 from bestofq.cli.main import exit_with
 from bestofq.reports.report import gather
 from bestofq.store.store import Store
-from bestofq.testing.fault_server import Fault, FaultServer, Refused
 from bestofq.viewer.export import export
 from bestofq_sites.shipped import POCKET_Q
 
@@ -100,7 +100,7 @@ def written(folder: Path) -> bytes:
 
 async def test_eval_through_an_endpoint(tmp_path: Path, within: Within) -> None:
     """PyTorch is loaded for a Q-function only."""
-    async with FaultServer(shopper, {"429": 0.1, "500": 0.1}, seed=4) as server:
+    async with BrokenServer(shopper, {"429": 0.1, "500": 0.1}, seed=4) as server:
         prices = ("--set", "endpoints.chat.usd_in=0.15", "--set", "endpoints.chat.usd_out=0.6")
         where = (
             "--model",
@@ -134,7 +134,7 @@ def agents_of(folder: Path) -> set[str]:
 
 
 async def test_without_a_q_function_by_name_the_learned_agents_are_left_out(tmp_path: Path, within: Within) -> None:
-    async with FaultServer(shopper, log_prob=-0.5) as server:
+    async with BrokenServer(shopper, log_prob=-0.5) as server:
         code, said = await within("eval", "--model", "gpt-x", "--base-url", server.base_url, *ONCE)
     assert code == 0, said
     assert agents_of(tmp_path) == {"prompting", "random", "picker"}
@@ -143,7 +143,7 @@ async def test_without_a_q_function_by_name_the_learned_agents_are_left_out(tmp_
 
 
 async def test_prior_ranks_replies_with_the_endpoint_s_log_probabilities(tmp_path: Path, within: Within) -> None:
-    async with FaultServer(shopper, log_prob=-0.5) as server:
+    async with BrokenServer(shopper, log_prob=-0.5) as server:
         code, said = await within("eval", "--model", "gpt-x", "--base-url", server.base_url, *NAMED, *ONCE)
     assert code == 0, said
     assert agents_of(tmp_path) == {"prompting", "random", "picker", "best-of-q", "prior"}
@@ -156,9 +156,9 @@ async def test_prior_ranks_replies_with_the_endpoint_s_log_probabilities(tmp_pat
 
 @pytest.mark.parametrize("refuses", [(), ("logprobs",)], ids=["none given", "refused"])
 async def test_where_the_endpoint_gives_no_log_probabilities_prior_is_left_out(
-    refuses: tuple[Refused, ...], tmp_path: Path, within: Within
+    refuses: tuple[str, ...], tmp_path: Path, within: Within
 ) -> None:
-    async with FaultServer(shopper, refuses=refuses) as server:
+    async with BrokenServer(shopper, refuses=refuses) as server:
         where = ("--model", "gpt-x", "--base-url", server.base_url, *NAMED, *ONCE)
         code, said = await within("eval", *where)
         assert code == 0, said
@@ -182,7 +182,7 @@ async def test_where_the_endpoint_gives_no_log_probabilities_prior_is_left_out(
 async def test_an_endpoint_s_texts_are_embedded_by_no_model_that_was_not_named(
     command: tuple[str, ...], within: Within
 ) -> None:
-    async with FaultServer(shopper) as server:
+    async with BrokenServer(shopper) as server:
         code, said = await within(*command, "--model", "gpt-x", "--base-url", server.base_url)
     assert code == 2
     assert "--set model.embedder=" in said
@@ -191,7 +191,7 @@ async def test_an_endpoint_s_texts_are_embedded_by_no_model_that_was_not_named(
 
 async def test_episodes_of_an_endpoint_are_learned_from_with_a_named_embedder_only(within: Within) -> None:
     few = ("--set", "suite.train_tasks=2")
-    async with FaultServer(shopper) as server:
+    async with BrokenServer(shopper) as server:
         code, said = await within("collect", "--model", "m", "--base-url", server.base_url, "--repeats", "1", *few)
     assert code == 0, said
     code, said = await within("train", "--out", "q")
@@ -204,7 +204,7 @@ async def test_another_endpoint_picks(tmp_path: Path, within: Within) -> None:
         assert '"best"' in request["messages"][0]["content"]
         return shopper(request)
 
-    async with FaultServer(shopper) as proposing, FaultServer(picking) as picker:
+    async with BrokenServer(shopper) as proposing, BrokenServer(picking) as picker:
         where = ("--model", "qwen2.5-vl-7b", "--base-url", proposing.base_url)
         other = (
             "--set",
@@ -233,7 +233,7 @@ async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_pat
         return shopper(request).replace('"so"', f'"so {KEY}"')
 
     shares: dict[Fault, float] = {"429": 0.2, "500": 0.1, "refusal": 0.1, "nonsense": 0.1, "page": 0.1}
-    async with FaultServer(echoing, shares, echo=True, seed=5) as server:
+    async with BrokenServer(echoing, shares, echo=True, seed=5) as server:
         where = ("--model", "m", "--base-url", server.base_url)
         what = ("--agents", "prompting", "--tasks", "4", "--runs", "1", "--out", "result.json")
         code, said = await within("eval", *where, *what)
@@ -257,7 +257,7 @@ async def test_a_password_in_the_address_and_an_escaped_echo_reach_no_byte(tmp_p
     def echoing(request: Mapping[str, Any]) -> str:
         return shopper(request).replace('"so"', f'"so {escaped} and {password}"')
 
-    async with FaultServer(echoing) as server:
+    async with BrokenServer(echoing) as server:
         address = server.base_url.replace("://", f"://ann:{password}@")
         where = (
             "--model",
@@ -283,7 +283,7 @@ async def test_a_password_in_the_address_and_an_escaped_echo_reach_no_byte(tmp_p
 
 
 async def test_a_refused_key_ends_the_run_with_a_sentence(within: Within) -> None:
-    async with FaultServer(shopper, {"401": 1.0}) as server:
+    async with BrokenServer(shopper, {"401": 1.0}) as server:
         code, said = await within("eval", "--model", "m", "--base-url", server.base_url, "--agents", "prompting")
     assert code == 2
     assert "OPENAI_API_KEY" in said
@@ -304,7 +304,7 @@ async def test_what_can_be_no_endpoint_is_refused_before_it_is_tried(
 
 
 async def test_an_endpoint_that_never_answers_is_named_with_what_is_wrong(within: Within) -> None:
-    async with FaultServer(shopper, {"500": 1.0}) as server:
+    async with BrokenServer(shopper, {"500": 1.0}) as server:
         where = ("--model", "m", "--base-url", server.base_url, "--set", "endpoints.chat.attempts=1")
         code, said = await within("eval", *where, "--agents", "prompting", "--tasks", "1", "--runs", "1")
     assert code == 1
@@ -328,7 +328,7 @@ async def test_an_endpoint_needs_a_model(within: Within) -> None:
 
 
 async def test_collecting_ends_with_what_it_cost(within: Within) -> None:
-    async with FaultServer(shopper) as server:
+    async with BrokenServer(shopper) as server:
         where = ("--model", "qwen2.5-vl-7b", "--base-url", server.base_url)
         code, said = await within("collect", *where, "--repeats", "1", "--set", "suite.train_tasks=2")
     assert code == 0, said

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from broken_server import BrokenServer
 from safetensors.torch import load_file
 from tiny_llama import save_llama
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
@@ -31,7 +32,6 @@ from bestofq.models.local import LocalModel
 from bestofq.models.serving import model_app
 from bestofq.recipes.policy_training import policy_prompt
 from bestofq.store.pairs import read_pairs
-from bestofq.testing.fault_server import FaultServer
 from bestofq_sites.shipped import POCKET, POCKET_AGENTQ
 
 TEMPLATE = (
@@ -125,7 +125,7 @@ def shopper(request: Mapping[str, Any]) -> str:
     return said("CLICK [2]" if "Search: " in page and "$" not in page else f"CLICK [{marks[draw % len(marks)]}]")
 
 
-def server(model: LocalModel, **settings: Any) -> FaultServer:
+def server(model: LocalModel, **settings: Any) -> BrokenServer:
     """vLLM's dialect over a script, with the tokens of the checkpoint."""
 
     def tokens(request: Mapping[str, Any], reply: str) -> tuple[Sequence[int], Sequence[int]]:
@@ -134,7 +134,7 @@ def server(model: LocalModel, **settings: Any) -> FaultServer:
         return prompt, [*model.encode_plain(reply), model.end]
 
     options: dict[str, Any] = {"tokens": tokens, "log_prob": -0.5}
-    return FaultServer(shopper, **(options | settings))
+    return BrokenServer(shopper, **(options | settings))
 
 
 @pytest.mark.slow

@@ -3,18 +3,18 @@
 import time
 
 import pytest
+from broken_server import BrokenServer
 
 from bestofq.agents.json_replies import json_of, tolerant_json
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.language import Request, user
 from bestofq.models import endpoint as bounds
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.testing.fault_server import FaultServer
 
 ASK = Request(messages=user("hello"), greedy=False)
 
 
-def model(server: FaultServer) -> ChatModel:
+def model(server: BrokenServer) -> ChatModel:
     priced = ChatConfig(model="any", base_url=server.base_url, attempts=2, attempt=5.0, usd_in=1.0, usd_out=1.0)
     return ChatModel(priced)
 
@@ -29,8 +29,8 @@ def test_no_reply_blocks_the_loop(text: str) -> None:
 
 
 async def test_no_other_host_is_asked_or_believed() -> None:
-    async with FaultServer(lambda _: '{"forged": 1}') as other:
-        faults = FaultServer(lambda _: '{"a": 1}', script=["elsewhere", "ok"], other=other.base_url)
+    async with BrokenServer(lambda _: '{"forged": 1}') as other:
+        faults = BrokenServer(lambda _: '{"a": 1}', script=["elsewhere", "ok"], other=other.base_url)
         async with faults as server, model(server) as asked:
             with pytest.raises(ConfigError, match=other.base_url):
                 await asked.generate(ASK)
@@ -39,7 +39,7 @@ async def test_no_other_host_is_asked_or_believed() -> None:
 
 
 async def test_tokens_that_no_call_can_have_cost_nothing_and_have_no_price() -> None:
-    async with FaultServer(lambda _: "hi", script=["overcounted"]) as server, model(server) as asked:
+    async with BrokenServer(lambda _: "hi", script=["overcounted"]) as server, model(server) as asked:
         said = await asked.generate(ASK)
     assert (said.prompt_tokens, said.reply_tokens, said.usd) == (0, 0, None)
     assert asked.budget.spent == 0.0
@@ -47,7 +47,7 @@ async def test_tokens_that_no_call_can_have_cost_nothing_and_have_no_price() -> 
 
 async def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "BODY_LIMIT", 2**20)
-    async with FaultServer(lambda _: "hi", script=["flood", "flood", "ok"]) as server, model(server) as asked:
+    async with BrokenServer(lambda _: "hi", script=["flood", "flood", "ok"]) as server, model(server) as asked:
         with pytest.raises(ModelError, match="1 MiB"):
             await asked.generate(ASK)
         assert (await asked.generate(ASK)).replies[0].text == "hi"

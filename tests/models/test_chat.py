@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from broken_server import BrokenServer, Fault
 
 from bestofq.agents.json_replies import json_of, tolerant_json
 from bestofq.core.errors import (
@@ -29,7 +30,6 @@ from bestofq.core.language import Generation, Reply, Request, user
 from bestofq.models import chat, endpoint
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.endpoint import api_error_of
-from bestofq.testing.fault_server import Fault, FaultServer
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 KEY = "sk-this-must-never-be-written-down"
@@ -41,7 +41,7 @@ def good(_: Mapping[str, Any]) -> str:
     return '{"a": 1}'
 
 
-def model(server: FaultServer, **settings: Any) -> ChatModel:
+def model(server: BrokenServer, **settings: Any) -> ChatModel:
     quick = {"attempt": 1.0, "deadline": 5.0}
     return ChatModel(ChatConfig(model="any", base_url=server.base_url, **{**quick, **settings}))
 
@@ -58,7 +58,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 async def test_a_reply_with_its_usage() -> None:
-    async with FaultServer(good) as server, model(server) as asked:
+    async with BrokenServer(good) as server, model(server) as asked:
         said = await asked.generate(ASK)
     [reply] = said.replies
     assert (json_of(reply), reply.finish, said.prompt_tokens, said.reply_tokens, said.calls) == (
@@ -91,7 +91,7 @@ PASSING: list[Fault] = [
 
 @pytest.mark.parametrize("fault", PASSING)
 async def test_what_passes_is_tried_again(fault: Fault) -> None:
-    async with FaultServer(good, script=[fault, fault]) as server, model(server) as asked:
+    async with BrokenServer(good, script=[fault, fault]) as server, model(server) as asked:
         async with asyncio.timeout(10):
             [reply] = (await asked.generate(ASK)).replies
     assert json_of(reply) == {"a": 1}
@@ -99,27 +99,27 @@ async def test_what_passes_is_tried_again(fault: Fault) -> None:
 
 
 async def test_json_of_any_other_shape_is_tried_again() -> None:
-    async with FaultServer(good, script=["shape"] * 6) as server, model(server) as asked:
+    async with BrokenServer(good, script=["shape"] * 6) as server, model(server) as asked:
         [reply] = (await asked.generate(ASK)).replies
     assert (json_of(reply), server.seen.total()) == ({"a": 1}, 7)
 
 
 async def test_tokens_that_were_not_counted_have_no_price() -> None:
     script: list[Fault] = ["uncounted", "miscounted"]
-    async with FaultServer(good, script=script) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
+    async with BrokenServer(good, script=script) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
         replies = [await asked.generate(ASK) for _ in range(3)]
     counted = [(said.prompt_tokens, said.reply_tokens, said.usd) for said in replies]
     assert counted == [(0, 0, None), (0, 0, None), (100, 20, pytest.approx(140e-6))]
 
 
 async def test_a_budget_is_not_kept_where_tokens_are_not_counted() -> None:
-    async with FaultServer(good, script=["uncounted"]) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
+    async with BrokenServer(good, script=["uncounted"]) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
         asked.budget.limit = 1.0
         with pytest.raises(ConfigError, match=r"--budget 1 cannot be kept: any at .* does not say how many tokens"):
             await asked.generate(ASK)
     assert server.seen.total() == 1
     script: list[Fault] = ["ok", "uncounted"]
-    async with FaultServer(good, script=script) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
+    async with BrokenServer(good, script=script) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
         asked.budget.limit = 1.0
         counted = await asked.generate(ASK)
         await asked.generate(ASK)
@@ -128,7 +128,7 @@ async def test_a_budget_is_not_kept_where_tokens_are_not_counted() -> None:
 
 async def test_calls_that_wait_for_their_turn_are_not_sent_once_the_budget_is_spent() -> None:
     priced = {"usd_in": 1.0, "usd_out": 2.0, "concurrency": 1}
-    async with FaultServer(good) as server, model(server, **priced) as asked:
+    async with BrokenServer(good) as server, model(server, **priced) as asked:
         asked.budget.limit = 200e-6  # of two calls
         said = await asyncio.gather(*(asked.generate(ASK) for _ in range(9)), return_exceptions=True)
     assert [type(one) for one in said] == [Generation] * 2 + [BudgetError] * 7
@@ -139,7 +139,7 @@ async def test_calls_that_wait_for_their_turn_are_not_sent_once_the_budget_is_sp
 async def test_what_was_paid_before_a_later_call_fails_is_counted(greedy: bool) -> None:
     asking = replace(ASK, n=3, greedy=greedy, role="judge")
     async with (
-        FaultServer(good, script=["ok", "ok", "500"]) as server,
+        BrokenServer(good, script=["ok", "ok", "500"]) as server,
         model(server, attempts=1, usd_in=1.0, usd_out=2.0) as asked,
     ):
         with pytest.raises(ModelError) as caught:
@@ -161,7 +161,7 @@ REFUSED: list[tuple[Fault, str]] = [
 
 @pytest.mark.parametrize(("fault", "mend"), REFUSED)
 async def test_what_does_not_pass_fails_at_once_and_names_the_setting(fault: Fault, mend: str) -> None:
-    async with FaultServer(good, {fault: 1.0}) as server, model(server) as asked:
+    async with BrokenServer(good, {fault: 1.0}) as server, model(server) as asked:
         with pytest.raises(ConfigError, match=mend):
             await asked.generate(ASK)
     assert server.seen.total() == 1
@@ -169,7 +169,7 @@ async def test_what_does_not_pass_fails_at_once_and_names_the_setting(fault: Fau
 
 @pytest.mark.parametrize("fault", ["overflow", "413"])
 async def test_a_request_that_is_too_long_is_not_sent_again(fault: Fault) -> None:
-    async with FaultServer(good, {fault: 1.0}) as server, model(server) as asked:
+    async with BrokenServer(good, {fault: 1.0}) as server, model(server) as asked:
         with pytest.raises(ContextError, match="too long"):
             await asked.generate(ASK)
     assert server.seen.total() == 1
@@ -180,7 +180,7 @@ async def test_a_request_that_is_too_long_is_not_sent_again(fault: Fault) -> Non
     [("truncated", "truncated", "cut off after 20"), ("empty", "empty", "empty"), ("refusal", "refused", "refused")],
 )
 async def test_replies_that_are_none_are_told_apart(fault: Fault, finish: str, said: str) -> None:
-    async with FaultServer(good, script=[fault]) as server, model(server) as asked:
+    async with BrokenServer(good, script=[fault]) as server, model(server) as asked:
         [reply] = (await asked.generate(ASK)).replies
     assert reply.finish == finish
     with pytest.raises(ReplyError, match=said):
@@ -188,7 +188,7 @@ async def test_replies_that_are_none_are_told_apart(fault: Fault, finish: str, s
 
 
 async def test_the_ladder_is_walked_once() -> None:
-    async with FaultServer(good, refuses=("json_schema", "json_object")) as server, model(server, attempts=1) as asked:
+    async with BrokenServer(good, refuses=("json_schema", "json_object")) as server, model(server, attempts=1) as asked:
         await asked.generate(ASK)
         await asked.generate(ASK)
     sent = [request.get("response_format", {}).get("type") for request in server.requests]
@@ -198,7 +198,7 @@ async def test_the_ladder_is_walked_once() -> None:
 
 async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: pytest.LogCaptureFixture) -> None:
     settings = ("max_tokens", "max_completion_tokens", "temperature")
-    async with FaultServer(good, refuses=("max_tokens", "temperature")) as server, model(server, attempts=1) as asked:
+    async with BrokenServer(good, refuses=("max_tokens", "temperature")) as server, model(server, attempts=1) as asked:
         await asyncio.gather(asked.generate(ASK), asked.generate(ASK))
         await asked.generate(ASK)
     sent = [[name for name in settings if name in request] for request in server.requests]
@@ -211,7 +211,7 @@ async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: py
 
 async def test_an_endpoint_that_refuses_a_seed_is_asked_without() -> None:
     asking = replace(ASK, seed=3)
-    async with FaultServer(good, refuses=("seed",)) as server, model(server, attempts=1) as asked:
+    async with BrokenServer(good, refuses=("seed",)) as server, model(server, attempts=1) as asked:
         said = [await asked.generate(asking), await asked.generate(asking)]
     assert [json_of(one.replies[0]) for one in said] == [{"a": 1}, {"a": 1}]
     assert ["seed" in request for request in server.requests] == [True, False, False]
@@ -219,7 +219,7 @@ async def test_an_endpoint_that_refuses_a_seed_is_asked_without() -> None:
 
 async def test_an_endpoint_that_gives_one_reply_at_a_time_is_asked_so() -> None:
     asking = replace(ASK, n=3, seed=3)
-    async with FaultServer(good, refuses=("n",)) as server, model(server, attempts=1) as asked:
+    async with BrokenServer(good, refuses=("n",)) as server, model(server, attempts=1) as asked:
         said = [await asked.generate(asking), await asked.generate(asking)]
     assert [len(one.replies) for one in said] == [3, 3]
     sent = [(request.get("n"), request["seed"]) for request in server.requests]
@@ -249,24 +249,24 @@ def test_a_refused_setting_is_told_from_one_that_is_repeated(complaint: str, set
 
 async def test_log_probabilities_of_words_make_that_of_a_reply() -> None:
     asking = replace(ASK, log_probs=True)
-    async with FaultServer(good, log_prob=-0.5) as server, model(server) as asked:
+    async with BrokenServer(good, log_prob=-0.5) as server, model(server) as asked:
         said, unasked = await asked.generate(asking), await asked.generate(ASK)
     assert said.replies[0].log_prob == -0.5 * len(said.replies[0].text.split())
     assert unasked.replies[0].log_prob is None
-    async with FaultServer(good) as server, model(server) as asked:
+    async with BrokenServer(good) as server, model(server) as asked:
         assert (await asked.generate(asking)).replies[0].log_prob is None
 
 
 async def test_an_endpoint_that_refuses_log_probabilities_is_asked_without() -> None:
     asking = replace(ASK, log_probs=True)
-    async with FaultServer(good, refuses=("logprobs",), log_prob=-0.5) as server, model(server, attempts=1) as asked:
+    async with BrokenServer(good, refuses=("logprobs",), log_prob=-0.5) as server, model(server, attempts=1) as asked:
         said = [await asked.generate(asking), await asked.generate(asking)]
     assert [one.replies[0].log_prob for one in said] == [None, None]
     assert ["logprobs" in request for request in server.requests] == [True, False, False]
 
 
 async def test_below_the_ladder_there_is_nothing() -> None:
-    async with FaultServer(good, {"format": 1.0}) as server, model(server) as asked:
+    async with BrokenServer(good, {"format": 1.0}) as server, model(server) as asked:
         with pytest.raises(ConfigError, match="no structured output"):
             await asked.generate(ASK)
     assert server.seen.total() == 3
@@ -275,7 +275,7 @@ async def test_below_the_ladder_there_is_nothing() -> None:
 @pytest.mark.parametrize("fault", ["silence", "drip"])
 @pytest.mark.parametrize("attempt", [0.2, 30.0])
 async def test_nothing_can_pass_the_deadline(fault: Fault, attempt: float) -> None:
-    async with FaultServer(good, {fault: 1.0}) as server, model(server, attempt=attempt, deadline=0.4) as asked:
+    async with BrokenServer(good, {fault: 1.0}) as server, model(server, attempt=attempt, deadline=0.4) as asked:
         async with asyncio.timeout(5):
             with pytest.raises(ModelError, match=r"no reply in [1-3] attempts"):
                 await asked.generate(ASK)
@@ -283,14 +283,14 @@ async def test_nothing_can_pass_the_deadline(fault: Fault, attempt: float) -> No
 
 async def test_waits_are_held_to_the_deadline_too(waiting: Callable[..., None]) -> None:
     waiting(BACKOFF_SECONDS=0.3, MAX_BACKOFF_SECONDS=0.3)
-    async with FaultServer(good, {"500": 1.0}) as server, model(server, deadline=0.1) as asked:
+    async with BrokenServer(good, {"500": 1.0}) as server, model(server, deadline=0.1) as asked:
         with pytest.raises(ModelError, match="in 1 attempts"):
             await asked.generate(ASK)
 
 
 async def test_retry_after_is_honoured(waiting: Callable[..., None]) -> None:
     waiting(BACKOFF_SECONDS=30.0, MAX_BACKOFF_SECONDS=30.0)
-    async with FaultServer(good, script=["429"], retry_after="0.01") as server, model(server) as asked:
+    async with BrokenServer(good, script=["429"], retry_after="0.01") as server, model(server) as asked:
         began = time.monotonic()
         await asked.generate(ASK)
         assert time.monotonic() - began < 5  # our own back-off would have been 15 s
@@ -298,7 +298,7 @@ async def test_retry_after_is_honoured(waiting: Callable[..., None]) -> None:
 
 async def test_a_retry_after_of_nothing_is_no_reason_to_hurry(waiting: Callable[..., None]) -> None:
     waiting(BACKOFF_SECONDS=0.1, MAX_BACKOFF_SECONDS=1.0)
-    async with FaultServer(good, script=["429"] * 3) as server, model(server) as asked:
+    async with BrokenServer(good, script=["429"] * 3) as server, model(server) as asked:
         began = time.monotonic()
         await asked.generate(ASK)
     assert time.monotonic() - began > (0.1 + 0.2 + 0.4) / 2
@@ -349,7 +349,7 @@ def slow_down(header: str) -> openai.RateLimitError:
 
 
 async def test_overload_halves_the_calls_in_flight_and_success_brings_them_back() -> None:
-    async with FaultServer(good, script=["429"], seconds=0.005) as server, model(server, concurrency=8) as asked:
+    async with BrokenServer(good, script=["429"], seconds=0.005) as server, model(server, concurrency=8) as asked:
         await asked.generate(ASK)
         assert asked._pace.allowed == 4
         await asyncio.gather(*(asked.generate(ASK) for _ in range(60)))
@@ -362,7 +362,7 @@ async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(
 ) -> None:
     waiting(TRIP_AFTER=4, COOLDOWN_SECONDS=0.1)
     async with (
-        FaultServer(good, script=["500"] * 12, seconds=0.001) as server,
+        BrokenServer(good, script=["500"] * 12, seconds=0.001) as server,
         model(server, concurrency=4, attempts=50) as asked,
     ):
         began = time.monotonic()
@@ -380,7 +380,7 @@ async def test_a_pause_is_told_again_while_it_lasts(
 ) -> None:
     monkeypatch.setattr(endpoint, "AGAIN", 0.1)
     waiting(TRIP_AFTER=2, COOLDOWN_SECONDS=0.06)
-    async with FaultServer(good, script=["500"] * 8) as server, model(server, attempts=9) as asked:
+    async with BrokenServer(good, script=["500"] * 8) as server, model(server, attempts=9) as asked:
         await asked.generate(ASK)
     told = [one.getMessage() for one in caplog.records if one.name == "bestofq.models.chat"]
     assert 2 <= len(told) <= 4
@@ -400,7 +400,7 @@ async def test_a_server_that_was_never_there_is_not_waited_for(address: str, wai
 
 async def test_a_server_that_was_there_once_is_waited_for(waiting: Callable[..., None]) -> None:
     waiting(STARTING=0.0)
-    async with FaultServer(good, script=["500"]) as server, model(server, attempts=2) as asked:
+    async with BrokenServer(good, script=["500"]) as server, model(server, attempts=2) as asked:
         await asked.generate(ASK)
         await server.__aexit__()
         with pytest.raises(ModelError, match="gave no reply in 2 attempts"):
@@ -428,7 +428,7 @@ async def test_hundreds_of_replies_through_every_fault(waiting: Callable[..., No
         async with model(server, attempts=60, deadline=60.0, attempt=0.5) as asked:
             return await asyncio.gather(*(read(asked) for _ in range(50)))
 
-    async with FaultServer(good, shares, script=list(shares), seed=1) as server:
+    async with BrokenServer(good, shares, script=list(shares), seed=1) as server:
         replies = [reply for some in await asyncio.gather(*(client() for _ in range(8))) for reply in some]
     given = Counter(
         {
@@ -456,7 +456,7 @@ async def test_the_key_stays_out_of_all_that_is_kept_though_the_endpoint_echoes_
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     caplog.set_level(logging.DEBUG)
     said = ""
-    async with FaultServer(good, {fault: 1.0}, echo=True) as server, model(server, attempts=2) as asked:
+    async with BrokenServer(good, {fault: 1.0}, echo=True) as server, model(server, attempts=2) as asked:
         try:
             reply = await asked.generate(ASK)
             said = f"{reply!r}"
@@ -476,7 +476,7 @@ async def test_the_key_stays_out_of_logged_tracebacks(
     """Some releases of the SDK log the exception, which quotes the answer."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     caplog.set_level(logging.DEBUG)
-    async with FaultServer(good) as server, model(server):
+    async with BrokenServer(good) as server, model(server):
         try:
             raise ConnectionError(f"illegal status line: {KEY}")
         except ConnectionError:
@@ -488,7 +488,7 @@ async def test_the_key_stays_out_of_logged_tracebacks(
 @pytest.mark.parametrize("around", ["\r", "\n", " \t\r\n"])
 async def test_line_breaks_around_a_key_are_left_out(around: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", f"{around}{KEY}{around}")
-    async with FaultServer(good, echo=True) as server, model(server, attempts=1) as asked:
+    async with BrokenServer(good, echo=True) as server, model(server, attempts=1) as asked:
         [reply] = (await asked.generate(ASK)).replies
     assert "Bearer [OPENAI_API_KEY]" in reply.text
 
@@ -496,7 +496,7 @@ async def test_line_breaks_around_a_key_are_left_out(around: str, monkeypatch: p
 @pytest.mark.parametrize("key", [f"“{KEY}”", f"{KEY}\n{KEY}"])
 async def test_a_key_that_no_request_can_carry_is_refused_unseen(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    async with FaultServer(good) as server:
+    async with BrokenServer(good) as server:
         with pytest.raises(ConfigError, match="OPENAI_API_KEY holds more than") as refused:
             model(server)
     assert KEY not in str(refused.value)
@@ -505,7 +505,7 @@ async def test_a_key_that_no_request_can_carry_is_refused_unseen(key: str, monke
 async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are shortened to 200 characters: what is left of a key at the edge must not be its beginning."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY * 20)
-    async with FaultServer(good, {"overflow": 1.0}, echo=True) as server, model(server) as asked:
+    async with BrokenServer(good, {"overflow": 1.0}, echo=True) as server, model(server) as asked:
         with pytest.raises(ContextError) as raised:
             await asked.generate(ASK)
     assert KEY[:12] not in str(raised.value)

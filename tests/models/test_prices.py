@@ -3,12 +3,12 @@
 from math import nan
 
 import pytest
+from broken_server import BrokenServer
 
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.prices import Budget, Price, price_of
-from bestofq.testing.fault_server import FaultServer
 
 ASK = Request(messages=user("hello"), greedy=False)
 
@@ -33,7 +33,7 @@ def test_an_unknown_price_is_never_0() -> None:
 
 
 async def test_a_reply_without_counted_tokens_has_no_price() -> None:
-    async with FaultServer(lambda _: "hi", script=["ok", "uncounted"]) as server:
+    async with BrokenServer(lambda _: "hi", script=["ok", "uncounted"]) as server:
         model = ChatModel(ChatConfig(model="gpt-4.1", base_url=server.base_url))
         counted, uncounted = await model.generate(ASK), await model.generate(ASK)
         await model.close()

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from broken_server import BrokenServer
 
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Reply, Request, ids_hash, user
 from bestofq.models.chat import ChatModel
 from bestofq.models.token_ids import check_token_ids
-from bestofq.testing.fault_server import FaultServer
 
 SAID = "click the button"
 ASK = Request(messages=user("what next?"), n=2, seed=3, log_probs=True)
@@ -20,16 +20,16 @@ def tokens(request: Mapping[str, Any], reply: str) -> tuple[Sequence[int], Seque
     return [ord(letter) for letter in request["messages"][0]["content"]], [*map(ord, reply), 0]
 
 
-def served(**settings: Any) -> FaultServer:
+def served(**settings: Any) -> BrokenServer:
     options: dict[str, Any] = {"tokens": tokens, "log_prob": -0.25}
-    return FaultServer(lambda _: SAID, **(options | settings))
+    return BrokenServer(lambda _: SAID, **(options | settings))
 
 
-def endpoint(server: FaultServer, **settings: object) -> ChatModel:
+def endpoint(server: BrokenServer, **settings: object) -> ChatModel:
     return ChatModel.at(server.base_url, "m", **({"token_ids": True} | settings))
 
 
-async def replies(server: FaultServer) -> Sequence[Reply]:
+async def replies(server: BrokenServer) -> Sequence[Reply]:
     async with endpoint(server) as model:
         return (await model.generate(ASK)).replies
 

@@ -12,10 +12,9 @@ from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
 from bestofq.store.store import Store
 from bestofq.testing import FaultServer, serve_app
-from bestofq.testing.fault_server import Fault
 from tests.serve.agents import browser_use, click
 
-FAULTS: dict[Fault, float] = {"429": 0.12, "500": 0.04, "503": 0.04, "reset": 0.05, "silence": 0.05}
+FAULTS: dict[str, float] = {"429": 0.12, "500": 0.04, "503": 0.04, "reset": 0.05, "silence": 0.05}
 AGENTS, STEPS = 12, 4
 
 

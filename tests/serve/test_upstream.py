@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from broken_server import BrokenServer
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,7 +20,6 @@ from bestofq.models import endpoint as bounds
 from bestofq.serve import upstream
 from bestofq.serve.app import _usage
 from bestofq.serve.upstream import UpstreamReply, post
-from bestofq.testing.fault_server import FaultServer
 from tests.serve.agents import (
     TOOLS,
     Upstream,
@@ -62,8 +62,8 @@ class Setting(Upstream):
 @pytest.mark.parametrize("fault", ["flood", "elsewhere"])
 async def test_no_flood_and_no_other_host(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "BODY_LIMIT", 2**20)
-    async with FaultServer(lambda _: "no") as other, httpx.AsyncClient(timeout=10) as client:
-        async with FaultServer(lambda _: "hi", script=[fault, "ok"], other=other.base_url) as server:
+    async with BrokenServer(lambda _: "no") as other, httpx.AsyncClient(timeout=10) as client:
+        async with BrokenServer(lambda _: "hi", script=[fault, "ok"], other=other.base_url) as server:
             url = f"{server.base_url}/chat/completions"
             failed = await post(client, url, b"{}", [(b"accept-encoding", b"gzip")])
             assert (failed.status, failed.json) == (502, None)
