@@ -23,13 +23,11 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
-from bestofq.core.transitions import Transitions
-from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
-from bestofq.recipes.q_training import TrainingIdentity, episodes_of, learn, lesson, transitions_of
+from bestofq.recipes.q_training import episode_set, q_identity, train_q
 from bestofq.recipes.run_config import run_config, search_config_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -56,7 +54,6 @@ class AblationRunner:
 
     def __init__(self, ablation: Ablation, out: Path, console: Console, rank: Ranker) -> None:
         self.ablation, self.out, self.console, self._rank = ablation, out, console, rank
-        self._last: tuple[str, Transitions] | None = None  # the data of the arm before: arms often share it
 
     def __enter__(self) -> "AblationRunner":
         self.store = Store.open(self.out)
@@ -113,20 +110,9 @@ class AblationRunner:
         self, models: Models, source: Store, learned: Sequence[EpisodeSummary], seed: int
     ) -> tuple[ValueModel, str]:
         """The Q-function of a seed, and the name of its folder."""
-        config, spec = models.settings.iql.model_copy(update={"seed": seed}), models.embedder.spec
-        origin = TrainingIdentity.of(models, learned, config)
-        key = key_of(origin.identity)
-        out = self.out / "q" / key
-
-        def read() -> Transitions:
-            data = key_of({"episodes": origin.identity["episodes"], "embed": spec.hash, "others": config.others})
-            if self._last is None or self._last[0] != data:
-                episodes, vectors = episodes_of(source, learned), self.sources.vectors(spec)
-                self._last = data, transitions_of(models, episodes, source, self.console, vectors)
-            return self._last[1]
-
-        learn(lambda: lesson(origin, read, out, self.console), config, out, self.console)
-        return load_value(out, embed=spec), key
+        iql, vectors = models.settings.iql.model_copy(update={"seed": seed}), self.sources.vectors(models.embedder.spec)
+        key = key_of(q_identity(models, episode_set(learned), iql))
+        return train_q(self.out / "q" / key, models, source, learned, self.console, iql=iql, vectors=vectors), key
 
     async def _play(self, config: ArmConfig, key: str, values: ValueModel | None, seed: int) -> list[EpisodeSummary]:
         """Held-out test tasks, with draws of the seed's own."""

@@ -24,13 +24,12 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Generation, Request
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import load_value
 from bestofq.models.local import LocalModel
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
-from bestofq.recipes.q_training import TrainingIdentity, learn, lesson, transitions
+from bestofq.recipes.q_training import train_q
 from bestofq.recipes.ranked_logs import logs_of, rank_logs
 from bestofq.recipes.training_episodes import select_episodes
 from bestofq.reports import off_policy
@@ -104,23 +103,9 @@ def _models(made: Made, *more: str) -> Models:
 
 def train(models: Models, store: Store, group: Mapping[str, Made], console: Console) -> None:
     """Each in a folder of its name; what lies there already is used."""
-    data: dict[int | None, Transitions] = {}
     for name, made in group.items():
-        config = _models(made).settings.iql
-        episodes = select_episodes(store, ["seed"], made.episodes)
-        origin, out = TrainingIdentity.of(models, episodes, config), LEARNED / name
-
-        read = partial(_transitions, models, store, made.episodes, data, console)
-        learn(partial(lesson, origin, read, out, console), config, out, console)
-
-
-def _transitions(
-    models: Models, store: Store, size: int | None, data: dict[int | None, Transitions], console: Console
-) -> Transitions:
-    """Of the first `size` episodes; kept in `data`."""
-    if size not in data:
-        data[size] = transitions(models, store, select_episodes(store, ["seed"], size), console)
-    return data[size]
+        episodes, iql = select_episodes(store, ["seed"], made.episodes), _models(made).settings.iql
+        train_q(LEARNED / name, models, store, episodes, console, iql=iql)
 
 
 def _remembering(model: LocalModel) -> None:

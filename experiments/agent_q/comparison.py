@@ -19,9 +19,9 @@ from bestofq.config.models import Models
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
 from bestofq.recipes.agent_q import grow_training_trees
-from bestofq.recipes.best_of_q import train
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
+from bestofq.recipes.q_training import train_on_runs
 from bestofq.store.store import Store
 
 VALUES_RUN = "values"
@@ -114,7 +114,7 @@ class Comparison:
         """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""
         run = f"{VALUES_RUN} {seed}"
         await collect(policy, run, Play("explore", policy.settings.seed_runs))
-        return train(policy.models, policy.store, [run], self.out / f"seed-{seed}" / "q", policy.console)
+        return train_on_runs(policy.models, policy.store, [run], self.out / f"seed-{seed}" / "q", policy.console)
 
 
 async def compare_methods(

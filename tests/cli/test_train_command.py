@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
+from bestofq.config.artifacts import UNFINISHED
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -21,7 +22,6 @@ from bestofq.core.errors import DataError
 from bestofq.learning.checkpoint import CARD, load_networks, read_card
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
-from bestofq.recipes.q_training import TRAINING
 from bestofq.store.store import Store
 
 STEPS = 300
@@ -73,7 +73,7 @@ def killed(folder: Path, arguments: Arguments) -> Path:
         alone([*arguments("through"), "--log-to", "tensorboard"])
         process = Forked(folder / "log", app, arguments("killed", "iql.checkpoint_seconds=0"))
         try:
-            while not ((out / TRAINING / CARD).exists() and read_card(out / TRAINING).step >= 20):
+            while not ((out / UNFINISHED / CARD).exists() and read_card(out / UNFINISHED).step >= 20):
                 assert process.runs, process.said
                 time.sleep(0.002)
         finally:
@@ -110,10 +110,10 @@ def test_a_run_that_the_store_has_not_is_named_with_those_it_has(
 
 def test_a_killed_training_continues_bit_for_bit(folder: Path, killed: Path, arguments: Arguments) -> None:
     out = shutil.copytree(killed, folder / "alone")
-    step = read_card(out / TRAINING).step
+    step = read_card(out / UNFINISHED).step
     done = alone(arguments("alone"))
     assert f"after step {step}" in done
-    assert not (out / TRAINING).exists()
+    assert not (out / UNFINISHED).exists()
     assert read_card(out).weights == read_card(folder / "through").weights  # named by their hash
     assert [*(folder / "through" / "tensorboard").glob("events*")]
 

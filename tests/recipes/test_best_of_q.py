@@ -23,10 +23,10 @@ from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import LocalEmbedder
-from bestofq.recipes.best_of_q import best_of_q, train
+from bestofq.recipes.best_of_q import best_of_q
 from bestofq.recipes.collect import collect, compare
 from bestofq.recipes.players import Play
-from bestofq.recipes.q_training import embed_items
+from bestofq.recipes.q_training import embed_items, train_on_runs
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.rows import Selection
 from bestofq.reports.success import dev_curve
@@ -64,7 +64,7 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Cons
             (point,) = dev_curve(store)  # of the first Q-function, measured where it was put to use
             used = store.summaries(run="cycle-1")
             assert (point.episodes, point.success) == (TASKS, sum(e.success for e in used) / TASKS)
-            same = train(models, store, ["seed"], tmp_path / "q" / "q0", console)
+            same = train_on_runs(models, store, ["seed"], tmp_path / "q" / "q0", console)
             await collect(context, "cycle-2", Play("best-of-q", values=same, limit=3))
             first_cycle, again = offered(store, "cycle-1"), offered(store, "cycle-2")  # the same tasks, the same Q
             assert all(first_cycle[task] != steps for task, steps in again.items())
@@ -144,7 +144,7 @@ def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path, 
     with pytest.raises(ConfigError, match="--q"):
         make_agent("best-of-q", models)
     with Store.open(tmp_path / "store") as store, pytest.raises(InputError):
-        train(models, store, ["nothing"], tmp_path / "q", console)
+        train_on_runs(models, store, ["nothing"], tmp_path / "q", console)
 
 
 async def test_another_n_warns_and_another_embedding_is_refused_by_name(
@@ -160,7 +160,7 @@ async def test_another_n_warns_and_another_embedding_is_refused_by_name(
             assert "N = 3" in caplog.text
             other = Models(SMALL.model_copy(update={"model": ModelSettings(embed=EmbedSettings(layer=2))}))
             with pytest.raises(DataError, match=r"embed\.layer"):
-                train(other, store, ["seed"], tmp_path / "q" / "q0", console)
+                train_on_runs(other, store, ["seed"], tmp_path / "q" / "q0", console)
 
 
 CHAT = ChatConfig(model="vlm", base_url="http://127.0.0.1:9/v1")

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from bestofq.cli.config import load_config
+from bestofq.config.artifacts import DONE, UNFINISHED
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
@@ -21,10 +22,10 @@ from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value, read_card
 from bestofq.learning.config import IQLConfig
-from bestofq.recipes.best_of_q import best_of_q, train, training_set
+from bestofq.recipes.best_of_q import best_of_q
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
-from bestofq.recipes.q_training import TRAINING, training_progress
+from bestofq.recipes.q_training import train_on_runs, training_progress
 from bestofq.store.store import Store
 
 SMALL = (
@@ -56,7 +57,7 @@ async def folder(collected: Path, tmp_path: Path) -> Path:
         async with open_suite(models) as suite:
             with Store.open(collected) as store:
                 await collect(RunContext(models, suite, store, Console(quiet=True)), "seed", Play("explore"))
-                train(models, store, ["seed"], collected / "q", Console(quiet=True))
+                train_on_runs(models, store, ["seed"], collected / "q", Console(quiet=True))
     return Path(shutil.copytree(collected, tmp_path / "store"))
 
 
@@ -64,7 +65,7 @@ def trained(folder: Path, settings: Sequence[str] = (), *, again: bool = False) 
     """What is said; `q` is the Q-function's folder."""
     said = StringIO()
     with Store.open(folder) as store:
-        train(models_with(*settings), store, ["seed"], folder / "q", Console(file=said, width=500), again=again)
+        train_on_runs(models_with(*settings), store, ["seed"], folder / "q", Console(file=said, width=500), again=again)
     return said.getvalue()
 
 
@@ -103,9 +104,9 @@ async def test_the_same_settings_and_episodes_use_it_and_say_so(folder: Path) ->
 
 async def test_a_run_that_is_named_twice_teaches_once(folder: Path) -> None:
     with Store.open(folder) as store:
-        train(models_with(), store, ["seed", "seed"], folder / "q", Console(quiet=True))  # used as it is
+        train_on_runs(models_with(), store, ["seed", "seed"], folder / "q", Console(quiet=True))  # used as it is
         with pytest.raises(DataError, match="4 decided episodes, fewer than 5"):
-            training_set(models_with(), store, ["seed", "seed"], folder / "q", Console(quiet=True), episodes=5)
+            train_on_runs(models_with(), store, ["seed", "seed"], folder / "q", Console(quiet=True), episodes=5)
 
 
 async def test_learning_from_a_run_of_another_n_is_warned_of(folder: Path) -> None:
@@ -122,7 +123,7 @@ async def test_learning_from_test_tasks_is_warned_of(folder: Path) -> None:
         [seed] = store.runs()
         await store.begin_run("eval", {"suite": {}, "split": "test"}, seed.provenance)
         await store.begin_run("imported", {"importer": "jsonl", "split": "test"}, seed.provenance)
-        train(models_with(), store, ["seed", "eval", "imported"], folder / "q", Console(file=said, width=500))
+        train_on_runs(models_with(), store, ["seed", "eval", "imported"], folder / "q", Console(file=said, width=500))
     assert "eval was played on test tasks" in said.getvalue()
     assert said.getvalue().count("was played on") == 1
 
@@ -142,7 +143,7 @@ async def test_new_episodes_and_new_verdicts_are_noticed(folder: Path) -> None:
             await store.add_verdict(new, verdict, adopt=True)
 
     await judged("success")
-    with pytest.raises(DataError, match=r"4 episodes .*5"):
+    with pytest.raises(DataError, match=r"episodes\.count=4 \(now 5\)"):
         trained(folder)
     trained(folder, again=True)
     before = read_card(folder / "q").episodes
@@ -152,48 +153,37 @@ async def test_new_episodes_and_new_verdicts_are_noticed(folder: Path) -> None:
         trained(folder)
 
 
-async def test_improve_trains_what_has_not_played_again_and_keeps_or_refuses_what_has(folder: Path) -> None:
-    said = StringIO()
-
+async def test_improve_continues_with_more_cycles_and_refuses_other_settings(folder: Path, tmp_path: Path) -> None:
     async def improve(*settings: str) -> None:
         models = models_with(*settings)
         async with open_suite(models) as suite:
             with Store.open(folder) as store:
-                await best_of_q(RunContext(models, suite, store, Console(file=said, width=500)), folder)
-
-    def weights() -> list[str]:
-        return [read_card(folder / f"q{cycle}").weights for cycle in (0, 1)]
+                await best_of_q(RunContext(models, suite, store, Console(quiet=True)), tmp_path / "qs")
 
     await improve("cycles=0")
-    first = read_card(folder / "q0")
-    await improve("cycles=0", "iql.steps=7")
-    assert "iql.steps=6 (now 7)" in said.getvalue()
-    assert read_card(folder / "q0").step == 7
-
-    await improve()  # q0 is trained again, as it was first; q1 comes
-    assert weights()[0] == first.weights
-    kept = weights()
-    with pytest.raises(DataError, match=r"q0 .*iql\.expectile=0\.7 \(now 0\.9\).* cycle-1 .*--store"):
-        await improve("iql.expectile=0.9")
-    with pytest.raises(DataError, match=r"iql\.expectile=0\.7 \(now 0\.9\)"):
-        await improve("iql.expectile=0.9", "cycles=0")
-    assert weights() == kept
-
-    await improve("suite.train_tasks=5")  # another episode: q0 stays as it played cycle-1, q1 learns from it
-    assert weights()[0] == kept[0]
-    assert weights()[1] != kept[1]
-    assert "q0 holds a Q-function trained with 4 episodes (now 5): it stays" in said.getvalue()
+    first = (tmp_path / "qs" / "q0" / CARD).read_bytes()
+    for changed, said in (
+        ("iql.steps=7", r"iql\.steps=6 \(now 7\)"),
+        ("suite.train_tasks=5", r"suite\.train_tasks=4 \(now 5\)"),
+        ("seed_runs=2", r"seed_runs=1 \(now 2\)"),
+    ):
+        with pytest.raises(DataError, match=f"{said}.*--store and --out"):
+            await improve(changed)
+    await improve()
+    assert (tmp_path / "qs" / "q0" / CARD).read_bytes() == first
+    assert (tmp_path / "qs" / "q1" / DONE).exists()
 
 
 async def test_an_unfinished_training_of_other_settings_is_refused_too(folder: Path) -> None:
-    (folder / "q" / TRAINING).mkdir()
+    (folder / "q" / UNFINISHED).mkdir()
+    (folder / "q" / DONE).unlink()
     for file in (folder / "q").glob("*.*"):
-        if file.is_file():
-            file.rename(folder / "q" / TRAINING / file.name)
+        if file.is_file() and file.name != "identity.json":
+            file.rename(folder / "q" / UNFINISHED / file.name)
     with pytest.raises(DataError, match=r"iql\.steps=6 \(now 7\)"):
         trained(folder, ["iql.steps=7"])
     trained(folder, ["iql.steps=7"], again=True)
-    assert not (folder / "q" / TRAINING).exists()
+    assert not (folder / "q" / UNFINISHED).exists()
 
 
 LEARNER = """

@@ -25,10 +25,10 @@ from bestofq.core.loading import extra
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree
 from bestofq.recipes.agent_q import SEARCH_RUN, grow_training_trees
-from bestofq.recipes.best_of_q import train
 from bestofq.recipes.collect import collect, compare
 from bestofq.recipes.players import Play
 from bestofq.recipes.policy_training import need_pairs, reinforce, step_pairs, tune
+from bestofq.recipes.q_training import train_on_runs
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.report import gather
@@ -90,7 +90,7 @@ async def run_demo(models: Models, console: Console, *, tasks: int, out: Path, f
             await compare(context, HELD_OUT, ["prompting", "random"], values=None, split="test", tasks=tasks, runs=1)
             console.print(Rule("2. It explores other tasks of the same sites; Q learns from what came of each action"))
             await collect(context, EXPLORED, Play("explore", text.settings.seed_runs))
-            values = train(text, store, [EXPLORED], out / "q", console)
+            values = train_on_runs(text, store, [EXPLORED], out / "q", console)
             console.print(Rule("3. After: the same model and tasks, and Q chooses"))
             await compare(context, HELD_OUT, ["best-of-q"], values=values, split="test", tasks=tasks, runs=1)
         compared = Selection(runs=[HELD_OUT], baseline=BASELINE)

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from typer import Option
 
-from bestofq.cli.options import CommonOptions, Place, Tasks, console, takes
+from bestofq.cli.options import CommonOptions, Place, Tasks, takes
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import models_of, play_and_show, store_of, training_tasks
 from bestofq.cli.writing import check_folder
-from bestofq.learning.distributed import choose_device, process_group
+from bestofq.learning.training import training_processes
 from bestofq.recipes import best_of_q as recipe
 from bestofq.reports.rows import Selection
 
@@ -28,9 +28,7 @@ def improve(
     if options.dry_run:
         plan_episodes(models, store, plays)
         return
-    with process_group(choose_device(models.settings.iql.device)) as group:
-        if group.rank:
-            recipe.join_workers(models.settings, console)
-        else:
+    with training_processes(models.settings.iql.device) as is_first:
+        if is_first:
             folder, played = out or store / "q", Selection(runs=[run for run, _ in plays])
             play_and_show(models, store, options.cluster, lambda context: recipe.best_of_q(context, folder), played)

@@ -25,10 +25,10 @@ from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.learning.tracking import open_tracker
-from bestofq.recipes import best_of_q as recipe
+from bestofq.learning.training import training_processes
 from bestofq.recipes.choosing import Trials
 from bestofq.recipes.embedding import embed_there
-from bestofq.recipes.q_training import Lesson, learn
+from bestofq.recipes.q_training import train_on_runs
 from bestofq.recipes.training_episodes import select_episodes
 from bestofq.reports.stats import Quantity, tally_by_task
 from bestofq.reports.table import Row, Table, columns
@@ -61,17 +61,19 @@ def train(
         for each in named.values():
             print_training_plan(each, store, runs, episodes, out)
         return
-    if tried:
-        models = _choose(named, store, runs, episodes, out)
-
-    def read() -> Lesson | None:
-        with open_existing_store(store) as opened, hosts_of(options.cluster, models, store) as hosts:
+    with training_processes(models.settings.iql.device) as is_first:
+        if not is_first:
+            return
+        if tried:
+            models = _choose(named, store, runs, episodes, out)
+        with (
+            open_existing_store(store) as opened,
+            hosts_of(options.cluster, models, store) as hosts,
+            open_tracker(log_to, out) as log,
+        ):
             if hosts is not None:
                 run_interruptible(embed_there(models, hosts, opened, select_episodes(opened, runs, episodes), console))
-            return recipe.training_set(models, opened, runs, out, console, again=again, episodes=episodes)
-
-    with open_tracker(log_to, out) as log:
-        learn(read, models.settings.iql, out, console, log)
+            train_on_runs(models, opened, runs, out, console, again=again, episodes=episodes, log=log)
     if estimate:
         estimate_trained_q(models, store, runs, episodes, out)
 

@@ -1,5 +1,6 @@
 """IQL as a run of hours: of several processes the first alone reads and writes, and all may be stopped at any step."""
 
+import os
 import signal
 import threading
 import time
@@ -7,12 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from bestofq.core.errors import ConfigError
 from bestofq.core.plugins import make_part
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import fingerprint
 from bestofq.learning.checkpoint import put_training_tensors, training_tensors
 from bestofq.learning.config import IQLConfig
-from bestofq.learning.distributed import SOLO, Group
+from bestofq.learning.distributed import Group, choose_device, process_group
 from bestofq.learning.iql import IQL, IQLRow, train_iql
 
 
@@ -24,19 +26,56 @@ def train_stoppable(
     save: Callable[[IQL], Any] | None = None,
     on_step: Callable[[IQL], Any] | None = None,
     on_row: Callable[[IQLRow], Any] | None = None,
-    group: Group = SOLO,
 ) -> IQL:
     """`train_iql`, with `save` called every `config.checkpoint_seconds` and when SIGINT or SIGTERM ends the training.
 
-    `begun` is what such a `save` kept; the result is then bit for bit that of a training which never stopped. The
-    first process alone is given it, saves and calls `on_step` and `on_row`. Raises as `train_iql` does;
-    KeyboardInterrupt on SIGINT and SystemExit on SIGTERM, after the step under way; a second signal ends the process.
+    `begun` is what such a `save` kept; the result is then bit for bit that of a training which never stopped. Another
+    `config.learner` than IQL trains from the start and saves nothing. Within `training_processes` the other processes
+    of torchrun take part. Raises as `train_iql` and `train_own` do; KeyboardInterrupt on SIGINT and SystemExit on
+    SIGTERM, after the step under way; a second signal ends the process.
     """
-    kept = group.share(lambda: None if begun is None else (begun.step, training_tensors(begun)))
-    if begun is None and kept is not None:
-        begun = IQL(data.dim, config)
-        begun.step, tensors = kept
-        put_training_tensors(begun, tensors)
+    if config.learner != "iql":
+        return train_own(data, config)
+    with process_group(choose_device(config.device)) as group:
+        group.share(lambda: (data, config, begun and (begun.step, training_tensors(begun))))
+        return _train(data, config, begun, group, save, on_step, on_row)
+
+
+@contextmanager
+def training_processes(device: str) -> Iterator[bool]:
+    """Give True to the first process of torchrun; the others take part in its trainings until it leaves the block."""
+    with process_group(choose_device(device)) as group:
+        yield group.rank == 0
+        if group.rank == 0:
+            group.share(lambda: None)  # no more trainings
+            return
+        while shared := _receive_training(group):
+            data, config, kept = shared
+            begun = None
+            if kept is not None:
+                begun = IQL(data.dim, config)
+                begun.step, tensors = kept
+                put_training_tensors(begun, tensors)
+            _train(data, config, begun, group)
+
+
+def _receive_training(group: Group) -> tuple[Transitions, IQLConfig, Any] | None:
+    """Return the next training of the first process; None if that has finished, or has failed and left."""
+    try:
+        return group.share(lambda: None)
+    except RuntimeError:
+        return None
+
+
+def _train(
+    data: Transitions,
+    config: IQLConfig,
+    begun: IQL | None,
+    group: Group,
+    save: Callable[[IQL], Any] | None = None,
+    on_step: Callable[[IQL], Any] | None = None,
+    on_row: Callable[[IQLRow], Any] | None = None,
+) -> IQL:
     saved = time.monotonic()
     with _signals() as stopped:
 
@@ -65,8 +104,10 @@ def train_own(data: Transitions, config: IQLConfig) -> IQL:
     """Q and V by the learner that `config.learner` names: a function that is called with `data` and `config`, and gives
     an `IQL` whose networks `q` and `v` it has trained.
 
-    Nothing of an unfinished training is kept. ConfigError as `make_part`.
+    Nothing of an unfinished training is kept. ConfigError under torchrun, and as `make_part`.
     """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError(f"iql.learner={config.learner} learns in one process: leave torchrun out")
     iql: IQL = make_part("learner", config.learner, IQL, data, config, built_in=["iql"])
     iql.data = fingerprint(data)
     return iql

@@ -15,7 +15,8 @@ from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.siblings import Siblings, ranked_right, siblings
-from bestofq.recipes.q_training import episodes_of, fold_of, learned_apart, transitions_of
+from bestofq.recipes.estimate import fold_of, learned_apart
+from bestofq.recipes.q_training import episodes_of, transitions_of
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store

@@ -8,13 +8,30 @@ from rich.console import Console
 
 from bestofq.config.models import Models
 from bestofq.core.errors import DataError
+from bestofq.core.identity import key_of
 from bestofq.core.logged import LoggedChoices
-from bestofq.learning.checkpoint import read_card
-from bestofq.recipes.q_training import FOLDS, TrainingIdentity, fold_of, learned_apart, task_mark
+from bestofq.envs.splits import uniform
+from bestofq.learning.checkpoint import CARD, read_card
+from bestofq.learning.value import ValueModel
+from bestofq.recipes.q_training import episode_set, q_identity, task_mark, train_q
 from bestofq.recipes.ranked_logs import HeldOut, logs_of, rank_logs
 from bestofq.recipes.training_episodes import select_episodes
-from bestofq.store.records import EpisodeSummary
+from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
+
+FOLDS = 5
+
+
+def fold_of(key: EpisodeKey) -> int:
+    """Of `FOLDS`, by the task's name alone, so that more episodes change nothing."""
+    return int(uniform(f"{key.suite}/{key.task}") * FOLDS)
+
+
+def learned_apart(
+    models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path, console: Console
+) -> ValueModel:
+    """Train or load the Q-function of these episodes, in a folder of its own below `out`."""
+    return train_q(out / key_of(q_identity(models, episode_set(learned))), models, store, learned, console)
 
 
 def cross_fit(
@@ -41,14 +58,12 @@ def cross_fit(
 
 def not_learned_from(q: Path, episodes: Sequence[EpisodeSummary], models: Models) -> list[EpisodeSummary] | None:
     """Those of tasks that the Q-function in a folder did not learn from; None: its checkpoint does not tell."""
-    origin = TrainingIdentity.read(q)
-    if origin is None or origin.episodes is None:
+    known = read_card(q).episodes if (q / CARD).exists() else None
+    if known is None:
         return None
-    if origin.episodes.tasks is None:
-        now = TrainingIdentity.of(models, episodes).episodes
-        return [] if now and now.fingerprint == origin.episodes.fingerprint else None
-    taught = set(origin.episodes.tasks)
-    return [one for one in episodes if task_mark(one.key) not in taught]
+    if known.tasks is None:
+        return [] if episode_set(episodes).fingerprint == known.fingerprint else None
+    return [one for one in episodes if task_mark(one.key) not in known.tasks]
 
 
 def learned_from(q: Path, store: Store, runs: Sequence[str], models: Models) -> list[EpisodeSummary] | None:
@@ -58,7 +73,6 @@ def learned_from(q: Path, store: Store, runs: Sequence[str], models: Models) -> 
     for count in (None, known.count) if known else ():
         with suppress(DataError):  # there are fewer
             found = select_episodes(store, runs, count)
-            now = TrainingIdentity.of(models, found).episodes
-            if known and now and now.fingerprint == known.fingerprint:
+            if known and episode_set(found).fingerprint == known.fingerprint:
                 return found
     return None

@@ -1,4 +1,4 @@
-"""A Q-function's folder: what it was learned from, whether it is the one that is wanted, and the training itself."""
+"""Train a Q-function in a folder of its own: what it depends on, what it learns from, and the training itself."""
 
 import hashlib
 import json
@@ -8,99 +8,71 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import JsonValue
 from rich.console import Console
 
+from bestofq.config.artifacts import UNFINISHED, is_done, set_done
 from bestofq.config.models import Models, check_embedder
 from bestofq.core.decision import Episode
-from bestofq.core.embedding import EmbedItem, EmbedSettings, EmbedSpec
-from bestofq.core.errors import ConfigError, DataError, InputError
-from bestofq.core.identity import Difference, as_set, differences, identity_of, key_of
+from bestofq.core.embedding import EmbedItem, EmbedSettings
+from bestofq.core.errors import InputError
+from bestofq.core.identity import identity_of
 from bestofq.core.transitions import Floats, Transitions
-from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import (
     CARD,
     EpisodeSet,
     export_value,
     load_learner,
     load_value,
-    read_card,
     save_learner,
 )
 from bestofq.learning.config import IQLConfig
-from bestofq.learning.distributed import choose_device, process_group
+from bestofq.learning.distributed import choose_device
 from bestofq.learning.iql import IQL
 from bestofq.learning.networks import parameter_counts
 from bestofq.learning.tracking import Log, discard_log
-from bestofq.learning.training import train_own, train_stoppable
+from bestofq.learning.training import train_stoppable
 from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.run_config import endpoint_of
+from bestofq.recipes.training_episodes import select_episodes
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
-FOLDS = 5
-
-TRAINING = ".training"
-"""In a Q-function's folder: the last checkpoint of its unfinished training."""
 MEASURED_SECONDS = 3.0
 """Of training, before its duration is estimated."""
 
 
-class TrainingIdentity(NamedTuple):
-    """All that a Q-function depends on. `episodes` is None where they are unknown, as of one that ships."""
+ADVICE = "give --out another folder, or --again to train again in this one"
 
-    config: IQLConfig
-    embed: EmbedSpec
-    train_n: int
-    episodes: EpisodeSet | None
 
-    @classmethod
-    def of(
-        cls, models: Models, episodes: Iterable[EpisodeSummary], config: IQLConfig | None = None
-    ) -> "TrainingIdentity":
-        """Of the decided episodes among these that have a step. `config` None: as the settings say."""
-        episodes = [*episodes]
-        taught = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.decided and one.steps]
-        fingerprint = hashlib.sha256(json.dumps(taught).encode()).hexdigest()[:16]
-        tasks = tuple(sorted({task_mark(one.key) for one in episodes if one.decided and one.steps}))
-        known = EpisodeSet(count=len(taught), fingerprint=fingerprint, tasks=tasks)
-        return cls(config or models.settings.iql, models.embedder.spec, models.settings.n_candidates, known)
+def q_identity(
+    models: Models, episodes: EpisodeSet | None = None, iql: IQLConfig | None = None
+) -> dict[str, JsonValue]:
+    """All that a Q-function depends on, by the settings' own names; `iql` None: as the settings say."""
+    config, spec = iql or models.settings.iql, models.embedder.spec
+    embed: dict[str, JsonValue] = spec.model_dump(mode="json")
+    ways = {name: embed.pop(name) for name in EmbedSettings.model_fields}
+    return {
+        "iql": identity_of(config.at(spec.dim)),
+        "n_candidates": models.settings.n_candidates,
+        "model": {"embed": ways, "embedder": embed},
+        "episodes": None if episodes is None else identity_of(episodes),
+    }
 
-    @classmethod
-    def read(cls, folder: Path) -> "TrainingIdentity | None":
-        """Of the checkpoint in a folder; None where there is none. CheckpointError."""
-        if not (folder / CARD).exists():
-            return None
-        card = read_card(folder)
-        return cls(card.config, card.embed, card.train_n, card.episodes)
 
-    @property
-    def identity(self) -> dict[str, JsonValue]:
-        """By the settings' own names, as far as there are settings for it."""
-        embed: dict[str, JsonValue] = self.embed.model_dump(mode="json")
-        ways = {name: embed.pop(name) for name in EmbedSettings.model_fields}
-        return {
-            "iql": identity_of(self.config.at(self.embed.dim)),
-            "n_candidates": self.train_n,
-            "model": {"embed": ways, "embedder": embed},
-            "episodes": None if self.episodes is None else identity_of(self.episodes),
-        }
-
-    def differences(self, out: Path, *, episodes: bool = True) -> list[Difference]:
-        """Where the Q-function in `out`, or its unfinished training, is of another origin; `episodes`: in them, too."""
-        there = TrainingIdentity.read(out) or TrainingIdentity.read(out / TRAINING)
-        found = [] if there is None else differences(there.identity, self.identity)
-        return [one for one in found if episodes or not _concerns_episodes(one)]
-
-    def is_of(self, folder: Path) -> bool:
-        """Whether the checkpoint in a folder is of this origin."""
-        there = TrainingIdentity.read(folder)
-        return there is not None and not differences(there.identity, self.identity)
+def episode_set(episodes: Iterable[EpisodeSummary]) -> EpisodeSet:
+    """Identify the decided episodes among these that have a step."""
+    taught = [one for one in episodes if one.decided and one.steps]
+    facts = json.dumps([(one.id, one.outcome, one.reward, one.steps) for one in taught])
+    fingerprint = hashlib.sha256(facts.encode()).hexdigest()[:16]
+    return EpisodeSet(
+        count=len(taught), fingerprint=fingerprint, tasks=tuple(sorted({task_mark(e.key) for e in taught}))
+    )
 
 
 def task_mark(key: EpisodeKey) -> str:
@@ -108,91 +80,84 @@ def task_mark(key: EpisodeKey) -> str:
     return hashlib.sha256("/".join(key[:2]).encode()).hexdigest()[:8]
 
 
-Lesson = tuple[TrainingIdentity, Transitions]
-"""What Q and V learn from, after all that they then depend on."""
+def train_q(
+    out: Path,
+    models: Models,
+    store: Store,
+    episodes: Sequence[EpisodeSummary],
+    console: Console,
+    *,
+    iql: IQLConfig | None = None,
+    again: bool = False,
+    log: Log = discard_log,
+    vectors: VectorStore | None = None,
+) -> ValueModel:
+    """Train Q and V on `episodes` by IQL (3.2) in the folder `out`, continue an unfinished training, or load them.
 
-
-def lesson(
-    origin: TrainingIdentity, read: Callable[[], Transitions], out: Path, console: Console, *, again: bool = False
-) -> Lesson | None:
-    """What the Q-function of this origin is to learn from, as `read` gives it; None where it lies in `out`. DataError
-    where `out` holds another one, finished or not; with `again` that is replaced."""
-    unfinished = out / TRAINING
-    if again:
-        if not origin.is_of(unfinished):
-            shutil.rmtree(unfinished, ignore_errors=True)
-    elif found := origin.differences(out):
-        raise DataError(
-            f"{out} holds a Q-function trained with {describe_differences(found)}: "
-            "give --out another folder, or --again to train again in this one"
-        )
-    elif (out / CARD).exists():
-        if origin.is_of(unfinished):  # killed between the last checkpoint and the end
-            shutil.rmtree(unfinished)
+    `iql` None: as the settings say. `again`: train once more, also with other settings. The curves go to `log`,
+    computed vectors to `vectors` (None: the store). Raise DataError if `out` holds a Q-function of other settings or
+    episodes, InputError if no episode succeeded, ConfigError if an endpoint proposed and no model that embeds is named.
+    """
+    config, known, spec = iql or models.settings.iql, episode_set(episodes), models.embedder.spec
+    if is_done(out, q_identity(models, known, config), again=again, advice=ADVICE):
         console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
-        return None
-    return origin, read()
-
-
-def describe_differences(found: Sequence[Difference]) -> str:
-    """Each setting that differs by its name, with both values; then the episodes."""
-    settings = [one for one in found if not _concerns_episodes(one)]
-    said = [f"{name}={as_set(before)} (now {as_set(now)})" for name, before, now in settings[:3]]
-    said += [f"{len(settings) - 3} more settings"] if len(settings) > 3 else []
-    by_name = {one.name: one for one in found}
-    if count := by_name.get("episodes.count"):
-        said.append(f"{'unknown' if count.before is None else count.before} episodes (now {count.now})")
-    elif mark := by_name.get("episodes.fingerprint"):
-        said.append(f"the episodes {mark.before} (now {mark.now}: as many, but others or with other verdicts)")
-    return ", ".join(said)
-
-
-def _concerns_episodes(difference: Difference) -> bool:
-    return difference.name.partition(".")[0] == "episodes"
-
-
-def learn(
-    read: Callable[[], Lesson | None], config: IQLConfig, out: Path, console: Console, log: Log = discard_log
-) -> None:
-    """Q and V by IQL, kept in `out`; nothing where `read` gives nothing. Under torchrun all processes call this, and
-    the first reads, prints, writes and logs. The same call continues from the last checkpoint."""
-    found: list[Lesson] = []
-
-    def of_first() -> Transitions | None:
-        found.extend(one for one in [read()] if one is not None)
-        return found[0][1] if found else None
-
-    with process_group(choose_device(config.device)) as group:
-        own = config.learner != "iql"
-        if own and group.size > 1:
-            raise ConfigError(f"iql.learner={config.learner} learns in one process: leave torchrun out")
-        data = group.share(of_first)
-        if data is None:
-            return
-        if not found:
-            train_stoppable(data, config, group=group)
-            return
-        (origin, _), unfinished = found[0], out / TRAINING
-        kept: dict[str, Any] = {"embed": origin.embed, "train_n": origin.train_n, "episodes": origin.episodes}
-        resumable = not own and (unfinished / CARD).exists()
-        begun = load_learner(unfinished, embed=origin.embed, device=config.device) if resumable else None
-        with training_progress(config, data, console, at=begun.step if begun else 0) as progress:
-            if own:
-                iql = train_own(data, config)
-            else:
-                save = partial(save_learner, unfinished, **kept)
-                iql = train_stoppable(
-                    data,
-                    config,
-                    begun=begun,
-                    save=save,
-                    on_step=progress,
-                    on_row=lambda row: log(row.step, row.model_dump(exclude={"step"})),
-                    group=group,
-                )
-    export_value(out, iql, **kept)
+        return load_value(out, embed=spec)
+    check_embedders(models, store, episodes)
+    data = transitions_of(models, episodes_of(store, episodes), store, console, vectors)
+    card: dict[str, Any] = {"embed": spec, "train_n": models.settings.n_candidates, "episodes": known}
+    unfinished = out / UNFINISHED
+    begun = load_learner(unfinished, embed=spec, device=config.device) if (unfinished / CARD).exists() else None
+    with training_progress(config, data, console, at=begun.step if begun else 0) as progress:
+        trained = train_stoppable(
+            data,
+            config,
+            begun=begun,
+            save=partial(save_learner, unfinished, **card),
+            on_step=progress,
+            on_row=lambda row: log(row.step, row.model_dump(exclude={"step"})),
+        )
+    export_value(out, trained, **card)
+    set_done(out)
     shutil.rmtree(unfinished, ignore_errors=True)
     console.print(f"Q and V learned from {len(data):,} transitions: {out}")
+    return load_value(out, embed=spec)
+
+
+def train_on_runs(
+    models: Models,
+    store: Store,
+    runs: Sequence[str],
+    out: Path,
+    console: Console,
+    *,
+    again: bool = False,
+    episodes: int | None = None,
+    log: Log = discard_log,
+) -> ValueModel:
+    """Train Q and V on the episodes of `runs`; warn of dev or test tasks, and of another N than the settings'."""
+    n = models.settings.n_candidates
+    for record in (one for one in store.runs() if one.name in runs):
+        if (played := record.config.get("n_candidates", n)) != n:
+            warning = (
+                f"{record.name} was played with n_candidates={played}, and the Q-function will be taken for one of "
+                f"n_candidates={n}: add --set n_candidates={played}"
+            )
+            console.print(warning, style="yellow", markup=False)
+        split = record.config.get("split") if "suite" in record.config else None  # imported ones have no suite
+        if split in ("dev", "test"):
+            warning = (
+                f"{record.name} was played on {split} tasks, and Q learns from them: its success on these says "
+                "nothing about other tasks"
+            )
+            console.print(warning, style="yellow", markup=False)
+    return train_q(out, models, store, select_episodes(store, runs, episodes), console, again=again, log=log)
+
+
+def check_embedders(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> None:
+    runs = {episode.run for episode in episodes}
+    for record in store.runs():
+        if record.name in runs and (proposer := endpoint_of(record.config)):
+            check_embedder(models.settings, proposer)
 
 
 def episodes_of(store: Store, learned: Sequence[EpisodeSummary]) -> Iterator[Episode]:
@@ -264,27 +229,3 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
-
-
-def transitions(models: Models, store: Store, learned: Sequence[EpisodeSummary], console: Console) -> Transitions:
-    """The training set of these episodes. ConfigError where an endpoint proposed and no model is named that embeds."""
-    runs = {episode.run for episode in learned}
-    for record in store.runs():
-        if record.name in runs and (proposer := endpoint_of(record.config)):
-            check_embedder(models.settings, proposer)
-    return transitions_of(models, episodes_of(store, learned), store, console)
-
-
-def learned_apart(
-    models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path, console: Console
-) -> ValueModel:
-    """Q and V of these episodes, learned or resumed in a folder of their own below `out`."""
-    origin = TrainingIdentity.of(models, learned)
-    folder, read = out / key_of(origin.identity), partial(transitions, models, store, learned, console)
-    learn(partial(lesson, origin, read, folder, console), models.settings.iql, folder, console)
-    return load_value(folder, embed=models.embedder.spec)
-
-
-def fold_of(key: EpisodeKey) -> int:
-    """Of `FOLDS`, by the task's name alone, so that more episodes change nothing."""
-    return int(uniform(f"{key.suite}/{key.task}") * FOLDS)
