@@ -102,7 +102,7 @@ def train_q(
     if is_done(out, q_identity(models, known, config), again=again, advice=ADVICE):
         console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
         return load_value(out, embed=spec)
-    check_embedders(models, store, episodes)
+    _check_embedders(models, store, episodes)
     data = transitions_of(models, episodes_of(store, episodes), store, console, vectors)
     card: dict[str, Any] = {"embed": spec, "train_n": models.settings.n_candidates, "episodes": known}
     unfinished = out / UNFINISHED
@@ -153,7 +153,7 @@ def train_on_runs(
     return train_q(out, models, store, select_episodes(store, runs, episodes), console, again=again, log=log)
 
 
-def check_embedders(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> None:
+def _check_embedders(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> None:
     runs = {episode.run for episode in episodes}
     for record in store.runs():
         if record.name in runs and (proposer := endpoint_of(record.config)):
