@@ -9,17 +9,15 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tiny_shop import PROVENANCE, ShopEnv, picture, shop_agent, shop_page, shop_task, shop_tree
+from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task, shop_tree
 
 from bestofq.core.decision import Outcome, Verdict
-from bestofq.core.observation import Box
 from bestofq.core.usage import Usage
 from bestofq.rollouts.episode import record_episode
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app
-from bestofq.viewer.crop import frame
 from bestofq.viewer.home import Comparisons, Pairs, compare
 
 GOALS = {"kettles--0": "find a red kettle", "mugs--0": "find a blue mug", "mugs--1": "find a red mug"}
@@ -173,18 +171,3 @@ async def test_a_comparison_is_of_the_verdicts_there_are(tmp_path: Path) -> None
 
         assert await judged("success", "failure") == ["success"] * 2 + ["failure"] * 2
         assert await judged("failure", "success") == ["failure"] * 2 + ["success"] * 2  # as many as before
-
-
-def test_a_picture_is_cut_to_what_it_shows_and_to_what_candidates_act_on(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as opened:
-        opened.screenshots.save(picture(0))
-        seen = shop_page(0)
-        whole = Box(0.0, 0.0, 640.0, 360.0)
-        cut = frame(opened, seen, [])  # two boxes of 40 to 240, 80 to 200
-        assert cut == pytest.approx((20, 60, 420, 160), abs=3)
-        right = frame(opened, seen, [Box(600.0, 10.0, 30.0, 20.0)])
-        assert right.x + right.width == 640
-        assert right.y == 0
-        assert frame(opened, seen, [Box(0.0, 0.0, 640.0, 355.0)]) == whole
-        gone = seen.model_copy(update={"screenshot": picture(1)})
-        assert frame(opened, gone, []) == whole

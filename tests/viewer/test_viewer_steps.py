@@ -6,7 +6,7 @@ from tiny_shop import shop_page, shop_task, shop_tree
 from bestofq.agents.scorers import constant, critics, learned, vote
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision
-from bestofq.core.observation import Box, Point
+from bestofq.core.observation import Point
 from bestofq.core.usage import Usage
 from bestofq.reports.costs import spent_by_role
 from bestofq.reports.scorers import KNOWN
@@ -16,12 +16,10 @@ from bestofq.viewer.pages import address, duration, moment, plural
 from bestofq.viewer.steps import (
     UNIT,
     Bar,
-    Mark,
     Range,
     ScoreTable,
     TreePlace,
     candidate_views,
-    flag,
     marks,
     pieces,
     verdict,
@@ -78,9 +76,9 @@ def test_bars_span_an_episode() -> None:
 
 def test_bars_of_two_episodes_are_of_one_scale_where_they_are_of_one_kind() -> None:
     one, other = (ScoreTable.of([decided(scores, 0.3)]) for scores in ((0.1, 0.4), (0.1, 0.8)))
-    for scores in (one.beside(other), other.beside(one)):
+    for scores in (one.share_scale(other), other.share_scale(one)):
         assert (scores.range, scores.value_range) == (Range(low=0.0, high=0.8), Range(low=0.0, high=0.8))
-    assert one.beside(ScoreTable.of([decided((-7.5, 3.7), 0.3)])) == one
+    assert one.share_scale(ScoreTable.of([decided((-7.5, 3.7), 0.3)])) == one
 
 
 def test_marks_keep_to_the_viewport_and_the_chosen_one_comes_last() -> None:
@@ -199,15 +197,6 @@ def test_bars_of_a_step_tell_its_scores_apart_but_not_a_tie() -> None:
     assert apart.share(0.9) == tied.share(0.91) == 1.0
     assert apart.share(0.7) < 0.2
     assert tied.share(0.900) - tied.share(0.901) == pytest.approx(-0.1, abs=0.03)
-
-
-def test_a_number_stands_where_it_covers_no_element() -> None:
-    seen = shop_page(0)
-    one, two = seen.elements
-    beside = two.model_copy(update={"box": Box(10.0, 80.0, 28.0, 40.0)})  # left of the first
-    drawn = Mark(box=one.box or Box(0, 0, 0, 0), about="", label="1", candidate=0)
-    assert flag(drawn, seen, 18.0).x < 40.0
-    assert flag(drawn, seen.model_copy(update={"elements": (one, beside)}), 18.0) == Point(40.0, 60.0)  # above
 
 
 def test_the_way_leads_to_full_reward_where_a_rollout_came_to_it() -> None:

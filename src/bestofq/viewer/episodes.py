@@ -1,4 +1,4 @@
-"""One episode at one of its steps, with what else there is of its task, and two of one task, step beside step."""
+"""One episode at one of its steps, with other episodes of its task, and two episodes of one task side by side."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -84,7 +84,7 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeView(Shown):
-    """Everything that its page shows. `at` counts steps from 0; the step count itself stands for the end."""
+    """Everything that its page shows. `at` counts steps from 0; the number of steps means the end."""
 
     at: int
     running: bool  # by a process that is still there
@@ -164,15 +164,15 @@ def _position(at_step: str | None, count: int, running: bool) -> int:
 
 
 def side_by_side(store: Store, left: str, right: str) -> Mapping[str, Any]:
-    """What the page of two episodes shows: each, their steps in `rows` (None past an episode's end), `parted`, the
-    first step at which they do not take the same action (None where they never part), and `others` of the task.
+    """What the page of two episodes shows: both, their steps in `rows`, and `others` of the task.
 
-    404 where one is not there, or they are of different tasks.
+    A row has None past an episode's end. `parted` is the first step at which their actions differ; None: none does.
+    404 if one does not exist, or their tasks differ.
     """
     one, other = Shown.of(store, left), Shown.of(store, right)
     if (task := one.summary.key[:2]) != other.summary.key[:2]:
-        raise HTTPException(404, "These two episodes are of different tasks: choose two of the same.")
-    one, other = (replace(side, scores=side.scores.beside(by.scores)) for side, by in ((one, other), (other, one)))
+        raise HTTPException(404, "The tasks of these two episodes differ: choose two episodes of one task.")
+    one, other = (replace(side, scores=side.scores.share_scale(by.scores)) for side, by in ((one, other), (other, one)))
     ended = [len(side.steps) + (side.summary.status != "running") for side in (one, other)]  # the end has a page
     views = [[side.view(at) for at in range(pages)] for side, pages in zip((one, other), ended, strict=True)]
     pairs = zip(one.steps, other.steps, strict=False)

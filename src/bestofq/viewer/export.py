@@ -31,12 +31,12 @@ from bestofq.viewer.pages import ASSETS, ENDINGS, address, figure_file, tree_add
 
 EPISODES = 40  # that can be stepped through
 _KEPT = {"/runs": (), "/run": ("run", "page"), "/episodes": ("page",), "/trees": ("page",)}
-"""Pages of which there is one a run or a part of a list, and what their addresses may say."""
+"""Pages of lists, and the parameters that their addresses may have."""
 _LINK = re.compile(r' (href|src|action)="(/[^"]*)"')  # texts of pages cannot match: their quotes are escaped
 
 
 def export(store: Store, found: Report, folder: Path, *, title: str, max_episodes: int = EPISODES) -> Path:
-    """Write a report and what it is about to `folder`, made where it is not there; return its `index.html`. At most
+    """Write a report and what it is about to `folder`, made if missing; return its `index.html`. At most
     `max_episodes` episodes can be stepped through, whole tasks spread evenly; the others are listed only."""
     folder.mkdir(parents=True, exist_ok=True)
     write_tables(found.tables, folder / "tables", ENDINGS)

@@ -1,4 +1,4 @@
-"""What an address asks for; what it says wrong is answered by a sentence."""
+"""What an address requests; a sentence answers a wrong one."""
 
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -49,7 +49,7 @@ def share(request: Request, name: str, default: float) -> float:
 
 
 def query_of(filters: EpisodeFilter) -> dict[str, str]:
-    """The parameters of an address that narrow a list to these episodes; inverse of `wanted`."""
+    """The parameters of an address that narrow a list to these episodes; inverse of `parse_filter`."""
     return {name: value for name in _FILTERS if (value := getattr(filters, name)) is not None}
 
 
@@ -80,7 +80,7 @@ class PagePart:
 
     @classmethod
     def of(cls, request: Request, count: int, size: int) -> "PagePart":
-        """The part that is asked for; 404 past the end."""
+        """The part that the address names; 404 past the end."""
         number = whole(request, "page", 1, least=1)
         query = {key: value for key, value in request.query_params.items() if key != "page"}
         part = cls(path=request.url.path, query=query, number=number, size=size, count=count)

@@ -33,8 +33,8 @@ def new_token() -> str:
 
 
 class ViewerGuard:
-    """Lets an application be read by who knows `token`; without one, by who calls this machine by a loopback name, or
-    by `host`, the name it was asked to listen on.
+    """Lets an application be read by who knows `token`. Without one, requests must name this machine: by a loopback
+    name, or by `host`, the name it listens on.
 
     The names matter: a page elsewhere could have its own name lead to 127.0.0.1, and then read what is served there.
     """

@@ -62,7 +62,7 @@ class Comparison:
 
     @cached_property
     def pareto(self) -> Markup | None:
-        """Success against tokens (Best-of-Q, Fig. 2); None with fewer than two agents of which both are known."""
+        """Success against tokens (Best-of-Q, Fig. 2); None if both are known of fewer than two agents."""
         known = [
             CostPoint(line.agent, line.tokens, line.rate.value, line.rate.interval)
             for line in self.lines
@@ -145,7 +145,7 @@ def compare(store: Store, run: str) -> Comparison | None:
 
 
 def _sample(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
-    """Spread evenly over the tasks, the same ones whenever it is asked."""
+    """Spread evenly over the tasks, the same ones each time."""
     ordered = sorted(episodes, key=lambda e: (e.repeat, e.task))
     return [ordered[at * len(ordered) // SAMPLE] for at in range(SAMPLE)] if len(ordered) > SAMPLE else ordered
 
@@ -165,8 +165,8 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Two agents of a run, and the tasks on which one of them alone succeeded, `other`'s first: at the
-    first try of the same number that is decided for both."""
+    """Two agents of a run, and the tasks on which only one of them succeeded, `other`'s first. It counts the first try
+    of the same number that is decided for both."""
 
     run: str
     agents: Sequence[str]  # to choose from

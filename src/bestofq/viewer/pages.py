@@ -23,8 +23,7 @@ from bestofq.reports.svg import PALETTE, STYLE, Figure
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
-from bestofq.viewer.crop import frame
-from bestofq.viewer.steps import flag, marks, pieces, viewport
+from bestofq.viewer.steps import marks, pieces, viewport
 
 _TEMPLATES = Environment(
     loader=PackageLoader("bestofq.viewer"),
@@ -113,7 +112,7 @@ ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexd
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}", endings=ENDINGS)
 _WORDS = (number, moment, duration, mood, tree_address, describe_status, plural, figure_file)
-_FILTERS = (*_WORDS, shown, flag, marks, pieces, viewport, spent_by_role, action_text)
+_FILTERS = (*_WORDS, shown, marks, pieces, viewport, spent_by_role, action_text)
 _TEMPLATES.filters.update({function.__name__: function for function in _FILTERS})
 
 
@@ -124,8 +123,8 @@ def page(request: Request, template: str, context: Mapping[str, Any], *, status:
         "store": state.name,
         "written": state.store.is_written,
         "offline": state.report is not None,
+        "picture": partial(picture_address, state.store),
     }
-    around |= {"picture": partial(picture_address, state.store), "frame": partial(frame, state.store)}
     body = _TEMPLATES.get_template(template).render({**around, **context}).encode()
     tag = f'"{sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache, private"}

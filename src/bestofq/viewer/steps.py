@@ -32,7 +32,7 @@ class Range:
 
     @classmethod
     def of_step(cls, values: Iterable[float]) -> "Range":
-        """From somewhat below the least to the most: as long as they differ, bars tell them apart."""
+        """From somewhat below the least to the most, so that the bars of different values differ."""
         finite = [value for value in values if isfinite(value)] or [0.0]
         low, high = min(finite), max(finite)
         return cls(low=low - max(high - low, TIE) / 6, high=max(high, low + TIE))
@@ -94,9 +94,8 @@ class Mark:
 class ScoreTable:
     """What the scores of an episode are, as far as they tell, and the ranges of their bars and of V's.
 
-    Where the scorer's name does not tell (older decisions have none): with a V the scores are Q-values, unless one lies
-    where no sum of rewards in [0, 1] can be: then they are Q beside something else. `informative` is False where
-    all are alike.
+    Older decisions do not name their scorer. With a V their scores are Q-values, unless one of them cannot be a sum of
+    rewards in [0, 1]. `informative` is False if all are alike.
     """
 
     meaning: Meaning
@@ -122,7 +121,7 @@ class ScoreTable:
             informative=bool(values) or len(set(every)) > 1,
         )
 
-    def beside(self, other: "ScoreTable") -> "ScoreTable":
+    def share_scale(self, other: "ScoreTable") -> "ScoreTable":
         """With bars as long as the other's of the same number, where the scores of both are the same kind."""
         if self.meaning != other.meaning:
             return self
@@ -131,7 +130,7 @@ class ScoreTable:
 
 @dataclass(frozen=True)
 class TreePlace:
-    """Where an episode stands in a search tree: at `node`, so long as the tree knows its actions."""
+    """An episode's place in a search tree: at `node`, as long as the tree knows its actions."""
 
     tree: SearchTree
     node: int
@@ -232,24 +231,6 @@ def marks(seen: Observation, views: Sequence[CandidateView]) -> list[Mark]:
     ]
     boxes = ((mark, mark.box) for mark in (*elements, *candidates))
     return [m for m, b in boxes if b.x < width and b.y < height and b.x + b.width > 0 and b.y + b.height > 0]
-
-
-def flag(mark: Mark, seen: Observation, side: float) -> Point:
-    """Where a candidate's number stands beside its box, a square of this side: where it covers no element, if there is
-    such a place."""
-    box = mark.box
-    middle = box.y + (box.height - side) / 2
-    left, right = Point(box.x - side - 2, middle), Point(box.x + box.width + 2, middle)
-    above, below = Point(box.x, box.y - side - 2), Point(box.x, box.y + box.height + 2)
-    width, height = viewport(seen)
-    for at in (left, above, right, below):
-        inside = 0 <= at.x <= width - side and 0 <= at.y <= height - side
-        others = (e.box for e in seen.elements if e.box is not None and e.box != box)
-        if inside and not any(
-            at.x < b.x + b.width and b.x < at.x + side and at.y < b.y + b.height and b.y < at.y + side for b in others
-        ):
-            return at
-    return Point(max(0.0, left.x), max(0.0, left.y))
 
 
 def viewport(seen: Observation) -> tuple[float, float]:

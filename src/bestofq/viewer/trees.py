@@ -13,7 +13,7 @@ from bestofq.reports.stats import group_by
 from bestofq.search.pairs import NodePair, blend_values, node_pairs
 from bestofq.viewer.steps import FED, UNIT, Bar
 
-STRETCH = 3  # as many actions on end with nothing tried beside them are folded
+STRETCH = 3  # as many consecutive actions without alternatives are folded
 TONES = 10  # colours from Q 0 to Q 1
 
 
@@ -58,7 +58,7 @@ def most_taken(tree: SearchTree) -> list[int]:
 
 
 def branches(tree: SearchTree, *, alpha: float, threshold: float) -> TreeBranches:
-    """The way most taken with all that stands beside it, and the pairs."""
+    """The way most taken with its alternatives, and the pairs."""
     pairs = list(node_pairs(tree, alpha=alpha, threshold=threshold))
     sides: dict[int, list[NodePair]] = defaultdict(list)
     for pair in pairs:
@@ -99,7 +99,7 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float) -> TreeBranche
 
 
 def _stretches(nodes: Sequence[Node]) -> Way:
-    """Each action by itself, but `STRETCH` and more with nothing beside them together; the last one stays open."""
+    """Each action by itself, but `STRETCH` or more without alternatives together; the last one stays open."""
     found: list[list[Node]] = []
     for node in nodes:
         plain = not node.others and not node.pairs and node is not nodes[-1]
