@@ -136,8 +136,8 @@ def on_mark(action: Action, observation: Observation) -> Action:
 
 
 def action_text(action: Action, elements: Sequence[Element] | None = None) -> str:
-    """One line for the action. With `elements`, a mark is replaced by what it names, so that the line still means
-    something on another page (histories, embeddings); without, it is the command a model writes: `click [7]`."""
+    """Write the action as the command of a model: `click [7]`. With `elements`, a mark is replaced by what it names, so
+    that the line has a meaning on other pages (histories, embeddings)."""
     match action:
         case Click() | Submit() | Clear():
             return f"{action.kind} {_target(action, elements)}"

@@ -106,7 +106,7 @@ class Decision(FrozenModel):
         default=None, description="[N] what a search ranked each by, Q̂ (Agent Q, 5.1.1); None: as visits, or no ranker"
     )
     usage: tuple[Usage, ...] = Field(default=(), description="of the agent, and of a model that answered as its user")
-    log: str | None = Field(default=None, description="what an imported log says of the step besides, as JSON")
+    log: str | None = Field(default=None, description="more that an imported log says of the step, as JSON")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -193,7 +193,7 @@ class Provenance(FrozenModel):
     seed: int = Field(default=0, description="of a run: the settings'; of an episode: that of its draws")
     started_at: str = Field(default="", description="ISO 8601, UTC")
     command: str = Field(default="", description="what was typed to begin it; empty: not known")
-    log: str | None = Field(default=None, description="what an imported log says of the episode besides, as JSON")
+    log: str | None = Field(default=None, description="more that an imported log says of the episode, as JSON")
 
 
 class Episode(FrozenModel):

@@ -49,7 +49,7 @@ DEFAULTS = EmbedConfig()
 
 
 class EmbedSpec(FrozenModel):
-    """All that a vector depends on besides its content."""
+    """Everything that a vector depends on except its content."""
 
     model: str = Field(description="name of the frozen model")
     revision: str = Field(description="hash of its weights or hub revision")
@@ -64,7 +64,7 @@ class EmbedSpec(FrozenModel):
         "among them",
     )
     context: Context = Field(default="alone", description="what texts are embedded in: see `EmbeddingTexts`")
-    matches: bool = Field(default=False, description="whether numbers on how its tokens match a goal's stand behind it")
+    matches: bool = Field(default=False, description="whether numbers on how its tokens match a goal's follow it")
     action: ActionText = Field(default="label", description="what is read of an action: see `EmbeddingTexts`")
     state: StateText = Field(default="page", description="what is read of a state: see `EmbeddingTexts`")
     dim: int
@@ -72,19 +72,17 @@ class EmbedSpec(FrozenModel):
     @property
     def hash(self) -> str:
         """16 hex digits."""
-        # Without them the hash is as before there were such fields.
-        younger = (
-            *(("pixels_least", 0), ("tokens", "all"), ("matches", False)),
-            *(("action", "label"), ("state", "page")),
-        )
-        absent = {name for name, default in younger if getattr(self, name) == default}
+        younger = {"pixels_least": 0, "tokens": "all", "matches": False, "action": "label", "state": "page"}
+        absent = {name for name, default in younger.items() if getattr(self, name) == default}  # keeps older hashes
         return hashlib.sha256(self.model_dump_json(exclude=absent).encode()).hexdigest()[:16]
 
 
 class EmbedItem(FrozenModel):
-    """One thing to embed, its pictures before its text. `context` is read before `text` and not pooled (empty: `text`
-    alone). Where `answer` is not 0, `text` is a prompt, and what is pooled is the model's own greedy answer to it, a
-    line of at most so many tokens. `matched`, words and a goal: how their tokens match stands behind the vector.
+    """One thing to embed, its pictures before its text.
+
+    `context` is read before `text` and not pooled (empty: `text` alone). If `answer` is not 0, `text` is a prompt, and
+    the model's own greedy answer is pooled: a line of at most so many tokens. `matched`: words and a goal; numbers on
+    how their tokens match follow the vector.
     """
 
     text: str

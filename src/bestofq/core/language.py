@@ -1,4 +1,4 @@
-"""What a language model is asked (`Request`) and what comes back (`Generation`), here or behind an endpoint."""
+"""The request to a language model (`Request`) and its replies (`Generation`), here or behind an endpoint."""
 
 import hashlib
 import re
@@ -55,12 +55,12 @@ class Request:
 
 
 def strip_thinking(reply: str) -> str:
-    """The same without the thinking that some models leave before what they say; nothing where they came to no end."""
+    """Remove the thinking before a reply; of a reply that only thinks, nothing is left."""
     return _THINKING.sub("", reply)
 
 
 def ids_hash(ids: Sequence[int]) -> str:
-    """16 hex digits that stand for these tokens."""
+    """Hash these tokens to 16 hex digits."""
     return hashlib.sha256(",".join(map(str, ids)).encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""What is asked (`Task`) and what is seen (`Element`, `Observation`)."""
+"""The task (`Task`) and the page (`Element`, `Observation`)."""
 
 from typing import Literal, NamedTuple
 
@@ -73,7 +73,7 @@ class Observation(FrozenModel):
     screenshot: Screenshot | None = None
     tabs: tuple[str, ...] = Field(default=(), description="titles of all open tabs, the current one first")
     error: str | None = Field(default=None, description="why the last action could not be carried out")
-    notices: tuple[str, ...] = Field(default=(), description="what happened beside the action: dialogs, downloads, …")
+    notices: tuple[str, ...] = Field(default=(), description="what else happened: dialogs, downloads, …")
     refused: tuple[str, ...] | None = Field(
         default=None, description="hosts that the episode's pages asked for in vain so far, as they are not the task's"
     )

@@ -1,8 +1,7 @@
-"""What a page's words are cleaned of, in every environment alike (`browser/dom.js` does the same in Chromium).
+"""Clean the words of a page, in every environment alike (`browser/dom.js` does the same in Chromium).
 
-A mark is written by us alone: words of a page that look like one, `[7]`, are written `(7)`. Characters that nobody sees
-and a model reads (control, formatting and tag characters) are left out, and what a page turns around by U+202E is
-written as a human sees it.
+Only we write marks: words of a page that look like one, `[7]`, become `(7)`. Characters that nobody sees (control,
+formatting and tag characters) are removed. Text that U+202E turns around is written as a human sees it.
 """
 
 import re

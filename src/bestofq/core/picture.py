@@ -54,9 +54,9 @@ class Picture:
     """A screenshot as it is sent.
 
     A point is (x, y) from the top left corner, in pixels of the sent picture or thousandths of its sides. The map to
-    CSS pixels is linear and exact; what a model loses by answering in whole numbers is at most half of one, so the
-    middle of a target of s x s CSS pixels is always hit while the picture has more than 1/s pixels per CSS pixel: for
-    8 x 8, a page of 1280 x 720 sent larger than 160 x 90. In thousandths: on pages less than 8000 CSS pixels wide.
+    CSS pixels is linear and exact. A model that answers in whole numbers loses at most half of one. So the middle of a
+    target of 8 x 8 CSS pixels is always hit on a page of 1280 x 720 sent larger than 160 x 90. In thousandths, this
+    holds for pages less than 8000 CSS pixels wide.
     """
 
     media_type: str

@@ -10,8 +10,8 @@ from bestofq.core.usage import Usage
 async def locate_candidate(
     candidate: Candidate, page: Observation, localizer: Localizer
 ) -> tuple[Candidate, tuple[Usage, ...]]:
-    """The candidate, its target in words given a point on the page, and what finding it used. A refusal stays beside
-    the words: the agent reads it as the error of its next observation."""
+    """Add a point to a candidate's target in words, and return what finding it used. A refusal is kept with the words:
+    the agent reads it as the error of its next observation."""
     action = candidate.action
     if not isinstance(action, Targeted) or action.target is None:
         return candidate, ()

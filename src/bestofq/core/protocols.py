@@ -86,7 +86,7 @@ class Proposer(Protocol):
 
 @runtime_checkable
 class Samples(Protocol):
-    """A proposer that can draw one action, as rollouts do (Agent Q, 5.1.2); others are asked for their first."""
+    """A proposer that can draw one action, as rollouts do (Agent Q, 5.1.2). Other proposers give their first."""
 
     async def sample(self, state: State) -> Proposal: ...
 

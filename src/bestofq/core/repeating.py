@@ -1,4 +1,4 @@
-"""Carrying out an action again where it was chosen: on the same page, on the same element, if it may be."""
+"""Repeat an action on the page and the element that it was chosen on."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ class DivergedError(BestOfQError):
 
 
 def same_page(before: Observation, now: Observation) -> bool:
-    """Whether two observations are of one page: one address, nearly the same elements (a clock may differ)."""
+    """Return whether two observations show one page: one address, nearly the same elements (a clock may differ)."""
     if before.url != now.url:
         return False
     a, b = ({(e.role, e.name, e.value, e.states) for e in o.elements} for o in (before, now))
@@ -27,8 +27,9 @@ def same_page(before: Observation, now: Observation) -> bool:
 
 
 def find_again(action: Action, before: Observation, now: Observation) -> Action:
-    """`action`, chosen on the page `before`, for the element of the page `now` with the same role and name, and of
-    several such the one in the same position among them. DivergedError where `now` has another number of them.
+    """Return an action of the page `before` for the element of the page `now` with the same role, name and position.
+
+    DivergedError if `now` has another number of elements with this role and name.
     """
     if not isinstance(action, Targeted) or action.target is not None:
         return action
@@ -55,10 +56,11 @@ def find_again(action: Action, before: Observation, now: Observation) -> Action:
 
 
 async def repeat(env: Env, action: Action, before: Observation, now: Observation, unsafe: Unsafe | None) -> StepResult:
-    """Carry out `action`, chosen on the page `before`, on the page `now`.
+    """Carry out an action of the page `before` on the page `now`.
 
-    DivergedError, and nothing is done, where that is another page or has no such element, or the action is `unsafe`
-    there or at the press (None: no action is)."""
+    DivergedError, and nothing is done, if that is another page or lacks the element, or if the action is `unsafe` there
+    or when it is pressed.
+    """
     if not same_page(before, now):
         raise DivergedError(f"{now.url} is not the page that {action.kind} was chosen on")
     action = find_again(action, before, now)
@@ -71,18 +73,17 @@ async def repeat(env: Env, action: Action, before: Observation, now: Observation
             refused.append(f"{action_text(action, page.elements)} on {page.url} seems irreversible")
         return bool(refused)
 
-    if held_back(now, action):
-        raise DivergedError(refused[0])
-    if not isinstance(env, HoldsBack):
-        return await env.step(action)
-    env.held_back = held_back
-    try:
-        result = await env.step(action)
-    finally:
-        env.held_back = None
-    if refused:
-        raise DivergedError(refused[0])
-    return result
+    if not held_back(now, action):
+        if not isinstance(env, HoldsBack):
+            return await env.step(action)
+        env.held_back = held_back
+        try:
+            result = await env.step(action)
+        finally:
+            env.held_back = None
+        if not refused:
+            return result
+    raise DivergedError(refused[0])
 
 
 def _alike(element: Element, page: Observation) -> list[Element]:

@@ -81,8 +81,7 @@ def _spelt(character: str) -> str:
     """A pattern of every way to write the character."""
     code, literal = ord(character), re.escape(character)
     ways = [literal, rf"&#(?:{code}|x{_hex(f'{code:x}')});"]
-    ways += [rf"\\+u{_hex(f'{code:04x}')}"] if code < 0x10000 else []
-    ways += [rf"\\+x{_hex(f'{code:02x}')}"] if code < 0x100 else []
+    ways += [rf"\\+{mark}{_hex(f'{code:0{size}x}')}" for mark, size in (("u", 4), ("x", 2)) if code < 16**size]
     ways += ["".join(f"%{_hex(f'{byte:02x}')}" for byte in character.encode(errors="replace"))]
     ways += [rf"\\+{repr(character)[2]}"] if character in "\r\n\t" else []
     if character in "\"'/\\&":
@@ -95,7 +94,7 @@ def _hex(digits: str) -> str:
 
 
 class HidingStream:
-    """A terminal or a pipe that secrets do not get through; all else is the stream's own."""
+    """A terminal or a pipe that hides known secrets."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -105,8 +104,7 @@ class HidingStream:
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        for line in lines:
-            self.write(line)
+        self.write("".join(lines))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -29,8 +29,8 @@ class BacktrackCost(FrozenModel):
 
 
 class SearchTree(FrozenModel):
-    """M nodes, parents before children, as flat columns. What is counted of a node is of the edge into it: Q(h, a) and
-    N(h, a) (Agent Q, 5.1). A node without visits was proposed and never carried out."""
+    """M nodes, parents before children, as flat columns. A node counts the edge into it: Q(h, a) and N(h, a)
+    (Agent Q, 5.1). A node without visits was proposed and never carried out."""
 
     task: Task
     parent: tuple[int, ...]  # [M], -1 at the root

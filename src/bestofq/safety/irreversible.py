@@ -1,9 +1,8 @@
-"""Whether an action seems irreversible: what a user is asked about first, and what search never does on an open page.
+"""Return whether an action seems irreversible: then users confirm it first, and search avoids it on open pages.
 
-Judged from what the page shows: the element's role, its name and visible text however they are spelt, where it leads,
-its form and what that would send, the page's address and the words before a bare "Yes". It is a seat belt, no wall: it
-would rather ask once too often, and a button without words, or one named "Next", gets past it, unless every form is
-asked about. `benchmarks/gate.py` measures it.
+The page decides: the element's role, name and text in any spelling, its link, its form and what that would send, the
+page's address and the words before a bare "Yes". It is a seat belt and no wall. It may ask too often. A button without
+words, or one named "Next", gets past it, unless every form is confirmed. `benchmarks/gate.py` measures it.
 """
 
 import re
@@ -110,7 +109,7 @@ def irreversible(action: Action, observation: Observation, *, forms: bool = Fals
 
 
 def _sends_form(action: Click | Submit | Write, observation: Observation) -> bool:
-    """Whether a form may go off: by its button, by Enter, or by a button beside fields that are in no form."""
+    """Return whether an action may send a form: by its button, by Enter, or by a button near fields without a form."""
     element = element_of(action, observation)
     if not isinstance(action, Click) or element is None:
         return True
@@ -270,6 +269,6 @@ def _confirmed_question(name: str, element: Element, observation: Observation) -
     return next((command.reason for command in COMMANDS if command.asked_by(question)), None)
 
 
-def _short(text: str, limit: int = 60) -> str:
+def _short(text: str) -> str:
     words = " ".join(text.split())
-    return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
+    return words if len(words) <= 60 else f"{words[:59].rstrip()}…"

@@ -1,8 +1,8 @@
-"""An endpoint before another: agents change their base URL, and a Q-function chooses their actions.
+"""A proxy for an endpoint: agents change their base URL, and a Q-function chooses their actions.
 
-One request of an agent is one decision. `record` passes it on and keeps what was seen and done; `shadow` draws more
-candidates and keeps what Q would have chosen; `rank` answers with it. Where no reply can be read, the upstream is asked
-once more. Whatever is no decision passes through as it is.
+One request of an agent is one decision. `record` forwards it and keeps what was seen and done. `shadow` draws more
+candidates and records Q's choice. `rank` answers with it. If no reply can be read, the proxy asks the upstream once
+more. Every other request is forwarded unchanged.
 """
 
 import asyncio
@@ -22,7 +22,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from bestofq.core.decision import Candidate, Decision, Scores, State, distinct
+from bestofq.core.decision import Candidate, Decision, Scores, State, Verdict, distinct
+from bestofq.core.errors import DataError, SetupError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.protocols import Scorer
 from bestofq.core.secrets import keep_secret
@@ -30,7 +31,6 @@ from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import json_in, text_of
 from bestofq.serve.anthropic import MESSAGES
 from bestofq.serve.guard import UpstreamGuard
-from bestofq.serve.outcome import outcome
 from bestofq.serve.responses import RESPONSES
 from bestofq.serve.sessions import AgentSession, Sessions, kept
 from bestofq.serve.upstream import (
@@ -69,11 +69,13 @@ SESSION, RETRIED = "x-session-id", "x-stainless-retry-count"
 KEPT_ALIVE = 10.0  # seconds between comments to a client that waits
 REMEMBERED = 1_000  # replies, for clients that ask again
 QUOTED = 1_000  # bytes of a reply that cannot be read
+UNREADABLE = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+"""What reading JSON of an unexpected form raises."""
 LEAVING = 5.0  # seconds that a stop waits for replies under way
 
 
 class ServeConfig(FrozenModel):
-    """What is asked of the upstream, and how long."""
+    """The mode of the proxy, and its requests to the upstream."""
 
     mode: Mode = "record"
     n: int = Field(default=3, ge=1, description="candidates a step (Best-of-Q, 4.1), the request as it came among them")
@@ -96,7 +98,7 @@ class Asking(NamedTuple):
 
 
 class StoredAnswer(NamedTuple):
-    """What the agent gets. A decision: who asks for the same again gets it, too; anything else is asked for anew."""
+    """The agent's answer. A repeated request gets the same decision; anything else is requested again."""
 
     response: Response
     decision: bool
@@ -122,6 +124,29 @@ def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Sc
     )
 
 
+async def outcome(sessions: Sessions, request: Request) -> Response:
+    """Store the end of a session: `{"success": true}` or `{"reward": 0.4}`, with `reason` and `judge` if known."""
+    name = request.path_params["session"]
+    try:
+        body = json_in(await request.body())
+        success = bool(body["success"])
+        verdict = Verdict(
+            reward=float(body.get("reward", success)),
+            outcome="success" if success else "failure",
+            reason=str(body.get("reason", "")),
+            judge=str(body.get("judge", "client")),
+        )
+        await sessions.outcome(name, verdict)
+    except DataError as error:
+        return failure(404, str(error)).response()
+    except SetupError as error:  # the store cannot be written
+        return failure(503, str(error)).response()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        what = 'an outcome is {"success": true or false}, with reward from 0 to 1, reason and judge where known'
+        return failure(422, what).response()
+    return JSONResponse({"session": name, "outcome": verdict.outcome})
+
+
 class Proxy:
     """`upstream` is an endpoint's address with its /v1."""
 
@@ -129,9 +154,7 @@ class Proxy:
         self.config, self.upstream, self.sessions, self.scorer = config, upstream, sessions, scorer
         self._client = httpx.AsyncClient(timeout=config.patience)
         self._unread = {"identity"}  # encodings that need no warning (any more)
-        self._replies: dict[
-            str, tuple[AgentSession, asyncio.Future[StoredAnswer]]
-        ] = {}  # by session and request, the last ones
+        self._replies: dict[str, tuple[AgentSession, asyncio.Future[StoredAnswer]]] = {}  # by session and request
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -175,7 +198,7 @@ class Proxy:
         try:
             body = json_in(plain)
             wanted = parse_request(wire.as_chat(body))
-        except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        except UNREADABLE:
             wanted = None
             if plain is raw and encoding not in self._unread:
                 self._unread.add(encoding)
@@ -227,7 +250,7 @@ class Proxy:
         return before if same else None
 
     async def _ask(self, asking: Asking, temperature: float | None = None, body: Json | None = None) -> UpstreamReply:
-        """Once: at a temperature, or as the request came, but that a stream is asked for whole."""
+        """Send one request: at a temperature, or as it came, except that a stream is requested whole."""
         if temperature is None and body is None and not asking.body.get("stream"):
             return await post(self._client, asking.url, asking.raw, asking.headers)
         asks = {name: v for name, v in (body or asking.body).items() if name not in ("stream", "stream_options")}
@@ -264,10 +287,9 @@ class Proxy:
         assert reply.json is not None
         body, turns = asking.body, asking.wire.turns
         try:
-            again = correct_request(
-                body, turns, asking.wire.as_completion(reply.json)["choices"][0]["message"], problem
-            )
-        except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
+            message = asking.wire.as_completion(reply.json)["choices"][0]["message"]
+            again = correct_request(body, turns, message, problem)
+        except UNREADABLE:
             again = correct_request(body, turns, {}, problem)
         return await self._ask(asking, body=again)
 
@@ -342,15 +364,14 @@ class Proxy:
 
 
 def _read(asking: Asking, reply: UpstreamReply) -> Candidate | str | None:
-    """What a reply would do; where it cannot be read, why; None where it is no reply, or of a kind that we do not know:
-    it passes as it is."""
+    """Return a reply's action, or why it cannot be read. None if it is of an unknown kind: then it is forwarded."""
     if reply.json is None:
         return None
     try:
         return candidate(asking.asked, asking.wire.as_completion(reply.json))
     except Unreadable as error:
         return str(error)
-    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except UNREADABLE as error:
         return f"it has another form ({type(error).__name__})"
 
 
@@ -383,7 +404,7 @@ def _as_stream(asking: Asking, response: Response) -> Response:
     body = bytes(response.body)
     try:
         events = b"".join(asking.wire.as_events(json_in(body), asking.body))
-    except (LookupError, TypeError, AttributeError, ValueError):
+    except UNREADABLE:
         return failure(502, f"the upstream's reply cannot be read: {body[:QUOTED].decode(errors='replace')}").response()
     return Response(events, media_type="text/event-stream")
 

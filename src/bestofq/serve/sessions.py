@@ -51,9 +51,7 @@ class Sessions:
     made: Provenance
     arms: tuple[str, ...]
     _all: dict[str, AgentSession] = field(default_factory=dict)
-    _of_id: dict[str, AgentSession] = field(
-        default_factory=dict
-    )  # by ids in their replies: of tool calls, or of responses
+    _of_id: dict[str, AgentSession] = field(default_factory=dict)  # by ids of their tool calls or responses
     _repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -67,8 +65,8 @@ class Sessions:
         return found or self._new(asked, given or secrets.token_hex(8))
 
     def _find_repeated(self, asked: DecisionRequest) -> AgentSession | None:
-        """By ids in its replies, else by words of the last one under the same goal, of several one that waits for no
-        reply, and of these the longest history."""
+        """Find a session by the ids of its replies, else by the words of its last one under the same goal. Prefer one
+        that waits for no reply, then the longest history."""
         for one in (one for message in reversed(asked.replies) for one in ids_of(message)):
             if found := self._of_id.get(one):
                 return found
@@ -127,8 +125,8 @@ class Sessions:
             raise
 
     async def apply_verdict(self, asked: DecisionRequest, given: str | None, verdict: Verdict) -> None:
-        """By the agent's own judge: it speaks of the session that the client named; without a name of the one with the
-        longest goal that it names, where there is just one."""
+        """Store a verdict of the agent's own judge on the session that the client named. Without a name, it is on the
+        only session with the longest goal in the request."""
         begun = [one for one in self._all.values() if one.decisions]
         found = [one for one in begun if (one.id == given if given else one.task.goal in asked.text)]
         longest = max((len(one.task.goal) for one in found), default=0)

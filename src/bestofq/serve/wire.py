@@ -1,8 +1,8 @@
 """Chat Completions as agents send them: which request asks for an agent's next action, and what a reply would do.
 
 browser-use asks by a JSON schema that has the property `action`, and its judge by one that has `verdict`; agents with
-tools by `tools`. All else is none of our business. A `Wire` says another protocol in these words: `responses.py`,
-`anthropic.py`.
+tools by `tools`. Other requests are not ours. An `ApiAdapter` translates another protocol to this one:
+`responses.py`, `anthropic.py`.
 """
 
 import json

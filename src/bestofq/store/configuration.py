@@ -38,9 +38,8 @@ def going_on(
     agents: Owned,
     played: Collection[str],
 ) -> dict[str, JsonValue]:
-    """The configuration of a run begun with `before` that continues with `config`, `searches` and `agents`. Searches
-    and agents that are new to the run are added, and agents replaced that have not `played` yet. All else must be the
-    same: DataError."""
+    """Return the configuration of a run that continues. New searches and agents are added. Agents that have not
+    `played` are replaced. DataError if another setting differs."""
     owned: dict[str, Owned] = {SEARCHES: searches, AGENTS: agents}
     if found := differences({name: value for name, value in before.items() if name not in owned}, config):
         raise DataError(refusal(f"run {run!r}", found))

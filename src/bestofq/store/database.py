@@ -1,10 +1,10 @@
-"""The one place that knows which database it is: where it lies, its pragmas, insert-if-new, upsert.
+"""The only module that knows the kind of database: its address, pragmas and insert statements.
 
-PostgreSQL at its defaults (fsync, synchronous_commit): what was committed survives a power cut. A server that is away,
-as in a restart, is waited for.
+PostgreSQL at its defaults (fsync, synchronous_commit): what was committed survives a power cut. We wait for a server
+that is away, as in a restart.
 
-SQLite in WAL mode with synchronous=NORMAL: `kill -9` loses nothing that was committed; a power cut may lose the last
-commits since the last checkpoint (some seconds of steps), and never corrupts what came before.
+SQLite in WAL mode with synchronous=NORMAL: `kill -9` loses nothing that was committed. A power cut may lose the commits
+since the last checkpoint (some seconds of steps), and never damages older ones.
 """
 
 import logging
