@@ -1,29 +1,19 @@
 """Agent Q's composite actions from a chat endpoint, over real HTTP on loopback."""
 
 import json
-import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
-from rich.console import Console
 
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.proposers import ChatProposer, SamplingProposer
 from bestofq.config.agents import make_proposer
-from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
-from bestofq.config.settings import AgentQSettings, BestOfQSettings, ModelSettings
+from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.actions import Answer, Click, Write
 from bestofq.core.decision import Decision, State
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Element, Observation, Screenshot, Task
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.recipes.collect import begin
-from bestofq.recipes.tree_search import search_tasks
-from bestofq.search.config import SearchConfig
-from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
 PAGE = Observation(
@@ -127,40 +117,16 @@ async def test_a_fresh_reply_is_none_that_was_drawn_before(room: bool) -> None:
     assert len(drawn) == len(set(drawn)) == (4 if room else 5)
 
 
-def buyer(request: Mapping[str, Any]) -> str:
-    """Types the task's words, searches, opens a result, buys; ranks the first highest."""
-    system, user = (message["content"] for message in request["messages"])
-    if '"best"' in system:
-        return json.dumps({"best": 1})
-    for words in ("Buy Now", r"\n\$"):
-        if marks := re.findall(rf"{words}.*\[(\d+)\]", user):
-            return said(f"CLICK [{marks[int(request['seed']) % len(marks)]}]")
-    if 'Search: ""' in user:
-        return said('TYPE [1] "lamp"', plan=True)
-    return said("CLICK [2]")
-
-
-async def test_the_setting_chooses_it_and_a_search_through_the_endpoint_buys(tmp_path: Path) -> None:
-    async with FaultServer(buyer, {"500": 0.1}, seed=2) as server:
-        settings = BestOfQSettings(
-            endpoints={"chat": ChatConfig(model="any", base_url=server.base_url)},
-            model=ModelSettings(dialect="composite"),
-            agent_q=AgentQSettings(search=SearchConfig(iterations=3, candidates=2)),
-        )
-        models = Models(settings)
-        assert make_proposer(models).dialect is COMPOSITE
-        plain = Models(settings.model_copy(update={"model": ModelSettings()}))
-        assert isinstance(make_proposer(plain), ChatProposer)
-        assert models.prompts != plain.prompts
-        with pytest.raises(ConfigError, match="names elements by marks, not by point"):
-            make_proposer(Models(settings.model_copy(update={"by": "point"})))
-        async with open_suite(models) as suite:
-            with Store.open(tmp_path) as store:
-                context = RunContext(models, suite, store, Console(quiet=True))
-                await begin(context, "search", "train")
-                [tree] = await search_tasks(context, "search", await suite.tasks("train", 1))
-    assert tree.visits[0] == 3
-    assert "ended" in tree.ending
-    bought = tree.path(tree.ending.index("ended"))[1:]
-    assert [tree.candidate[node].explanation for node in bought] == ["then"] * 4  # type: ignore[union-attr]
-    assert {used.role for used in tree.usage} == {"proposer", "critic"}
+def test_the_setting_chooses_it() -> None:
+    settings = BestOfQSettings(
+        endpoints={"chat": ChatConfig(model="any", base_url="http://127.0.0.1:9/v1")},
+        model=ModelSettings(dialect="composite"),
+    )
+    models, plain = Models(settings), Models(settings.model_copy(update={"model": ModelSettings()}))
+    proposer, other = make_proposer(models), make_proposer(plain)
+    assert isinstance(proposer, ChatProposer)
+    assert isinstance(other, ChatProposer)
+    assert (proposer.dialect is COMPOSITE, other.dialect is COMPOSITE) == (True, False)
+    assert models.prompts != plain.prompts
+    with pytest.raises(ConfigError, match="names elements by marks, not by point"):
+        make_proposer(Models(settings.model_copy(update={"by": "point"})))

@@ -119,19 +119,6 @@ async def test_words_become_a_point_for_the_chosen_one_only() -> None:
     assert decision.usage == (Usage(role="localizer", calls=1, tokens_in=9),)
 
 
-async def test_a_script_drops_what_is_invalid_or_said_twice_and_ends() -> None:
-    proposer = ScriptedProposer([["fly", "click [2]", "again\nclick [2]", "click [1]"]])
-    proposal = await proposer.propose(STATE, 4)
-    assert [candidate.action for candidate in proposal.candidates] == [Click(mark=2), Click(mark=1)]
-    with pytest.raises(ReplyError, match="no valid reply at step 0: 'fly'"):
-        await proposer.propose(STATE, 1)
-    decided = await Agent(name="a", proposer=proposer, scorer=ConstantScorer(), selector=GreedySelector()).decide(
-        STATE, rng()
-    )
-    with pytest.raises(ReplyError, match="at step 1: it is empty"):
-        await proposer.propose(STATE.model_copy(update={"decisions": (decided,)}), 1)
-
-
 def test_usage_is_added_by_role_and_an_unknown_price_stays_unknown() -> None:
     merged = merge_usage(
         [

@@ -1,15 +1,22 @@
-"""Elements described in words."""
+"""Elements described in words, found by the page itself or by a model over real HTTP on loopback."""
 
+import base64
+import hashlib
+import io
 import json
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
+from broken_server import BrokenServer
+from PIL import Image
 
-from bestofq.agents.localizers import PageLocalizer, TextLocalizer
+from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, TextLocalizer, VisionLocalizer
 from bestofq.core.decision import Located
-from bestofq.core.observation import Box, Element, Observation, Point
-from bestofq.models.chat import ChatModel
-from bestofq.testing.fault_server import FaultServer
+from bestofq.core.errors import ConfigError, ContextError
+from bestofq.core.observation import Box, Element, Observation, Point, Screenshot
+from bestofq.models.chat import ChatConfig, ChatModel
 
 
 def page(*elements: tuple[str, str]) -> Observation:
@@ -107,7 +114,7 @@ async def test_an_element_without_a_place_cannot_be_pointed_at() -> None:
 )
 async def test_a_model_that_reads_names_the_element(replies: list[object], found: object, calls: int) -> None:
     said = iter([json.dumps({"element": one}) for one in replies])
-    async with FaultServer(lambda _: next(said)) as server, ChatModel.at(server.base_url, "any") as model:
+    async with BrokenServer(lambda _: next(said)) as server, ChatModel.at(server.base_url, "any") as model:
         located = await TextLocalizer(model).locate(SHOP, "the red one")
     assert located.point == found or str(found) in located.refusal
     assert [(used.role, used.calls) for used in located.usage] == [("localizer", calls)]
@@ -118,7 +125,7 @@ async def test_a_model_that_reads_names_the_element(replies: list[object], found
 
 async def test_of_a_page_that_is_too_long_it_reads_what_fits_the_words_best() -> None:
     async with (
-        FaultServer(lambda _: '{"element": 4}', script=["overflow", "overflow"]) as server,
+        BrokenServer(lambda _: '{"element": 4}', script=["overflow", "overflow"]) as server,
         ChatModel.at(server.base_url, "any") as model,
     ):
         assert (await TextLocalizer(model).locate(SHOP, "red mug")).point == Point(10, 35)
@@ -127,9 +134,119 @@ async def test_of_a_page_that_is_too_long_it_reads_what_fits_the_words_best() ->
 
 
 async def test_a_page_without_elements_or_layout_is_refused() -> None:
-    async with FaultServer(lambda _: '{"element": 1}') as server, ChatModel.at(server.base_url, "any") as model:
+    async with BrokenServer(lambda _: '{"element": 1}') as server, ChatModel.at(server.base_url, "any") as model:
         localizer = TextLocalizer(model)
         assert (await localizer.locate(page(), "a mug")).refusal
         assert server.requests == []
         bare = SHOP.model_copy(update={"elements": (Element(mark=1, role="link", name="Mug"),)})
         assert "no place" in (await localizer.locate(bare, "a mug")).refusal
+
+
+def screenshot() -> Screenshot:
+    """Of a 1280 x 720 page, two pixels per CSS pixel."""
+    kept = io.BytesIO()
+    Image.new("RGB", (2560, 1440), "white").save(kept, "JPEG")
+    shot = {"media_type": "image/jpeg", "width": 2560, "height": 1440, "scale": 2.0, "data": kept.getvalue()}
+    return Screenshot(sha256=hashlib.sha256(kept.getvalue()).hexdigest(), **shot)
+
+
+SEEN = page(("button", "Delete"), ("button", "Delete"), ("button", "Save")).model_copy(
+    update={"screenshot": screenshot()}
+)
+
+
+def localizer(server: BrokenServer, **settings: Any) -> VisionLocalizer:
+    config = {"model": "Holo1.5-7B", "pixels_most": 1_000_000, "usd_in": 1.0, "usd_out": 2.0, **settings}
+    return VisionLocalizer(ChatModel(ChatConfig(base_url=server.base_url, **config)))
+
+
+def size(request: Mapping[str, Any]) -> tuple[int, int]:
+    """Of the picture in a request."""
+    url = request["messages"][0]["content"][1]["image_url"]["url"]
+    with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as found:
+        return found.size
+
+
+async def test_a_click_on_the_sent_picture_is_a_point_of_the_page() -> None:
+    async with (
+        BrokenServer(lambda _: '{"x": 658, "y": 364}') as server,
+        localizer(server, max_tokens=3000).model as model,
+    ):
+        found = await VisionLocalizer(model).locate(SEEN, "the blue mug")
+    assert found.point == Point(640, 360)
+    assert [(u.role, u.calls, u.tokens_in, u.usd) for u in found.usage] == [("localizer", 1, 100, 140 / 1e6)]
+    (request,) = server.requests
+    assert size(request) == (1316, 728)
+    said = request["messages"][0]["content"][0]["text"]
+    assert "the blue mug" in said
+    assert "1316 wide and 728 high" in said
+    assert (request["temperature"], request["response_format"]["json_schema"]["name"]) == (0.0, "click")
+    assert request["max_tokens"] == 3000  # what a model thinks counts, too
+
+
+async def test_thousandths_where_the_model_answers_in_them() -> None:
+    async with BrokenServer(lambda _: '{"x": 500, "y": 250}') as server:
+        asked = localizer(server, model="Qwen3-VL-8B")
+        found = await asked.locate(SEEN, "the blue mug")
+        await asked.model.close()
+    assert found.point == Point(640, 180)
+    assert "from 0 to 1000" in server.requests[0]["messages"][0]["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ("at the top", "no JSON object"),
+        ('{"x": 9000, "y": 3}', r"the point (9000, 3) is outside the picture"),
+        ('{"x": "left", "y": 3}', "both numbers"),
+        ("", "the reply was empty"),
+    ],
+)
+async def test_garbage_gets_one_repair_turn_then_is_refused_and_counted(reply: str, problem: str) -> None:
+    replies = iter([reply, '{"x": 10, "y": 10}', reply, reply])
+    async with BrokenServer(lambda _: next(replies)) as server, localizer(server).model as model:
+        mended = await VisionLocalizer(model).locate(SEEN, "the mug")
+        refused = await VisionLocalizer(model).locate(SEEN, "the mug")
+    assert mended.point is not None
+    assert problem in server.requests[1]["messages"][2]["content"]
+    assert refused.point is None
+    assert refused.refusal.startswith('"the mug" was not found on the screenshot: ')
+    assert problem in refused.refusal
+    assert [(u.calls, u.tokens_out) for u in (*mended.usage, *refused.usage)] == [(2, 40), (2, 40)]
+
+
+async def test_too_large_a_picture_is_halved_and_never_sent_again() -> None:
+    def reply(request: Mapping[str, Any]) -> str:
+        width, height = size(request)
+        return json.dumps({"x": width // 2, "y": height // 2})
+
+    async with BrokenServer(reply, script=["overflow"]) as server, localizer(server).model as model:
+        found = await VisionLocalizer(model).locate(SEEN, "the mug")
+    assert found.point == Point(640, 360)
+    areas = [width * height for width, height in map(size, server.requests)]
+    assert areas[1] <= areas[0] / 2
+    async with BrokenServer(reply, takes=0) as server, localizer(server).model as model:
+        with pytest.raises(ContextError):
+            await VisionLocalizer(model).locate(SEEN, "the mug")
+    assert len({size(request) for request in server.requests}) == len(server.requests) == 3
+
+
+async def test_without_screenshots_the_setting_is_named() -> None:
+    blind = SEEN.model_copy(update={"screenshot": None})
+    async with BrokenServer(lambda _: "") as server, localizer(server).model as model:
+        with pytest.raises(ConfigError, match=r"suite\.screenshots=true"):
+            await VisionLocalizer(model).locate(blind, "the mug")
+
+
+async def test_the_model_is_asked_only_for_what_the_page_does_not_tell_apart() -> None:
+    replies = iter(['{"x": 10, "y": 15}', "what?", "what?"])
+    async with BrokenServer(lambda _: next(replies)) as server, localizer(server).model as model:
+        both = FallbackLocalizer(PageLocalizer(), VisionLocalizer(model))
+        plain = await both.locate(SEEN, "Save button")
+        assert (plain.point, plain.usage, len(server.requests)) == (Point(10, 25), (), 0)
+        seen = await both.locate(SEEN, "Delete button")
+        assert seen.point == pytest.approx((10 * 1280 / 1316, 15 * 720 / 728))
+        assert seen.usage[0].calls == 1
+        lost = await both.locate(SEEN, "Delete button")
+    assert "fits several elements" in lost.refusal
+    assert lost.usage[0].calls == 2

@@ -15,7 +15,7 @@ from bestofq.core.protocols import Embedder
 from bestofq.core.tracing import trace_call
 from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
-from bestofq.models.prices import Price, price_of
+from bestofq.models.prices import price_of
 
 
 class Values(Protocol):
@@ -42,7 +42,6 @@ class QScorer:
     texts: EmbeddingTexts
     _: KW_ONLY
     checkpoint: str | None = None
-    price: Price | None = None  # of the embedder; None: that of genai-prices
 
     async def prepare(self, state: State) -> tuple[Usage, ...]:
         """Embed state and task while the proposer thinks. `seconds` overlap with the proposer's."""
@@ -70,7 +69,7 @@ class QScorer:
         )
 
     def _usage(self, tokens: int, started: float) -> Usage:
-        seconds, price = time.perf_counter() - started, self.price or price_of(self.embedder.spec.model)
+        seconds, price = time.perf_counter() - started, price_of(self.embedder.spec.model)
         return Usage(role="embedder", tokens_in=tokens, calls=1, seconds=seconds, usd=price.usd(tokens, 0))
 
 
