@@ -1,6 +1,6 @@
 """A real Chromium and a real site on loopback, shared by this folder's tests."""
 
-import socket
+import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -77,45 +77,17 @@ class Site:
         self._server.server_close()
 
 
-class Listener:
+class Listener(asyncio.DatagramProtocol):
     """Counts who connects (TCP) or sends (UDP) to a port of 127.0.0.1."""
 
-    def __init__(self) -> None:
-        self.touched = 0
-        self._tcp = socket.create_server(("127.0.0.1", 0))
-        self.port = self._tcp.getsockname()[1]
-        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._udp.bind(("127.0.0.1", self.port))
-        self._tcp.settimeout(0.05)
-        self._udp.settimeout(0.05)
-        self._open = True
-        self._threads = [threading.Thread(target=target) for target in (self._accept, self._receive)]
-        for thread in self._threads:
-            thread.start()
+    touched, port = 0, 0
 
-    def _accept(self) -> None:
-        while self._open:
-            try:
-                connection, _ = self._tcp.accept()
-            except TimeoutError:
-                continue
-            self.touched += 1
-            connection.close()
+    def datagram_received(self, data: bytes, address: object) -> None:
+        self.touched += 1
 
-    def _receive(self) -> None:
-        while self._open:
-            try:
-                self._udp.recv(2048)
-            except TimeoutError:
-                continue
-            self.touched += 1
-
-    def close(self) -> None:
-        self._open = False
-        for thread in self._threads:
-            thread.join()
-        self._tcp.close()
-        self._udp.close()
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.touched += 1
+        writer.close()
 
 
 @pytest.fixture
@@ -125,11 +97,15 @@ def site() -> Iterator[Site]:
     made.close()
 
 
-@pytest.fixture
-def listener() -> Iterator[Listener]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def listener() -> AsyncIterator[Listener]:
     made = Listener()
-    yield made
-    made.close()
+    async with await asyncio.start_server(made.connected, "127.0.0.1", 0) as server:
+        made.port = server.sockets[0].getsockname()[1]
+        address = ("127.0.0.1", made.port)
+        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: made, local_addr=address)
+        yield made
+        transport.close()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

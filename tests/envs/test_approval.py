@@ -1,6 +1,6 @@
 """Before what seems irreversible the user is asked, on real pages."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -64,13 +64,25 @@ async def site() -> AsyncIterator[Site]:
         yield made
 
 
-async def at(browser: Browser, site: Site, path: str = "/") -> tuple[WebEnv, Observation]:
-    env = WebEnv(browser, screenshots=False, approve=site.approve)
-    return env, await env.reset(Task(id="t", suite="s", goal="g", start_url=f"{site.url}{path}"), seed=0)
+Visit = Callable[..., Awaitable[tuple[WebEnv, Observation]]]
 
 
-async def test_the_snapshot_tells_forms_apart_and_what_their_fields_ask_for(browser: Browser, site: Site) -> None:
-    env, seen = await at(browser, site)
+@pytest_asyncio.fixture(loop_scope="session")
+async def visit(browser: Browser, site: Site) -> AsyncIterator[Visit]:
+    envs = []
+
+    async def visit(path: str = "/", *, forms: bool = False) -> tuple[WebEnv, Observation]:
+        envs.append(WebEnv(browser, screenshots=False, approve=site.approve, forms=forms))
+        task = Task(id="t", suite="s", goal="g", start_url=f"{site.url}{path}")
+        return envs[-1], await envs[-1].reset(task, seed=0)
+
+    yield visit
+    for env in envs:
+        await env.close()
+
+
+async def test_the_snapshot_tells_forms_apart_and_what_their_fields_ask_for(visit: Visit, site: Site) -> None:
+    _, seen = await visit()
     assert [(e.name, e.form, e.asks) for e in seen.elements if e.role != "clickable"] == [
         ("Search", 1, None),
         ("User", 2, None),
@@ -80,11 +92,10 @@ async def test_the_snapshot_tells_forms_apart_and_what_their_fields_ask_for(brow
         ("Buy now", 3, None),
         ("Next", None, None),
     ]
-    await env.close()
 
 
-async def test_a_refusal_is_told_and_nothing_is_sent(browser: Browser, site: Site) -> None:
-    env, seen = await at(browser, site)
+async def test_a_refusal_is_told_and_nothing_is_sent(visit: Visit, site: Site) -> None:
+    env, seen = await visit()
     buy = next(e for e in seen.elements if e.name == "Buy now")
     assert buy.box is not None
     ways: list[Action] = [
@@ -104,11 +115,10 @@ async def test_a_refusal_is_told_and_nothing_is_sent(browser: Browser, site: Sit
     assert len(site.asked) == len(ways)
     assert site.asked[0] == 'The next action, click button Buy now, seems to buy or pay for something ("Buy now").'
     assert site.sent == []
-    await env.close()
 
 
-async def test_what_is_allowed_is_done_once(browser: Browser, site: Site) -> None:
-    env, seen = await at(browser, site)
+async def test_what_is_allowed_is_done_once(visit: Visit, site: Site) -> None:
+    env, seen = await visit()
     site.allows = True
     bought = await env.step(Click(mark=next(e.mark for e in seen.elements if e.name == "Buy now")))
     assert bought.observation.error is None
@@ -119,11 +129,10 @@ async def test_what_is_allowed_is_done_once(browser: Browser, site: Site) -> Non
     await env.step(Goto(url=f"{site.url}/order"))
     assert (await env.step(Refresh())).observation.error is None
     assert site.sent == ["POST /order", "GET /order", "GET /order"]
-    await env.close()
 
 
-async def test_a_password_is_not_sent_by_enter_and_a_search_is(browser: Browser, site: Site) -> None:
-    env, _ = await at(browser, site)
+async def test_a_password_is_not_sent_by_enter_and_a_search_is(visit: Visit, site: Site) -> None:
+    env, _ = await visit()
     assert (await env.step(Write(mark=3, text="hunter2"))).observation.error is None
     refused = await env.step(Write(mark=2, text="ann", enter=True))
     assert refused.observation.error is not None
@@ -131,56 +140,49 @@ async def test_a_password_is_not_sent_by_enter_and_a_search_is(browser: Browser,
     assert site.sent == []
     assert (await env.step(Write(mark=1, text="kettle", enter=True))).observation.url == f"{site.url}/search?q=kettle"
     assert len(site.asked) == 1
-    await env.close()
 
 
-async def test_every_form_can_be_asked_about(browser: Browser, site: Site) -> None:
-    env = WebEnv(browser, screenshots=False, approve=site.approve, forms=True)
-    await env.reset(Task(id="t", suite="s", goal="g", start_url=f"{site.url}/"), seed=0)
+async def test_every_form_can_be_asked_about(visit: Visit, site: Site) -> None:
+    env, _ = await visit(forms=True)
     for way in (Write(mark=1, text="kettle", enter=True), Click(mark=4), Submit(mark=1)):
         refused = await env.step(way)
         assert "send a form" in (refused.observation.error or "")
     assert (await env.step(Click(mark=5))).observation.error is None
     assert site.sent == []
-    await env.close()
 
 
 @pytest.mark.parametrize("how", CHANGES)
-async def test_what_has_changed_at_the_press_is_asked_about_or_refused(browser: Browser, site: Site, how: str) -> None:
-    env, seen = await at(browser, site, "/changing")
+async def test_what_has_changed_at_the_press_is_asked_about_or_refused(visit: Visit, site: Site, how: str) -> None:
+    env, seen = await visit("/changing")
     look = next(element for element in seen.elements if element.name == "Look")
     await env.session.evaluate(f"{CHANGES[how]}; 0")
     refused = await env.step(Click(mark=look.mark))
     assert refused.observation.error is not None
     assert len(site.asked) == (0 if "flees" in how else 1)
     assert site.sent == []
-    await env.close()
 
 
-async def test_what_has_not_changed_is_pressed_without_a_question(browser: Browser, site: Site) -> None:
-    env, seen = await at(browser, site, "/changing")
+async def test_what_has_not_changed_is_pressed_without_a_question(visit: Visit, site: Site) -> None:
+    env, seen = await visit("/changing")
     await env.step(Click(mark=next(element.mark for element in seen.elements if element.name == "Look")))
     assert (site.asked, site.sent) == ([], ["GET /look"])
-    await env.close()
 
 
-async def test_what_lies_in_an_element_is_what_a_click_on_it_presses(browser: Browser, site: Site) -> None:
-    env, seen = await at(browser, site)
+async def test_what_lies_in_an_element_is_what_a_click_on_it_presses(visit: Visit, site: Site) -> None:
+    env, seen = await visit()
     row = next(element for element in seen.elements if element.role == "clickable")
     buy = next(element for element in seen.elements if element.name == "Buy now")
     await env.session.evaluate("document.querySelector('div[onclick]').style.cssText = 'width:70px; text-indent:-50px'")
     assert row.mark != buy.mark
     await env.step(Click(mark=row.mark))
     assert (len(site.asked), site.sent) == (1, [])
-    await env.close()
 
 
-async def test_enter_is_asked_about_where_the_focus_has_moved(browser: Browser, site: Site) -> None:
-    env, _ = await at(browser, site)
+async def test_enter_is_asked_about_where_the_focus_has_moved(visit: Visit, site: Site) -> None:
+    env, _ = await visit()
     await env.session.evaluate("document.querySelector('[name=q]').oninput = () => document.forms[2][0].focus()")
     await env.step(Write(mark=1, text="kettle", enter=True))
     assert (len(site.asked), site.sent) == (1, [])
-    await env.close()
 
 
 async def looked(env: WebEnv, site: Site, script: str) -> StepResult:

@@ -87,12 +87,6 @@ def test_the_nearest_free_time_is_right_and_of_two_equally_near_both_are(suite: 
     assert seen[2] > 0
 
 
-def test_larger_parties_find_fewer_tables(suite: Booking) -> None:
-    restaurant, day = next(iter(suite.restaurants.values())), suite.config.today
-    free = [sum(suite.tables.is_free(restaurant, day, party, at) for at in restaurant.times) for party in range(1, 9)]
-    assert free == sorted(free, reverse=True)
-
-
 def test_nothing_is_free_where_all_is_taken() -> None:
     with pytest.raises(ConfigError, match=r"taken=0\.99999"):
         Booking(BookingConfig(taken=0.99999, restaurants=60)).tasks("test")

@@ -9,6 +9,7 @@ from bestofq.core.observation import Split
 from bestofq.envs.splits import SHARES, split_of
 from bestofq_sites.webshop.goals import NO_LIMIT, human_goals, synthetic_goals
 from bestofq_sites.webshop.products import Instruction, Option, Product, ShopGoal
+from bestofq_sites.webshop.settings import Splits
 from tests.envs.webshop.parts import goals_of, products_of
 
 
@@ -72,7 +73,6 @@ def test_the_order_is_the_published_shuffle() -> None:
 
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
-TEST_AND_TRAIN: tuple[Split, Split] = ("test", "train")
 
 
 @pytest.mark.parametrize("seed", [0, 2026])
@@ -96,17 +96,23 @@ def test_a_products_split_depends_on_the_seed_and_on_no_other_product() -> None:
     assert [split_of(p.id, 1) for p in shop] != [split_of(p.id, 2) for p in shop]
 
 
-def test_the_published_split_goes_by_index() -> None:
+@pytest.mark.parametrize(
+    ("splits", "ends"),
+    [
+        ("webshop", {"test": (0, 499, 500), "dev": (500, 1499, 1000), "train": (1500, 12_086, 10_587)}),
+        ("agent-q", {"test": (0, 1_086, 1_087), "train": (1_087, 12_086, 11_000)}),
+    ],
+)
+def test_the_published_splits_go_by_index(splits: Splits, ends: dict[Split, tuple[int, int, int]]) -> None:
     goals = [
         ShopGoal(id=str(i), product_id="p", instruction="", attributes=(), options=(), price_limit=1.0)
-        for i in range(1600)
+        for i in range(12_087)
     ]
-    ends = {split: [int(goal.id) for goal in goals_of(split, goals, splits="webshop")] for split in SPLITS}
-    assert {split: (ids[0], ids[-1], len(ids)) for split, ids in ends.items()} == {
-        "test": (0, 499, 500),
-        "dev": (500, 1499, 1000),
-        "train": (1500, 1599, 100),
-    }
+    parts = {split: [int(goal.id) for goal in goals_of(split, goals, splits=splits)] for split in ends}
+    assert {split: (ids[0], ids[-1], len(ids)) for split, ids in parts.items()} == ends
+    if "dev" not in ends:
+        with pytest.raises(InputError, match="has no dev tasks"):
+            goals_of("dev", goals, splits=splits)
 
 
 def test_what_people_wrote_becomes_goals_without_option_names() -> None:
@@ -128,15 +134,3 @@ def test_what_people_wrote_becomes_goals_without_option_names() -> None:
     assert (first.options, first.attributes) == ((("", "red"),), ("linen",))
     assert first.price_limit in (40.0, 50.0, 60.0)
     assert (goals["dear-h0"].instruction, goals["dear-h0"].price_limit) == ("the dear one", NO_LIMIT)
-
-
-def test_agent_qs_split_has_its_sizes() -> None:
-    goals = [
-        ShopGoal(id=str(i), product_id="p", instruction="", attributes=(), options=(), price_limit=1.0)
-        for i in range(12_087)
-    ]
-    test, train = (goals_of(split, goals, splits="agent-q") for split in TEST_AND_TRAIN)
-    assert (len(test), len(train)) == (1_087, 11_000)
-    assert not {goal.id for goal in test} & {goal.id for goal in train}
-    with pytest.raises(InputError, match="has no dev tasks"):
-        goals_of("dev", goals, splits="agent-q")
