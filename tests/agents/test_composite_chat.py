@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from broken_server import BrokenServer
 
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.proposers import ChatProposer, SamplingProposer
@@ -107,7 +108,7 @@ async def test_replies_without_an_action_get_a_repair_turn_then_a_fresh_one_then
 
 @pytest.mark.parametrize("room", [True, False], ids=["for a repair turn", "for none"])
 async def test_a_fresh_reply_is_none_that_was_drawn_before(room: bool) -> None:
-    async with FaultServer(lambda _: "Sure!") as server, endpoint(server) as model:
+    async with BrokenServer(lambda _: "Sure!") as server, endpoint(server) as model:
         await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 3)
         if not room:
             server.takes = max(len(json.dumps(one)) for one in server.requests if len(one["messages"]) == 2) + 20
