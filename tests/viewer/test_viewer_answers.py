@@ -123,7 +123,7 @@ def test_a_page_is_sent_again_only_when_it_changed_and_a_screenshot_never(store:
         ("/episode/ID?step=<b>", "This episode has no step &#39;&lt;b&gt;&#39;: it has 3."),
         ("/task?suite=shop&task=x", "There is no episode of a task &#39;x&#39; of shop in this store."),
         ("/compare?left=ID&right=0", "There is no episode &#39;0&#39; in this store."),
-        ("/compare?left=ID&right=OTHER", "These two episodes are of different tasks: choose two of the same."),
+        ("/compare?left=ID&right=OTHER", "The tasks of these two episodes differ: choose two episodes of one task."),
         (
             "/tree?run=eval&suite=shop&task=x",
             "There is no search tree of task &#39;x&#39; of shop in run &#39;eval&#39;.",

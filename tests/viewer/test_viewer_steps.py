@@ -18,7 +18,6 @@ from bestofq.viewer.steps import (
     Bar,
     Range,
     ScoreTable,
-    TreePlace,
     candidate_views,
     marks,
     pieces,
@@ -105,29 +104,11 @@ def test_marks_of_a_text_are_distinguished() -> None:
     ]
 
 
-def test_an_episode_is_followed_in_a_tree_as_far_as_the_tree_goes() -> None:
-    tree = shop_tree(shop_task()).to_tree()
-    place = TreePlace.after(tree, [decided((0.0, 1.0))])
-    assert place is not None
-    assert place.node == 1
-    assert [(bar.name, bar.words) for bar in place.bars(CANDIDATES[1])] == [("visits", "1"), ("Q̃ search", "0.000")]
-    assert list(place.bars(CANDIDATES[0])) == []
-    assert TreePlace.after(tree, [decided((0.0, 1.0))] * 3) is None
-    grown = MutableTree(shop_task(), shop_page(0))
-    words = Candidate(action=Click(target="the kettle"), label="click the kettle")
-    grown.child(0, words)
-    found = words.model_copy(update={"action": Click(target="the kettle", point=Point(4, 5))})  # by a localizer
-    followed = TreePlace.after(grown.to_tree(), [Decision(candidates=(found,), scores=(0.0,), chosen=0)])
-    assert followed is not None
-    assert followed.node == 1
-
-
 def test_a_step_of_a_searching_agent_shows_its_visits_and_feedback() -> None:
     searched = decided((0.75, 0.5), 0.6).model_copy(
         update={"scorer": "TreeScorer", "visits": (6, 2), "feedback": (0.9, None)}
     )
-    tree = shop_tree(shop_task()).to_tree()  # of another search: what this one knew stands before it
-    first, second = candidate_views(searched, shop_page(0), ScoreTable.of([searched]), TreePlace(tree, 0))
+    first, second = candidate_views(searched, shop_page(0), ScoreTable.of([searched]))
     shown = [[(bar.name, bar.words, bar.share) for bar in view.bars] for view in (first, second)]
     assert shown[0] == [("Q̃", "0.750", 1.0), ("visits", "6", 1.0), ("Q̂ feedback", "0.900", 0.9)]
     assert shown[1][1:] == [("visits", "2", pytest.approx(1 / 3)), ("Q̂ feedback", "–", None)]

@@ -24,7 +24,7 @@ from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
 from bestofq.viewer.filters import query_of
 from bestofq.viewer.pages import address
-from bestofq.viewer.steps import Bar, CandidateView, Range, ScoreTable, TreePlace, candidate_views, verdict
+from bestofq.viewer.steps import Bar, CandidateView, Range, ScoreTable, candidate_views, verdict
 
 CHART = (1100.0, 140.0)  # width and height
 SIBLINGS = 60  # other episodes of the same task that are offered to compare with
@@ -63,15 +63,14 @@ class Shown:
     def steps(self) -> Sequence[Step]:
         return self.episode.steps
 
-    def view(self, at: int, place: TreePlace | None = None, *, alone: bool = False) -> StepPage:
-        """The step `at`, or past the last one the page at the end. `alone`: its bars tell its own scores apart, else
-        they span the episode's."""
+    def view(self, at: int, *, alone: bool = False) -> StepPage:
+        """The step `at`; past the last one, the page at the end. Bars span the episode's scores, `alone` the step's."""
         if at == len(self.steps):
             return StepPage(step=None, seen=self.episode.final)
         step, value = self.steps[at], self.steps[at].decision.state_value
         ours = [*step.decision.scores, *([value] if value is not None and self.scores.meaning.values else [])]
         span = Range.of_step(ours) if alone else None
-        candidates = candidate_views(step.decision, step.observation, self.scores, place, span=span)
+        candidates = candidate_views(step.decision, step.observation, self.scores, span=span)
         of_values = span if span and self.scores.meaning.values else self.scores.value_range
         return StepPage(
             step=step,
@@ -135,8 +134,6 @@ def episode_view(store: Store, episode: str, at_step: str | None, among: Episode
     suite, task, _ = summary.key
     running = summary.status == "running" and store.is_written
     at = _position(at_step, len(shown.steps), running)
-    own = store.trees.load(summary.run, suite, task)
-    place = None if own is None else TreePlace.after(own, [step.decision for step in shown.steps[:at]])
     if not query_of(among):
         among = replace(among, run=summary.run, agent=summary.agent)
     siblings = store.catalogue.episodes(EpisodeFilter(suite=suite, task=task), limit=SIBLINGS)
@@ -145,7 +142,7 @@ def episode_view(store: Store, episode: str, at_step: str | None, among: Episode
         at=at,
         running=running,
         followed=running and at_step is None,
-        now=shown.view(at, place, alone=True),
+        now=shown.view(at, alone=True),
         siblings=[other for other in siblings if other.id != episode],
         trees=store.trees.summaries(suite=suite, task=task),
         listed=query_of(among),

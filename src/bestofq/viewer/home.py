@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from bestofq.reports import stats
 from bestofq.reports.costs import CostPoint, points_svg
 from bestofq.reports.figures import success_bars_svg
 from bestofq.reports.naming import OURS, kind, place
 from bestofq.reports.rows import BASELINE, HELD_OUT
-from bestofq.reports.stats import Estimate, Measure, PairedDifference, attempts_of, group_by
+from bestofq.reports.stats import attempts_of, group_by
+from bestofq.reports.success import Group, performance
 from bestofq.reports.svg import inline
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -21,17 +21,10 @@ SAMPLE = 40  # episodes of an agent whose tokens are read, spread over its tasks
 KEPT = 16  # comparisons that are remembered
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentLine:
-    """One agent in one run: what it came to, and what an episode took."""
+class AgentLine(Group):
+    """One agent in one run, and what an episode took. `episodes` are all finished ones."""
 
-    agent: str
-    rate: Measure | None  # with its interval over tasks; None: no outcome tells
-    difference: PairedDifference | None  # to the baseline, paired by task
-    episodes: int  # finished
-    tasks: int
-    steps: Estimate | None  # of successes
-    tokens: float | None  # the mean of an episode
+    tokens: float  # the mean of an episode
     seconds: float | None
     usd: float | None  # None: a price is not known
 
@@ -57,7 +50,7 @@ class Comparison:
     @cached_property
     def bars(self) -> Markup | None:
         """Success of each agent; None where none has an outcome that tells."""
-        rows = [(line.agent, line.rate) for line in self.lines if line.rate is not None]
+        rows = [(line.agent, line.rate) for line in self.lines if line.success]
         return inline(success_bars_svg(rows, self.baseline)) if rows else None
 
     @cached_property
@@ -66,7 +59,7 @@ class Comparison:
         known = [
             CostPoint(line.agent, line.tokens, line.rate.value, line.rate.interval)
             for line in self.lines
-            if line.rate is not None and line.rate.value is not None and line.tokens
+            if line.rate.value is not None and line.tokens
         ]
         return inline(points_svg(known, self.baseline)) if len(known) > 1 else None
 
@@ -117,19 +110,17 @@ def compare(store: Store, run: str) -> Comparison | None:
     used = store.catalogue.load_usage([e.id for some in sampled.values() for e in some])
 
     def line(name: str) -> AgentLine:
-        tried, spent = attempts[name], [used[e.id] for e in sampled[name]]
+        spent = [used[e.id] for e in sampled[name]]
         prices = [usd for _, usd in spent if usd is not None]
+        times = [seconds for e in by_agent[name] if (seconds := e.seconds) is not None]
         against = attempts[baseline] if baseline and baseline != name else ()
-        rate = Measure(value=stats.success_rate(tried).mean, interval=stats.success_interval(tried)) if tried else None
         return AgentLine(
             agent=name,
-            rate=rate,
-            difference=stats.paired_difference(tried, against) if tried and against else None,
-            episodes=len(by_agent[name]),
-            tasks=len(tried.tasks),
-            steps=stats.steps_for_success(tried),
+            values=(name,),
+            outcomes={},
+            **{**performance(attempts[name], against), "episodes": len(by_agent[name])},
             tokens=sum(tokens for tokens, _ in spent) / len(spent),
-            seconds=_mean_seconds(by_agent[name]),
+            seconds=sum(times) / len(times) if times else None,
             usd=sum(prices) / len(prices) if len(prices) == len(spent) else None,
         )
 
@@ -148,11 +139,6 @@ def _sample(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     """Spread evenly over the tasks, the same ones each time."""
     ordered = sorted(episodes, key=lambda e: (e.repeat, e.task))
     return [ordered[at * len(ordered) // SAMPLE] for at in range(SAMPLE)] if len(ordered) > SAMPLE else ordered
-
-
-def _mean_seconds(episodes: Sequence[EpisodeSummary]) -> float | None:
-    times = [seconds for e in episodes if (seconds := e.seconds) is not None]
-    return sum(times) / len(times) if times else None
 
 
 class Pair(NamedTuple):

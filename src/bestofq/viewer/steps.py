@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from bestofq.core.actions import Action, Targeted, identity
+from bestofq.core.actions import Action, Targeted
 from bestofq.core.decision import Candidate, Decision
 from bestofq.core.observation import Box, Observation, Point
-from bestofq.core.tree import SearchTree
 from bestofq.reports.scorers import FEEDBACK, SCORE, Meaning, Q, find_meaning
 
 _MARK = re.compile(r"(\[\d+\])")
@@ -128,39 +127,6 @@ class ScoreTable:
         return replace(self, range=self.range | other.range, value_range=self.value_range | other.value_range)
 
 
-@dataclass(frozen=True)
-class TreePlace:
-    """An episode's place in a search tree: at `node`, as long as the tree knows its actions."""
-
-    tree: SearchTree
-    node: int
-
-    @classmethod
-    def after(cls, tree: SearchTree, decisions: Sequence[Decision]) -> "TreePlace | None":
-        """After these decisions, from the tree's root on."""
-        place = cls(tree, 0)
-        for decision in decisions:
-            if (node := place._child(decision.candidate)) is None:
-                return None
-            place = cls(tree, node)
-        return place
-
-    def _child(self, candidate: Candidate) -> int | None:
-        wanted, known = identity(candidate.action), self.tree.candidate
-        below = ((child, known[child]) for child in self.tree.children(self.node))
-        return next((child for child, there in below if there and identity(there.action) == wanted), None)
-
-    def bars(self, candidate: Candidate) -> Iterator[Bar]:
-        """Visits, Q̃ and Q̂ of the candidate's edge; none where the tree does not have it."""
-        if (child := self._child(candidate)) is None:
-            return
-        most = max(self.tree.visits[sibling] for sibling in self.tree.children(self.node))
-        yield Bar.visits(self.tree.visits[child], most)
-        yield Bar.of("Q̃ search", self.tree.value[child], UNIT, "mean outcome of the rollouts through it")
-        if (prior := self.tree.prior[child]) is not None:
-            yield Bar.of("Q̂ feedback", prior, UNIT, FED)
-
-
 def verdict(decision: Decision, scores: ScoreTable) -> str:
     """How the scores decided, in a sentence or two."""
     if len(decision.candidates) == 1:
@@ -185,7 +151,6 @@ def candidate_views(
     decision: Decision,
     seen: Observation,
     scores: ScoreTable,
-    place: TreePlace | None = None,
     *,
     span: Range | None = None,
 ) -> list[CandidateView]:
@@ -199,8 +164,6 @@ def candidate_views(
             yield Bar.visits(decision.visits[index], max(decision.visits))
             if decision.feedback is not None:
                 yield Bar.of("Q̂ feedback", decision.feedback[index], UNIT, FED)
-        elif place is not None:
-            yield from place.bars(candidate)
 
     return [
         CandidateView(
