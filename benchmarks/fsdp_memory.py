@@ -28,7 +28,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.learning.config import DPOConfig, LoRAConfig
+from bestofq.learning.config import DPOConfig
 from bestofq.learning.memory import tuning_memory
 from bestofq.learning.tuning import train_on_preferences
 
@@ -58,7 +58,7 @@ def dpo(lora: bool, processes: int, precision: str) -> DPOConfig:
     return DPOConfig(
         batch_size=PAIRS * processes,
         micro_batch_tokens=PAIRS * (PROMPT + 2 * ANSWER),
-        lora=LoRAConfig() if lora else None,
+        lora=16 if lora else None,
         gradient_checkpointing=True,
         precision=precision,
         device="cpu",

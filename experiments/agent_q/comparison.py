@@ -128,8 +128,7 @@ async def compare_methods(
 def seeded(context: RunContext, seed: int) -> RunContext:
     """The same with another seed, of the draws and of the training."""
     chosen = context.settings.agent_q
-    dpo, rft = (part.model_copy(update={"seed": seed}) for part in (chosen.dpo, chosen.rft))
-    learning = chosen.model_copy(update={"dpo": dpo, "rft": rft})
+    learning = chosen.model_copy(update={"dpo": chosen.dpo.model_copy(update={"seed": seed})})
     return context.with_settings(context.settings.model_copy(update={"seed": seed, "agent_q": learning}))
 
 

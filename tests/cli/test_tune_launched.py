@@ -29,7 +29,7 @@ from bestofq_sites.shipped import POCKET
 
 FILES = Path(__file__).parents[2] / "examples" / "accelerate"
 COMMANDS = Path(__file__).with_name("launched_commands.py")
-ADAPTERS = "agent_q.dpo.lora.rank=4"
+ADAPTERS = "agent_q.dpo.lora=4"
 NODES, BATCH = 120, 4
 
 

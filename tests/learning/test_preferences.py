@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, BloomConfig, BloomForCausalLM, OP
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning import tuning
-from bestofq.learning.config import DPOConfig, LoRAConfig
+from bestofq.learning.config import DPOConfig
 from bestofq.learning.distributed import Group
 from bestofq.learning.objectives import PairMeans, preferences, slopes_of
 from bestofq.learning.shared_prefix import reply_log_probs
@@ -144,7 +144,7 @@ def test_models_that_keep_their_dropout_as_a_number_learn_without_it_too(make: A
 
 
 def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:
-    weights, rows = trained(tmp_path, step_pairs(), lora=LoRAConfig(rank=4, alpha=8), epochs=8, lr=1e-2)
+    weights, rows = trained(tmp_path, step_pairs(), lora=4, epochs=8, lr=1e-2)
     assert rows[-1].means.loss < rows[0].means.loss
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
     before = tiny_model().state_dict()
@@ -156,7 +156,7 @@ def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:
 
 
 def test_adapters_are_resumed_too(tmp_path: Path) -> None:
-    adapters = {"lora": LoRAConfig(rank=4, alpha=8)}
+    adapters = {"lora": 4}
     expected, through = trained(tmp_path / "through", step_pairs(), **adapters)
 
     def stop(progress: TuningProgress[PairMeans]) -> None:

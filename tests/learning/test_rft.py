@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.core.errors import DataError
 from bestofq.core.preferences import Turn
-from bestofq.learning.config import LoRAConfig, RFTConfig
+from bestofq.learning.config import RFTConfig
 from bestofq.learning.objectives import TurnMeans, slopes_of, successes
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.learning.tuning import TuningProgress, train_on_successes
@@ -92,8 +92,8 @@ def test_the_steps_are_those_of_trl(tmp_path: Path) -> None:
         torch.testing.assert_close(weight, reference, rtol=1e-3, atol=2e-5, msg=name)
 
 
-@pytest.mark.parametrize("lora", [None, LoRAConfig(rank=4)], ids=["all weights", "adapters"])
-def test_stopped_in_the_middle_it_ends_with_the_same_weights(lora: LoRAConfig | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lora", [None, 4], ids=["all weights", "adapters"])
+def test_stopped_in_the_middle_it_ends_with_the_same_weights(lora: int | None, tmp_path: Path) -> None:
     turns = [turn for node in drawn_turns(5, 2) for turn in node]
     config = CONFIG.model_copy(update={"epochs": 2, "batch_size": 2, "checkpoint_every": 2, "lora": lora})
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from transformers import LlamaConfig
 
-from bestofq.learning.config import DPOConfig, LoRAConfig
+from bestofq.learning.config import DPOConfig
 from bestofq.learning.memory import tuning_memory
 
 WORDS = 128256
@@ -24,7 +24,7 @@ def test_weights_and_adapters_are_counted_and_shared_out(wide: int, deep: int, i
     block = 2 * wide * wide + 2 * wide * 1024 + 3 * wide * inner + 2 * wide
     whole = deep * block + 2 * WORDS * wide + wide
     adapters = 16 * deep * (2 * (wide + wide) + 2 * (wide + 1024) + 3 * (wide + inner))
-    lora = DPOConfig(lora=LoRAConfig(rank=16), gradient_checkpointing=True)
+    lora = DPOConfig(lora=16, gradient_checkpointing=True)
     alone, shared = (tuning_memory(str(tmp_path), lora, gpus) for gpus in (1, 8))
     assert alone.weights == 2 * whole == alone.stored == 8 * shared.weights
     assert alone.trained == 16 * adapters == 8 * shared.trained

@@ -14,7 +14,7 @@ from bestofq.core.embedding import EmbedSettings
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE, Endpoint
 from bestofq.envs.suites import AnySuiteSettings, default_suite
-from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig
+from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig, TuningRates
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.search.config import SearchConfig
 
@@ -84,7 +84,14 @@ class AgentQSettings(FrozenModel):
         description="what DPO begins from in comparison and demo: the base model (4.1, shop), or RFT's (6.2, booking)",
     )
     dpo: DPOConfig = DPOConfig()
-    rft: RFTConfig = RFTConfig()
+    rft: TuningRates = TuningRates()
+
+    @property
+    def rft_config(self) -> RFTConfig:
+        """What RFT trains with: its own rates, and for the rest the settings of DPO."""
+        own = {*TuningRates.model_fields, "warmup_share"}
+        shared = {name: getattr(self.dpo, name) for name in RFTConfig.model_fields.keys() - own}
+        return RFTConfig(**shared, **self.rft.model_dump())
 
 
 class ClusterSettings(FrozenModel):

@@ -137,26 +137,26 @@ PAPER = IQLConfig(
 """The settings of Best-of-Q, appendix B. The paper gives no dropout rate; its "50,000 epochs" are read as steps."""
 
 
-class LoRAConfig(FrozenModel):
-    """Adapters on every linear layer of the blocks; PEFT's usual numbers."""
-
-    rank: int = Field(default=16, ge=1, description="width of an adapter")
-    alpha: float = Field(default=32.0, gt=0, description="adapters are scaled by alpha / rank")
-
-
-class TuningConfig(FrozenModel):
-    """One training run. The optimizer is AdamW as in TRL: without weight decay, gradients clipped to norm 1."""
+class TuningRates(FrozenModel):
+    """What each kind of tuning sets for itself."""
 
     lr: float = Field(default=2e-5, gt=0, description="peak rate; adapters want some ten times that of all weights")
     epochs: int = Field(default=1, ge=1, description="times that every example is trained on")
     batch_size: int = Field(default=8, ge=1, description="turns or pairs a step, of all processes, at least")
-    micro_batch_tokens: int = Field(default=8192, ge=1, description="tokens a forward pass, each shared prompt once")
-    warmup_share: float = Field(default=0.0, ge=0, le=1, description="first share of the steps; then straight to 0")
-    lora: LoRAConfig | None = Field(default=None, description="adapters; None trains all weights")
-    gradient_checkpointing: bool = Field(default=False, description="less memory, a third more time")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         default="auto", description="of the matrix products; auto: bfloat16 where the hardware multiplies it"
     )
+
+
+class TuningConfig(TuningRates):
+    """One training run. The optimizer is AdamW as in TRL: without weight decay, gradients clipped to norm 1."""
+
+    micro_batch_tokens: int = Field(default=8192, ge=1, description="tokens a forward pass, each shared prompt once")
+    warmup_share: float = Field(default=0.0, ge=0, le=1, description="first share of the steps; then straight to 0")
+    lora: int | None = Field(
+        default=None, ge=1, description="rank of adapters on every linear layer of the blocks; none: train all weights"
+    )
+    gradient_checkpointing: bool = Field(default=False, description="less memory, a third more time")
     device: str = Field(default="auto", description="auto (a GPU where there is one) or cpu")
     checkpoint_every: int = Field(default=50, ge=1, description="steps between checkpoints")
     seed: int = Field(default=0, ge=0, description="of the order of examples")

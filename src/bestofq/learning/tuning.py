@@ -18,7 +18,7 @@ from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.loading import extra
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.learning.config import DPOConfig, LoRAConfig, RFTConfig, TuningConfig
+from bestofq.learning.config import DPOConfig, RFTConfig, TuningConfig
 from bestofq.learning.distributed import Group, choose_device, fast_bfloat16
 from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, slopes_of, successes
 from bestofq.learning.resuming import claim, clear_steps, load_step, save_step, write_whole
@@ -184,12 +184,10 @@ def _prepare_model(model: Any, config: TuningConfig) -> Any:
     return model
 
 
-def with_adapters(model: Any, config: LoRAConfig) -> Any:
+def with_adapters(model: Any, rank: int) -> Any:
     """`model` with adapters drawn by torch's generator and everything else frozen. SetupError without PEFT."""
     peft = extra("peft")
-    adapters = peft.LoraConfig(
-        r=config.rank, lora_alpha=config.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
-    )
+    adapters = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
     with warnings.catch_warnings():  # PEFT and TRL still say `gradient_checkpointing`, which transformers warns of
         warnings.filterwarnings("ignore", r"`\w*gradient_checkpointing\w*` is deprecated", FutureWarning)
         return peft.get_peft_model(model, adapters)

@@ -224,7 +224,7 @@ def reinforce(
     models: Models, trees: Iterable[SearchTree], out: Path, console: Console, *, log: Log = discard_log
 ) -> Path:
     """RFT (Eq. 4) on the successful rollouts of the trees; the folder of the tuned model. On all processes launched."""
-    config = models.settings.agent_q.rft
+    config = models.settings.agent_q.rft_config
     turns = [turn for turns in successful_turns(models, trees) for turn in turns]
 
     def train(weights: Any, report: Report[TurnMeans]) -> Path:
