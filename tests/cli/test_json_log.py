@@ -1,24 +1,20 @@
 """With --log-format json all that a command says is one JSON object a line on stderr."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from test_running import bestofq
 
 from bestofq.core.json_lines import JsonLines
 from bestofq.rollouts.progress import LiveProgress, bar
 
-BESTOFQ = (sys.executable, "-m", "bestofq.cli.main")
-
 
 def test_a_command_says_its_messages_and_its_end(tmp_path: Path) -> None:
-    command = (*BESTOFQ, "--log-format", "json", "collect", "no-such-suite")
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
-    (end,) = map(json.loads, done.stderr.splitlines())
-    assert (done.returncode, done.stdout) == (2, "")
+    process = bestofq(tmp_path / "log", "--log-format", "json", "collect", "no-such-suite")
+    assert process.wait() == 2
+    (end,) = map(json.loads, process.said.splitlines())
     assert (end["level"], end["exit_code"]) == ("error", 2)
     assert "no-such-suite" in end["message"]
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import importlib
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from forked import Forked
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
@@ -125,14 +125,19 @@ def test_a_new_part_keeps_to_its_contract(kind: str, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.slow
-def test_the_package_of_a_new_suite_passes_its_tests_as_it_is(tmp_path: Path) -> None:
+def test_the_package_of_a_new_suite_passes_its_tests_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "shops"
     done = CliRunner().invoke(app, ["new", "suite", "shops", "--out", str(folder)])
     assert done.exit_code == 0, done.output
-    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:xdist")
-    tried = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
-    assert tried.returncode == 0, tried.stdout
-    assert "1 passed" in tried.stdout
+    monkeypatch.chdir(folder)
+    tried = Forked(tmp_path / "log", run_pytest, ["-q", "-p", "no:asyncio", "-p", "no:xdist", "-p", "no:cacheprovider"])
+    assert tried.wait() == 0, tried.said
+    assert "1 passed" in tried.said
+
+
+def run_pytest(words: list[str]) -> None:
+    sys.path.insert(0, str(Path.cwd()))
+    sys.exit(int(pytest.main(words)))
 
 
 @pytest.mark.parametrize("name", ["json", "class", "my-suite", "../up", "bestofq"])

@@ -65,7 +65,7 @@ async def transformers_serve(folder: Path) -> AsyncIterator[str]:
 async def decisions(folder: Path, agents: list[AgentKind], chat: ChatConfig | None = None) -> list[list[Decision]]:
     """Of each episode of each agent, on the same tasks and seeds."""
     models = Models(
-        BestOfQSettings(model=MODEL, endpoints={"chat": chat} if chat else {}, suite=WebShopSettings(step_limit=4))
+        BestOfQSettings(model=MODEL, endpoints={"chat": chat} if chat else {}, suite=WebShopSettings(step_limit=2))
     )
     models = models.with_embedding(read_card(POCKET_Q).embed)
     values = load_value(POCKET_Q, embed=models.embedder.spec) if "best-of-q" in agents else None

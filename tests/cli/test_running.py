@@ -6,12 +6,13 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Forked
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -19,6 +20,7 @@ from starlette.routing import Route
 from typer.testing import CliRunner, Result
 
 from bestofq.cli.commands import app
+from bestofq.cli.main import run
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.envs.serving import serve_app
 from bestofq.store.store import Store
@@ -75,38 +77,39 @@ async def within(folder: Path, *arguments: str) -> Result:
     return await asyncio.to_thread(CliRunner().invoke, app, [*arguments, "--store", str(folder)])
 
 
-async def bestofq(folder: Path, *arguments: str, terminal: int | None = None) -> asyncio.subprocess.Process:
-    at_terminal = asyncio.subprocess.PIPE if terminal is None else terminal
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bestofq.cli.main", *arguments),
-        cwd=folder,
-        env={**os.environ, "OPENAI_API_KEY": "none", "TERM": "xterm", "COLUMNS": "120"},
-        stdin=asyncio.subprocess.DEVNULL if terminal is None else terminal,
-        stdout=at_terminal,
-        stderr=asyncio.subprocess.STDOUT if terminal is None else terminal,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
-    )
+def bestofq(log: Path, *words: str, terminal: str | None = None) -> Forked:
+    """The command in a process of its own, in the folder of its log."""
+    return Forked(log, type_in, words, terminal, OPENAI_API_KEY="none", TERM="xterm", COLUMNS="120")
 
 
-async def after_a_step(folder: Path, *arguments: str) -> asyncio.subprocess.Process:
+def type_in(words: Sequence[str], terminal: str | None) -> None:
+    """Run the command as a shell does: in a process group of its own, which Ctrl-C stops."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    file = os.open(terminal or os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2) if terminal else (0,):
+        os.dup2(file, standard)
+    sys.stdin, sys.argv = os.fdopen(0), ["bestofq", *words]
+    run()
+
+
+async def after_a_step(log: Path, *words: str) -> Forked:
     """The command, its first step stored."""
-    process = await bestofq(folder, *arguments)
-    assert process.stdout is not None
-    while b"so far" not in (line := await process.stdout.readline()):
-        assert line, "it has ended"
+    process = bestofq(log, *words)
+    while "so far" not in process.said:
+        assert process.runs, process.said
+        await asyncio.sleep(0.01)
     return process
 
 
-async def stopped(process: asyncio.subprocess.Process, *, impatiently: bool) -> str:
-    """What it says once Ctrl-C is pressed, or is pressed until it has ended."""
-    saying = asyncio.ensure_future(process.communicate())
+async def stop(process: Forked, *, impatiently: bool) -> int:
+    """Press Ctrl-C, once or until the command has ended; return its exit code."""
     os.killpg(process.pid, signal.SIGINT)
-    while impatiently and process.returncode is None:
+    while impatiently and process.runs:
         await asyncio.sleep(0.01)
         with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGINT)  # asyncio would miss how a process ended that it signals
-    return (await saying)[0].decode()
+            os.kill(process.pid, signal.SIGINT)
+    return await asyncio.to_thread(process.wait)
 
 
 async def test_without_a_terminal_nothing_irreversible_is_done(tmp_path: Path) -> None:
@@ -133,7 +136,8 @@ async def test_without_a_terminal_nothing_irreversible_is_done(tmp_path: Path) -
     assert episode.steps[-1].terminated
 
 
-async def test_at_a_terminal_the_user_is_asked(tmp_path: Path) -> None:
+async def test_at_a_terminal_the_user_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     shop = Shop()
     screen, terminal = os.openpty()
     os.set_blocking(screen, False)
@@ -150,7 +154,7 @@ async def test_at_a_terminal_the_user_is_asked(tmp_path: Path) -> None:
                     continue
 
     async with shop.open() as arguments:
-        process = await bestofq(tmp_path, *arguments, "--agent", "picker", *IN_WORDS, terminal=terminal)
+        process = bestofq(tmp_path / "log", *arguments, "--agent", "picker", *IN_WORDS, terminal=os.ttyname(terminal))
         await until("[y]es, [N]o, yes to [a]ll:")
         assert "The next action, click button Buy now, seems to buy or pay" in " ".join(shown.split())
         assert shop.orders == 0
@@ -159,7 +163,7 @@ async def test_at_a_terminal_the_user_is_asked(tmp_path: Path) -> None:
         assert shop.orders == 1
         os.write(screen, b"yes\n")
         await until("see it: bestofq view")
-        assert await process.wait() == 0
+        assert await asyncio.to_thread(process.wait) == 0
     os.close(screen)
     os.close(terminal)
     assert "██████████" in shown
@@ -169,13 +173,16 @@ async def test_at_a_terminal_the_user_is_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("impatiently", [False, True])
-async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(impatiently: bool, tmp_path: Path) -> None:
+async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(
+    impatiently: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Chromium takes a while to close."""
+    monkeypatch.chdir(tmp_path)
     shop = Shop(seconds=0.5)
     async with shop.open() as arguments:
-        process = await after_a_step(tmp_path, *arguments, "--yes")
-        text = await stopped(process, impatiently=impatiently)
-        assert process.returncode == 130, text
+        process = await after_a_step(tmp_path / "log", *arguments, "--yes")
+        code, text = await stop(process, impatiently=impatiently), process.said
+        assert code == 130, text
         assert text.endswith("\nstopped; the steps so far are in runs/web\n")
         assert "Traceback" not in text
         with Store.open(tmp_path / "runs/web", read_only=True) as store:
@@ -204,12 +211,15 @@ class Walk(Shop):
         return HTMLResponse("<a href=/?more>More</a>" if not request.url.query else "<p>All there is")
 
 
-async def test_after_kill_9_the_same_command_goes_on_and_asks_for_no_step_again(tmp_path: Path) -> None:
+async def test_after_kill_9_the_same_command_goes_on_and_asks_for_no_step_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     walk = Walk(seconds=0.5)
     async with walk.open() as arguments:
-        process = await after_a_step(tmp_path, *arguments)
+        process = await after_a_step(tmp_path / "log", *arguments)
         os.killpg(process.pid, signal.SIGKILL)
-        await process.communicate()
+        await asyncio.to_thread(process.wait)
         result = await within(tmp_path / "runs/web", *arguments)
     assert result.exit_code == 0, result.output
     assert "going on after 1 steps" in result.output

@@ -67,7 +67,7 @@ async def test_it_records_learns_and_then_chooses(tmp_path: Path, monkeypatch: p
                 done = await client.post(f"{root}/sessions/s{number}/outcome", json={"success": won})
                 assert done.status_code == 200
         settings = ("iql.steps=200", "iql.batch_size=16", "iql.network.hidden=[16]", "iql.lr_q=0.003")
-        learning = ["train", "--store", store, "--run", "serve", "--out", str(q)]
+        learning = ["train", "--store", store, "--run", "serve", "--no-estimate", "--out", str(q)]
         learning += [word for one in settings for word in ("--set", one)]
         assert isinstance(CliRunner().invoke(app, learning).exception, ConfigError)  # nobody says what embeds
         learned = CliRunner().invoke(app, [*learning, "--set", "model.embedder=pocket"])

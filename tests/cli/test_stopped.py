@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from test_collect_killed import Killing, arguments
-from test_running import bestofq, stopped
+from test_running import bestofq, stop
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
@@ -33,10 +33,10 @@ async def test_a_stopped_collection_says_how_it_goes_on_and_does(impatiently: bo
 
     async with FaultServer(reply, seconds=0.1) as server:
         words = arguments(tmp_path / "store", server)
-        process = await bestofq(tmp_path, *words)
+        process = bestofq(tmp_path / "log", *words)
         await asked.wait()
-        said = await stopped(process, impatiently=impatiently)
-        assert process.returncode == 130, said
+        code, said = await stop(process, impatiently=impatiently), process.said
+        assert code == 130, said
         assert said.endswith("\nStopped. Run the same command again to continue.\n")
         assert "Traceback" not in said
         done = await asyncio.to_thread(CliRunner(env={"OPENAI_API_KEY": "none"}).invoke, app, words)

@@ -8,21 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 from forked import Forked, launch_forks
-from rich.console import Console
+from test_try_settings import play_all
 from torch.distributed.run import main as torchrun
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.cli.config import load_config
 from bestofq.config.artifacts import UNFINISHED
-from bestofq.config.context import RunContext, open_suite
-from bestofq.config.models import Models
-from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import DataError
 from bestofq.learning.checkpoint import CARD, load_networks, read_card
-from bestofq.recipes.collect import collect
-from bestofq.recipes.players import Play
-from bestofq.store.store import Store
 
 STEPS = 300
 SETTINGS = (
@@ -45,16 +38,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def arguments(folder: Path) -> Arguments:
-    """The command's words, on a store with four episodes."""
+    """The command's words, on a store with sixty episodes."""
     if not (folder / "store").exists():
-        models = Models(load_config(BestOfQSettings, None, ["suite.train_tasks=4", "suite.step_limit=6"]))
-        async with open_suite(models) as suite:
-            with Store.open(folder / "store") as store:
-                await collect(RunContext(models, suite, store, Console(quiet=True)), "seed", Play("explore"))
+        await play_all(folder / "store", "seed")
 
     def words(out: str, *more: str) -> list[str]:
         settings = [word for setting in (*SETTINGS, *more) for word in ("--set", setting)]
-        return ["train", "--store", str(folder / "store"), "--out", str(folder / out), *settings]
+        return ["train", "--store", str(folder / "store"), "--out", str(folder / out), "--no-estimate", *settings]
 
     return words
 
@@ -84,7 +74,7 @@ def killed(folder: Path, arguments: Arguments) -> Path:
 
 def test_a_dry_run_trains_nothing(folder: Path, arguments: Arguments) -> None:
     said = alone([*arguments("dry"), "--dry-run"])
-    assert "learn from 4 episodes of seed" in said
+    assert "learn from 60 episodes of seed" in said
     assert not (folder / "dry").exists()
 
 
@@ -144,7 +134,7 @@ def test_a_recipe_under_torchrun_is_played_by_one_process_and_learned_by_two(fol
     assert launched.said.count("Q and V learned from") == 2  # once a Q-function
     for name, runs, episodes in (("q0", ["seed"], 2), ("q1", ["seed", "cycle-1"], 4)):
         again = [word for run in runs for word in ("--run", run)]
-        alone(["train", "--out", str(folder / f"one-{name}"), *again, *recipe])
+        alone(["train", "--no-estimate", "--out", str(folder / f"one-{name}"), *again, *recipe])
         found = read_card(folder / "both" / name).episodes
         assert found is not None
         assert found.count == episodes

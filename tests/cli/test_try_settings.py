@@ -1,6 +1,6 @@
 """`train --try`: settings that rank held-out episodes better are found, and trained with."""
 
-import shutil
+import asyncio
 from itertools import product
 from pathlib import Path
 
@@ -39,26 +39,26 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("once")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tried") / "shop"
+    asyncio.run(play_all(folder, *PLAYS))
+    return folder
 
 
 @pytest.fixture
-async def shop(made_once: Path, tmp_path: Path) -> Path:
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "q"
+
+
+async def play_all(folder: Path, *runs: str) -> None:
     """Thirty tasks, each played twice. In the run `seed` they are done by Blue and by nothing else, in `alike` Blue is
-    always clicked, and half of the episodes fail; `sure` is `seed`, but that the proposer finds Blue likelier. `luck`
-    is `seed`, but that Blue fails once, too. In `few` none is held out from a trial, in `lost` those that are fail."""
-    if not (made_once / "shop").exists():
-        await play_all(made_once / "shop")
-    return Path(shutil.copytree(made_once / "shop", tmp_path / "shop"))
-
-
-async def play_all(folder: Path) -> None:
+    always clicked, and half of the episodes fail. In `sure` the proposer also finds Blue likelier; in `luck` Blue also
+    fails once. In `few` none is held out from a trial, in `lost` those that are fail."""
     made = Provenance(version="test", seed=0)
     with Store.open(folder) as store:
-        for run, plays in PLAYS.items():
+        for run in runs:
             await store.begin_run(run, {}, made)
-            for number, (repeat, (chosen, won)) in product(range(30), enumerate(plays)):
+            for number, (repeat, (chosen, won)) in product(range(30), enumerate(PLAYS[run])):
                 held_out = fold_of(EpisodeKey("shop", f"t{number}", repeat)) == 0
                 if run == "few" and held_out:
                     continue
@@ -77,82 +77,78 @@ async def play_all(folder: Path) -> None:
                 await store.finish_episode(episode, verdict, PAGE)
 
 
-def train(shop: Path, *more: str) -> Result:
+def train(shop: Path, out: Path, *more: str) -> Result:
     settings = [word for setting in SETTINGS for word in ("--set", setting)]
-    words = ["train", "--store", str(shop), "--out", str(shop / "q"), *settings, *more]
+    words = ["train", "--store", str(shop), "--out", str(out), "--no-estimate", *settings, *more]
     return CliRunner().invoke(app, words)
 
 
-def test_what_ranks_held_out_siblings_best_learns_from_all(shop: Path) -> None:
-    done = train(shop, "--try", LEARNED)
+def test_what_ranks_held_out_siblings_best_learns_from_all(shop: Path, out: Path) -> None:
+    done = train(shop, out, "--try", LEARNED)
     assert done.exit_code == 0, done.output
     assert f"Chosen: {LEARNED}." in done.output
     (proposer,) = (line for line in done.output.splitlines() if "the proposer's likelihood" in line)
     assert " 0.0 [" in proposer  # it prefers Red
     assert "no better" not in done.output
-    card = read_card(shop / "q")
+    card = read_card(out)
     assert card.config.network.q_without == ()
     assert card.episodes is not None
     assert card.episodes.count == 60
-    kept = [read_card(folder) for folder in (shop / "q" / "trials").iterdir()]
+    kept = [read_card(folder) for folder in (out / "trials").iterdir()]
     assert {one.config.network.q_without for one in kept} == {(), ("action",)}
     assert {one.episodes.count for one in kept if one.episodes} == {48}  # six of the thirty tasks are held out
 
+    made = {path: path.stat().st_mtime_ns for path in out.rglob(CARD)}
+    assert f"Chosen: {LEARNED}." in train(shop, out, "--try", LEARNED).output
+    assert {path: path.stat().st_mtime_ns for path in out.rglob(CARD)} == made  # nothing is learned again
 
-def test_a_q_function_that_knows_no_more_than_the_proposer_is_told_of(shop: Path) -> None:
-    assert "no better" in train(shop, "--run", "sure", "--try", LEARNED).output
 
-
-def test_what_was_tried_is_not_learned_again(shop: Path) -> None:
-    train(shop, "--try", LEARNED)
-    made = {path: path.stat().st_mtime_ns for path in (shop / "q").rglob(CARD)}
-    again = train(shop, "--try", LEARNED)
-    assert f"Chosen: {LEARNED}." in again.output
-    assert {path: path.stat().st_mtime_ns for path in (shop / "q").rglob(CARD)} == made
+def test_a_q_function_that_knows_no_more_than_the_proposer_is_told_of(shop: Path, out: Path) -> None:
+    assert "no better" in train(shop, out, "--run", "sure", "--try", LEARNED).output
 
 
 @pytest.mark.parametrize("run", ["alike", "few", "lost"])
-def test_without_sibling_actions_nothing_can_be_tried_and_nothing_is_learned(run: str, shop: Path) -> None:
-    done = train(shop, "--run", run, "--try", LEARNED)
+def test_without_sibling_actions_nothing_can_be_tried_and_nothing_is_learned(run: str, shop: Path, out: Path) -> None:
+    done = train(shop, out, "--run", run, "--try", LEARNED)
     assert isinstance(done.exception, DataError)
     assert "several passes" in str(done.exception)
-    assert not (shop / "q").exists()
+    assert not (out).exists()
 
 
-def test_all_settings_are_judged_on_the_same_pairs_of_actions(shop: Path) -> None:
+def test_all_settings_are_judged_on_the_same_pairs_of_actions(shop: Path, out: Path) -> None:
     thoughts = "model.embed.action=reasoning"  # the same click with another thought is no other action
-    said = train(shop, "--run", "luck", "--try", thoughts, "--no-estimate").output
+    said = train(shop, out, "--run", "luck", "--try", thoughts).output
     rows = [line.split() for line in said.splitlines() if line.startswith(("as given  ", f"{thoughts}  "))]
     assert [row[-2:] for row in rows] == [["6", "6"]] * 2  # a pair of each held-out task
-    train(shop, "--run", "luck", "--set", thoughts, "--out", str(shop / "thinking"))
-    told = OffPolicyEstimate.read(shop / "thinking")
+    train(shop, out, "--run", "luck", "--set", thoughts, "--estimate", "--out", str(out / "thinking"))
+    told = OffPolicyEstimate.read(out / "thinking")
     assert told is not None
     assert told.pairs == 6
 
 
-def test_a_dry_run_tells_of_each_and_learns_nothing(shop: Path) -> None:
-    said = train(shop, "--try", "iql.steps=7", "--dry-run").output
+def test_a_dry_run_tells_of_each_and_learns_nothing(shop: Path, out: Path) -> None:
+    said = train(shop, out, "--try", "iql.steps=7", "--dry-run").output
     assert "150 steps of" in said
     assert "7 steps of" in said
-    assert not (shop / "q").exists()
+    assert not (out).exists()
 
 
-def test_processes_of_torchrun_do_not_try(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_of_torchrun_do_not_try(shop: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert isinstance(train(shop, "--try", LEARNED).exception, ConfigError)
+    assert isinstance(train(shop, out, "--try", LEARNED).exception, ConfigError)
 
 
-def test_the_first_episodes_teach_pass_after_pass_and_too_few_are_refused(shop: Path) -> None:
-    assert "from 40 episodes of seed" in " ".join(train(shop, "--episodes", "40", "--dry-run").output.split())
-    done = train(shop, "--episodes", "40")
+def test_the_first_episodes_teach_pass_after_pass_and_too_few_are_refused(shop: Path, out: Path) -> None:
+    assert "from 40 episodes of seed" in " ".join(train(shop, out, "--episodes", "40", "--dry-run").output.split())
+    done = train(shop, out, "--episodes", "40")
     assert done.exit_code == 0, done.output
-    known = read_card(shop / "q").episodes
+    known = read_card(out).episodes
     assert known is not None
     assert known.count == 40
     with Store.open(shop, read_only=True) as store:
         first = select_episodes(store, ["seed"], 40)
     assert [e.key.repeat for e in first] == [0] * 30 + [1] * 10
     assert [e.key.task for e in first[:10]] == [e.key.task for e in first[30:]]
-    refused = train(shop, "--episodes", "61").exception
+    refused = train(shop, out, "--episodes", "61").exception
     assert isinstance(refused, DataError)
     assert "60 decided episodes, fewer than 61" in str(refused)

@@ -1,9 +1,6 @@
 """`accelerate launch … bestofq.cli.main tune`, by its files: even killed, two processes learn what one does."""
 
-import os
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -129,11 +126,9 @@ def sharded(work: Path, killed: Path) -> str:
 def test_two_processes_go_on_and_learn_what_one_does(work: Path, killed: Path) -> None:
     shutil.copytree(killed, work / "two")
     words = launching("ddp.yaml", "-m", "bestofq.cli.main", *arguments(work, "two"))
-    command = [sys.executable, "-m", "accelerate.commands.launch", *words]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
+    launched = Forked(work / "of two", launch_forks, accelerate_launch, words, COLUMNS="200")
+    code, said = launched.wait(), launched.said
+    assert code == 0, said
     assert said.count("the tuned model: ") == 1  # the second process is silent
     assert f"{NODES // BATCH}/{NODES // BATCH}" in said
     check_same(work, "two")

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,10 @@ NAMES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 )
 def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(given: dict[str, str], spins: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in NAMES}
-    words = [sys.executable, "-c", "from bestofq.cli.main import exit_with; exit_with(lambda: __import__('torch'))"]
+    (torch,) = find_spec("torch").submodule_search_locations or ()  # type: ignore[union-attr]
+    libraries = [str(path) for path in (Path(torch) / "lib").glob("libgomp*")]  # what PyTorch loads, alone
+    loading = f"exit_with(lambda: [__import__('ctypes').CDLL(path) for path in {libraries!r}])"
+    words = [sys.executable, "-c", f"from bestofq.cli.main import exit_with; {loading}"]
     done = subprocess.run(
         words, env=environment | {"OMP_DISPLAY_ENV": "VERBOSE"} | given, capture_output=True, text=True, check=True
     )
