@@ -4,19 +4,7 @@ from typing import Any
 
 import pytest
 
-from bestofq.core.actions import (
-    Action,
-    Answer,
-    Clear,
-    Click,
-    GoBack,
-    Goto,
-    Refresh,
-    Scroll,
-    Submit,
-    Wait,
-    Write,
-)
+from bestofq.core.actions import Action, Answer, Clear, Click, GoBack, Goto, Refresh, Scroll, Submit, Wait, Write
 from bestofq.core.observation import Box, Element, Observation, Point
 from bestofq.safety.irreversible import irreversible
 
@@ -34,117 +22,67 @@ def page(*elements: tuple[Any, ...], url: str = SHOP, text: str = "") -> Observa
     return Observation(url=url, title="", text=text, elements=tuple(made))
 
 
+NAMED = [  # reason, role, names
+    (
+        BUY,
+        "button",
+        "Buy now | Buy Now: Kettle, blue, $24.99 for 1 piece | Place your order | Pay $12.99 | "
+        "🔒 Confirm and pay | Complete purchase | Start my free trial | Zahlungspflichtig bestellen | "
+        "Jetzt kaufen | Valider ma commande | Realizar pedido | Acquista ora | Оплатить | 注文を確定する",
+    ),
+    (BUY, "link", "Buy now"),
+    (BUY, "clickable", "Donate"),
+    (
+        SEND,
+        "button",
+        "Send | Publish | Post comment | Submit application | Absenden | Nachricht senden | Envoyer | Enviar mensaje",
+    ),
+    (SEND, "link", "Send feedback"),
+    (
+        DELETE,
+        "button",
+        "Delete | Yes, cancel my subscription | Close my account | Konto löschen | Abo kündigen | "
+        "Supprimer le compte | Eliminar cuenta | Cancel booking | Tag löschen | Vil du slette skriptet? | "
+        "자동화를 삭제하시겠습니까? | Xóa tất cả các sự kiện trong tương lai | Confirmer la suppression du compte | "
+        "Veranstaltung absagen",
+    ),
+    (DELETE, "link", "Delete account | Unsubscribe"),
+    (DELETE, "menuitem", "Remove"),
+    (
+        RESET,
+        "button",
+        "Restore backup | Cloud-Daten zurücksetzen | Přivést zpět tovární nastavení | "
+        "Felhőadatok visszaállítása | 恢复出厂设置",
+    ),
+    (RESET, "link", "Factory reset"),
+    (BOOK, "button", "Book | Book a table | Reserve | Confirm reservation | Termin buchen | Réserver"),
+    (BOOK, "link", "Book now"),
+    (
+        None,
+        "button",
+        "Choose file | Reset zoom | Reset filters | Reset form | Clear | Create backup | Remove all selections | "
+        "Odhlásit se | Add to cart | In den Warenkorb | Ajouter au panier | Order by price | Book reviews | "
+        "Delete filter | Filter löschen | Supprimer le filtre | Remove from wishlist | Remove from cart | "
+        "Cancel | Next | Search | Submit | Reply | Share | Accept all cookies | Apply filters | Sign in | Log out",
+    ),
+    (None, "tab", "Reset data | Buy"),
+    (
+        None,
+        "link",
+        "Checkout | Proceed to checkout | Order history | Orders | Payment methods | Buying guide | "
+        "Buy Less, Live More: a book about things | Book | The Book Thief | Book of the month | Books | "
+        "Bookings | Deleted scenes | Blog posts | Post | Sent | Sendung mit der Maus",
+    ),
+    (None, "radio", "Delete after 30 days"),
+    (None, "checkbox", "Send me offers"),
+    (None, "combobox", "Book"),
+]
+
+
 @pytest.mark.parametrize(
-    ("role", "name", "reason"),
-    [
-        ("button", "Buy now", BUY),
-        ("link", "Buy now", BUY),
-        ("button", "Buy Now: Kettle, blue, $24.99 for 1 piece", BUY),
-        ("button", "Place your order", BUY),
-        ("button", "Pay $12.99", BUY),
-        ("button", "🔒 Confirm and pay", BUY),
-        ("button", "Complete purchase", BUY),
-        ("clickable", "Donate", BUY),
-        ("button", "Start my free trial", BUY),
-        ("button", "Zahlungspflichtig bestellen", BUY),
-        ("button", "Jetzt kaufen", BUY),
-        ("button", "Valider ma commande", BUY),
-        ("button", "Realizar pedido", BUY),
-        ("button", "Acquista ora", BUY),
-        ("button", "Оплатить", BUY),
-        ("button", "注文を確定する", BUY),
-        ("button", "Send", SEND),
-        ("link", "Send feedback", SEND),
-        ("button", "Publish", SEND),
-        ("button", "Post comment", SEND),
-        ("button", "Submit application", SEND),
-        ("button", "Absenden", SEND),
-        ("button", "Nachricht senden", SEND),
-        ("button", "Envoyer", SEND),
-        ("button", "Enviar mensaje", SEND),
-        ("button", "Delete", DELETE),
-        ("link", "Delete account", DELETE),
-        ("menuitem", "Remove", DELETE),
-        ("button", "Yes, cancel my subscription", DELETE),
-        ("link", "Unsubscribe", DELETE),
-        ("button", "Close my account", DELETE),
-        ("button", "Konto löschen", DELETE),
-        ("button", "Abo kündigen", DELETE),
-        ("button", "Supprimer le compte", DELETE),
-        ("button", "Eliminar cuenta", DELETE),
-        ("button", "Cancel booking", DELETE),
-        ("button", "Tag löschen", DELETE),
-        ("button", "Vil du slette skriptet?", DELETE),
-        ("button", "자동화를 삭제하시겠습니까?", DELETE),
-        ("button", "Xóa tất cả các sự kiện trong tương lai", DELETE),
-        ("button", "Confirmer la suppression du compte", DELETE),
-        ("button", "Veranstaltung absagen", DELETE),
-        ("button", "Restore backup", RESET),
-        ("link", "Factory reset", RESET),
-        ("button", "Cloud-Daten zurücksetzen", RESET),
-        ("button", "Přivést zpět tovární nastavení", RESET),
-        ("button", "Felhőadatok visszaállítása", RESET),
-        ("button", "恢复出厂设置", RESET),
-        ("button", "Book", BOOK),
-        ("button", "Book a table", BOOK),
-        ("link", "Book now", BOOK),
-        ("button", "Reserve", BOOK),
-        ("button", "Confirm reservation", BOOK),
-        ("button", "Termin buchen", BOOK),
-        ("button", "Réserver", BOOK),
-        ("button", "Choose file", None),
-        ("button", "Reset zoom", None),
-        ("button", "Reset filters", None),
-        ("button", "Reset form", None),
-        ("button", "Clear", None),
-        ("button", "Create backup", None),
-        ("button", "Remove all selections", None),
-        ("button", "Odhlásit se", None),
-        ("tab", "Reset data", None),
-        ("button", "Add to cart", None),
-        ("button", "In den Warenkorb", None),
-        ("button", "Ajouter au panier", None),
-        ("link", "Checkout", None),
-        ("link", "Proceed to checkout", None),
-        ("link", "Order history", None),
-        ("link", "Orders", None),
-        ("button", "Order by price", None),
-        ("link", "Payment methods", None),
-        ("link", "Buying guide", None),
-        ("link", "Buy Less, Live More: a book about things", None),
-        ("link", "Book", None),
-        ("link", "The Book Thief", None),
-        ("link", "Book of the month", None),
-        ("link", "Books", None),
-        ("button", "Book reviews", None),
-        ("link", "Bookings", None),
-        ("button", "Delete filter", None),
-        ("button", "Filter löschen", None),
-        ("button", "Supprimer le filtre", None),
-        ("button", "Remove from wishlist", None),
-        ("button", "Remove from cart", None),
-        ("link", "Deleted scenes", None),
-        ("button", "Cancel", None),
-        ("button", "Next", None),
-        ("button", "Search", None),
-        ("button", "Submit", None),
-        ("button", "Reply", None),
-        ("button", "Share", None),
-        ("link", "Blog posts", None),
-        ("link", "Post", None),
-        ("link", "Sent", None),
-        ("button", "Accept all cookies", None),
-        ("button", "Apply filters", None),
-        ("button", "Sign in", None),
-        ("button", "Log out", None),
-        ("radio", "Delete after 30 days", None),
-        ("checkbox", "Send me offers", None),
-        ("tab", "Buy", None),
-        ("combobox", "Book", None),
-        ("link", "Sendung mit der Maus", None),
-    ],
+    ("reason", "role", "name"), [(reason, role, name) for reason, role, names in NAMED for name in names.split(" | ")]
 )
-def test_what_a_click_does_by_its_name(role: str, name: str, reason: str | None) -> None:
+def test_what_a_click_does_by_its_name(reason: str | None, role: str, name: str) -> None:
     said = irreversible(Click(mark=1), page((role, name)))
     if reason is None:
         assert said is None
