@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -54,7 +55,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
 BOOKING = Booking()
 QUIRKS = Quirks(QuirksSettings())
-SITES = ("webshop-text", "webshop-browser", "booking-text", "booking-browser", "quirks-text", "quirks-browser")
+SUITES: dict[str, Any] = {"webshop": SHOP, "booking": BOOKING, "quirks": QUIRKS}
+SITES = tuple(f"{site}-{kind}" for site in SUITES for kind in ("text", "browser"))
 RESTORING = (*SITES, "scripted")
 ALL = (*RESTORING, "miniwob", "page")
 Make = Callable[[], Env]
@@ -66,35 +68,24 @@ async def links(request: Request) -> HTMLResponse:
 
 async def opened(name: str, browser: Browser, stack: AsyncExitStack) -> tuple[Make, list[Task]]:
     """How an environment of this kind is made, and its tasks."""
-    match name:
-        case "webshop-text":
-            return lambda: TextEnv(SHOP), SHOP.tasks("test")
-        case "booking-text":
-            return lambda: TextEnv(BOOKING), BOOKING.tasks("test")
-        case "webshop-browser":
-            shop = await stack.enter_async_context(serve(SHOP))
-            return lambda: LocalWebEnv(shop, browser), SHOP.tasks("test")
-        case "booking-browser":
-            tables = await stack.enter_async_context(serve(BOOKING))
-            return lambda: LocalWebEnv(tables, browser), BOOKING.tasks("test")
-        case "quirks-text":
-            return lambda: TextEnv(QUIRKS), QUIRKS.tasks("test")
-        case "quirks-browser":
-            shops = await stack.enter_async_context(serve(QUIRKS))
-            return lambda: LocalWebEnv(shops, browser), QUIRKS.tasks("test")
-        case "miniwob":
-            if find_spec("miniwob") is None:
-                pytest.skip("MiniWoB++'s pages are not installed")
-            suite = MiniWob(MiniWobSettings(only="click-link", per_task=2))
-            await stack.enter_async_context(suite.open())
-            return lambda: MiniWobEnv(suite.root, browser), await suite.tasks("test")
-        case "page":
-            url = await stack.enter_async_context(serve_app(Starlette(routes=[Route("/{path:path}", links)])))
-            return lambda: WebEnv(browser, screenshots=False), [
-                Task(id=n, suite="s", goal="click", start_url=f"{url}/{n}", allowed_hosts=("127.0.0.1",)) for n in "ab"
-            ]
-        case _:
-            return ScriptedEnv, [TASK, TASK]
+    site, _, kind = name.partition("-")
+    if kind == "text":
+        return lambda: TextEnv(SUITES[site]), SUITES[site].tasks("test")
+    if kind == "browser":
+        served = await stack.enter_async_context(serve(SUITES[site]))
+        return lambda: LocalWebEnv(served, browser), SUITES[site].tasks("test")
+    if name == "miniwob":
+        if find_spec("miniwob") is None:
+            pytest.skip("MiniWoB++'s pages are not installed")
+        suite = MiniWob(MiniWobSettings(only="click-link", per_task=2))
+        await stack.enter_async_context(suite.open())
+        return lambda: MiniWobEnv(suite.root, browser), await suite.tasks("test")
+    if name == "page":
+        url = await stack.enter_async_context(serve_app(Starlette(routes=[Route("/{path:path}", links)])))
+        return lambda: WebEnv(browser, screenshots=False), [
+            Task(id=n, suite="s", goal="click", start_url=f"{url}/{n}", allowed_hosts=("127.0.0.1",)) for n in "ab"
+        ]
+    return ScriptedEnv, [TASK, TASK]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

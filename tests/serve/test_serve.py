@@ -155,16 +155,6 @@ async def test_messages_without_a_role_pass_through(tmp_path: Path) -> None:
         assert (await client.post(f"{root}/v1/chat/completions", json=body)).status_code == 400
 
 
-async def test_invalid_replies_are_left_out(tmp_path: Path) -> None:
-    def reply(body: Body, count: int) -> str:
-        return "I would click" if body["temperature"] == 0.2 else click(3)
-
-    score, arms = by_label("red"), ("best-of-q",)
-    async with serving(Upstream(reply), tmp_path, score, arms, mode="rank") as root, httpx.AsyncClient() as client:
-        got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
-        assert "action" in got.json()["choices"][0]["message"]["content"]
-
-
 async def test_four_agents_without_ids_keep_their_episodes_apart(tmp_path: Path) -> None:
     """Two goals, two agents each, ten steps: each remembers what it was told last."""
 

@@ -50,15 +50,6 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path,
     assert file.read_bytes() == content
 
 
-def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
-    with Store.open(tmp_path):
-        other = f"from bestofq.store.store import Store; Store.open({str(tmp_path)!r})"
-        done = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=False)
-        assert "is being written by process" in done.stderr
-        Store.open(tmp_path, read_only=True).close()
-    Store.open(tmp_path).close()
-
-
 def open_at(moment: float, folder: Path) -> None:
     time.sleep(max(0.0, moment - time.time()))
     try:

@@ -16,7 +16,7 @@ from bestofq.core.decision import Decision
 from bestofq.core.errors import SupersededError
 from bestofq.store.claim import bury
 from bestofq.store.codec import unpack
-from bestofq.store.database import insert_new, is_sqlite, replace, verify_rows
+from bestofq.store.database import insert_new, is_sqlite, lock_rows, replace
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.schema import EPISODES, PAGES, STEPS, add_checksum
 
@@ -39,17 +39,16 @@ _SLOT = ("run", "agent", "suite", "task", "repeat")
 def begin(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
     """Insert a running episode of this owner, and mark an earlier attempt that was left running as `interrupted`.
     SupersededError if another living writer plays the slot, or has finished it."""
-    slot = {name: row[name] for name in _SLOT}
+    slot = (EPISODES.c[name] == row[name] for name in _SLOT)
     task = f"task {row['task']} (run {row['run']}, agent {row['agent']}, repeat {row['repeat']})"
-    query = select(EPISODES).filter_by(**slot).where(EPISODES.c.status.in_(("running", "finished"))).with_for_update()
-    for before in verify_rows(connection, EPISODES, connection.execute(query).all()):
-        if before.id == row["id"]:
+    for before in lock_rows(connection, EPISODES, *slot, EPISODES.c.status.in_(("running", "finished"))):
+        if before["id"] == row["id"]:
             return  # it was committed, and the answer was lost
-        if before.status == "finished":
-            raise SupersededError(f"{task} is finished already, by episode {before.id}")
-        if before.owner in bury(connection) - {owner}:
+        if before["status"] == "finished":
+            raise SupersededError(f"{task} is finished already, by episode {before['id']}")
+        if before["owner"] in bury(connection) - {owner}:
             raise SupersededError(f"{task} is being played by another process: let it end")
-        interrupt(connection, before._asdict())
+        interrupt(connection, before)
     try:
         connection.execute(insert(EPISODES), add_checksum(EPISODES, {**row, "status": "running", "owner": owner}))
     except IntegrityError as error:
@@ -83,9 +82,8 @@ def take_over_episodes(
     others = bury(connection) - {owner}
     mine = or_(EPISODES.c.owner.is_(None), EPISODES.c.owner.not_in(others))
     named = true() if only is None else EPISODES.c.id.in_(only)
-    query = select(EPISODES).where(*EpisodeFilter(run=run, agent=agent, status="running").clauses, mine, named)
-    locked = connection.execute(query.order_by(EPISODES.c.id).with_for_update()).all()
-    abandoned = [row._asdict() for row in verify_rows(connection, EPISODES, locked)]
+    running = EpisodeFilter(run=run, agent=agent, status="running").clauses
+    abandoned = lock_rows(connection, EPISODES, *running, mine, named)
     for row in abandoned:
         if take_over:
             replace(connection, EPISODES, row | {"owner": owner})
@@ -96,9 +94,8 @@ def take_over_episodes(
 
 def release(connection: Connection, episode: str, owner: str) -> None:
     """Remove this owner from an episode that it plays."""
-    query = select(EPISODES).where(EPISODES.c.id == episode, EPISODES.c.owner == owner).with_for_update()
-    for row in verify_rows(connection, EPISODES, connection.execute(query).all()):
-        replace(connection, EPISODES, {**row._asdict(), "owner": None})
+    for row in lock_rows(connection, EPISODES, EPISODES.c.id == episode, EPISODES.c.owner == owner):
+        replace(connection, EPISODES, {**row, "owner": None})
 
 
 def interrupt(connection: Connection, row: Mapping[str, Any]) -> None:

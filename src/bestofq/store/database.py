@@ -223,6 +223,12 @@ def verify_rows(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]
         yield row
 
 
+def lock_rows(connection: Connection, table: Table, *where: sa.ColumnElement[bool]) -> list[dict[str, Any]]:
+    """Return the rows, by primary key, locked until the transaction ends. DamageError."""
+    query = select(table).where(*where).order_by(*table.primary_key).with_for_update()
+    return [row._asdict() for row in verify_rows(connection, table, connection.execute(query).all())]
+
+
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows whose primary key is not there yet; leave the others as they are."""
     if rows:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, Engine, Table, insert, select
+from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from bestofq.core.decision import Episode, Provenance, Step, Verdict
@@ -132,7 +132,7 @@ class Store:
         def begin(connection: Connection) -> None:
             row = {"name": name, "provenance": hide_json(provenance.model_dump_json()), **_config_row(kept)}
             database.insert_new(connection, RUNS, [add_checksum(RUNS, row)])
-            before = _row(connection, RUNS, name=name) or row
+            before, *_ = *database.lock_rows(connection, RUNS, RUNS.c.name == name), row
             episode = select(EPISODES.c.id).where(EPISODES.c.run == name).limit(1)
             played = {who for who in own[1] if connection.scalar(episode.where(EPISODES.c.agent == who))}
             after = _config_row(going_on(name, json.loads(before["config"]), kept, *own, played))
@@ -200,7 +200,8 @@ class Store:
         is not running, another process plays it now, or its slot is finished already."""
 
         def finish(connection: Connection) -> None:
-            before = _row(connection, EPISODES, id=episode, owner=self._writer.token) or {}
+            own = (EPISODES.c.id == episode, EPISODES.c.owner == self._writer.token)
+            before, *_ = *database.lock_rows(connection, EPISODES, *own), dict[str, Any]()
             if before.get("verdict") == _json(verdict):
                 return  # it was committed, and the answer was lost
             if before.get("status") != "running":
@@ -220,9 +221,10 @@ class Store:
         DataError if the episode is not finished, or the environment's verdict would be lost."""
 
         def add(connection: Connection) -> None:
-            before = _row(connection, EPISODES, id=episode, status="finished")
-            if before is None:
+            finished = (EPISODES.c.id == episode, EPISODES.c.status == "finished")
+            if not (rows := database.lock_rows(connection, EPISODES, *finished)):
                 raise DataError(f"episode {episode} is not finished: there is nothing to judge yet")
+            before = rows[0]
             in_force = Verdict.model_validate_json(before["verdict"])
             if adopt and not in_force.judge and in_force.outcome != "unjudged":
                 raise DataError(f"episode {episode} has the verdict of its environment: no judge's takes its place")
@@ -349,14 +351,6 @@ def _step_row(episode: str, step: Step, page_key: bytes) -> dict[str, object]:
     columns = {name: getattr(step, name) for name in ("reward", "terminated", "truncated")}
     key = {"episode": episode, "number": step.index, "page_key": page_key}
     return add_checksum(STEPS, key | columns | {"decision": pack(step.decision)})
-
-
-def _row(connection: Connection, table: Table, **which: str) -> dict[str, Any] | None:
-    """The row by its columns, locked until the transaction ends; None without any. DamageError."""
-    query = select(table).filter_by(**which).with_for_update()
-    for row in verify_rows(connection, table, connection.execute(query).all()):
-        return dict(row._mapping)
-    return None
 
 
 def _filter(which: Which) -> EpisodeFilter:

@@ -17,7 +17,7 @@ from bestofq.core.observation import Task
 from bestofq.core.tree import SearchTree
 from bestofq.store.claim import bury
 from bestofq.store.codec import pack, text_of, unpack
-from bestofq.store.database import replace, rows_of, upsert, verify_rows
+from bestofq.store.database import lock_rows, replace, rows_of, upsert, verify_rows
 from bestofq.store.schema import TREES, add_checksum
 from bestofq.store.writer import Writer
 
@@ -47,14 +47,14 @@ class Trees:
 
         SupersededError if another living process grows it.
         """
-        query = select(TREES).filter_by(run=run, suite=task.suite, task=task.id).with_for_update()
+        key = [column == value for column, value in zip(_KEY, (run, task.suite, task.id), strict=True)]
 
         def set_owner(connection: Connection, owner: str | None) -> bytes | None:
-            for row in verify_rows(connection, TREES, connection.execute(query).all()):
-                if row.owner not in (None, self._writer.token) and row.owner in bury(connection):
+            for row in lock_rows(connection, TREES, *key):
+                if row["owner"] not in (None, self._writer.token) and row["owner"] in bury(connection):
                     raise _superseded_error(task)
-                replace(connection, TREES, {**row._asdict(), "owner": owner})
-                return bytes(row.body)
+                replace(connection, TREES, {**row, "owner": owner})
+                return bytes(row["body"])
             return None
 
         body = await self._writer.commit(lambda connection: set_owner(connection, self._writer.token))
