@@ -61,14 +61,14 @@ class Card(FrozenModel):
 def save_learner(
     directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int, episodes: EpisodeSet | None = None
 ) -> Path:
-    """All that going on takes: Q, V, the target, both optimizers. Written atomically; returns `directory`.
-    CheckpointError where a number is NaN or inf, and leaves an older checkpoint as it was."""
+    """Write all that resuming needs: Q, V, the target and both optimizers. Written atomically; returns `directory`.
+    CheckpointError if a number is NaN or inf; an older checkpoint then stays as it was."""
     known = {"embed": embed, "train_n": train_n, "episodes": episodes, "network": iql.config.network}
     return _write(directory, iql, "training", training_tensors(iql), known)
 
 
 def load_learner(directory: Path, *, embed: EmbedSpec, device: str | None = None) -> IQL:
-    """The learner as it was saved, for `train_iql(..., resume=...)`. Raises CheckpointError."""
+    """Load the learner as it was saved, for `train_iql(..., resume=...)`. Raises CheckpointError."""
     card = _fitting_card(directory, "training", embed)
     iql = IQL(card.embed.dim, card.config if device is None else card.config.model_copy(update={"device": device}))
     tensors = _read_tensors(directory, card)
@@ -83,8 +83,8 @@ def load_learner(directory: Path, *, embed: EmbedSpec, device: str | None = None
 def export_value(
     directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int, episodes: EpisodeSet | None = None
 ) -> Path:
-    """Q and V alone, small: in float16, and with the projections folded into the first hidden layer (the same
-    function, `networks.folded`). Raises CheckpointError where a number is NaN or inf."""
+    """Write Q and V alone, small: in float16, the projections folded into the first hidden layer (the same function).
+    Raises CheckpointError if a number is NaN or inf."""
     q, v = fold_projections(iql.q), fold_projections(iql.v)
     tensors = {name: value.half() for name, value in _flatten_names({"q": q.state_dict(), "v": v.state_dict()}).items()}
     known = {"embed": embed, "train_n": train_n, "episodes": episodes, "network": q.config}
@@ -92,8 +92,8 @@ def export_value(
 
 
 def load_value(directory: Path, *, embed: EmbedSpec) -> ValueModel:
-    """Q and V for inference, from either kind of checkpoint, in float32. `embed` is the spec of the vectors they will
-    be given. Raises CheckpointError where it is another than they were trained on."""
+    """Load Q and V for inference, from either kind of checkpoint, in float32. `embed` is the spec of the vectors that
+    they will read. Raises CheckpointError if they were trained on another."""
     q, v = load_networks(directory, embed=embed)
     card = read_card(directory)
     return ValueModel(
@@ -108,7 +108,7 @@ def load_value(directory: Path, *, embed: EmbedSpec) -> ValueModel:
 
 
 def load_networks(directory: Path, *, embed: EmbedSpec) -> tuple[QNetwork, VNetwork]:
-    """Q and V as stored, from either kind of checkpoint. Raises CheckpointError."""
+    """Load Q and V as stored, from either kind of checkpoint. Raises CheckpointError."""
     card = _fitting_card(directory, None, embed)
     tensors = _read_tensors(directory, card)
     q, v = QNetwork(card.embed.dim, card.network), VNetwork(card.embed.dim, card.network)
@@ -121,7 +121,7 @@ def load_networks(directory: Path, *, embed: EmbedSpec) -> tuple[QNetwork, VNetw
 
 
 def read_card(directory: Path) -> Card:
-    """What a checkpoint says about itself. Raises CheckpointError where there is none, or not a valid one."""
+    """Return what a checkpoint says about itself. Raises CheckpointError if there is no valid one."""
     path = directory / CARD
     if not path.is_file():
         raise CheckpointError(f"There is no checkpoint in {directory}: {CARD} is missing. Make it by `bestofq train`.")
@@ -157,7 +157,7 @@ def training_tensors(iql: IQL) -> dict[str, Tensor]:
 
 
 def put_training_tensors(iql: IQL, tensors: Mapping[str, Tensor]) -> None:
-    """The way back of `training_tensors`. RuntimeError or KeyError where they are of other networks."""
+    """Put back what `training_tensors` gave. RuntimeError or KeyError if the networks differ."""
     for part in NETWORKS:
         getattr(iql, part).load_state_dict(_below(part, tensors))
     for part in OPTIMIZERS:

@@ -32,7 +32,7 @@ def fast_bfloat16(device: torch.device) -> bool:
 
 
 def is_first_process() -> bool:
-    """Whether this process is the one that speaks and writes: of those that a launcher began, the first."""
+    """Whether this process speaks and writes: it is the first that the launcher began."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
@@ -42,7 +42,7 @@ def _is_initialized() -> bool:
 
 @contextmanager
 def group_left() -> Iterator[None]:
-    """Leave, after the block, the group of processes that training made within: a launched process trains once."""
+    """After the block, leave the group of processes that a training made in it."""
     before = _is_initialized()
     try:
         yield
@@ -61,7 +61,7 @@ class Group:
     """The same processes over gloo, which wait for days: `share` takes as long as the first process reads."""
 
     def share(self, make: Callable[[], Shared]) -> Shared | None:
-        """What `make` gives in the first process, in all of them; None where it raises. Tensors on the CPU."""
+        """Return in all processes what `make` gives in the first; None if it raises. Tensors must be on the CPU."""
         made: list[Shared | None] = [None]
         try:
             if self.rank == 0:
@@ -89,8 +89,8 @@ _CURRENT: ContextVar[Group | None] = ContextVar("group of processes", default=No
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[Group]:
-    """The group this process belongs to: that of the block around this one, or one already initialized, else torchrun's
-    (NCCL on GPUs, gloo on CPUs) for the time of the block, else this process alone."""
+    """Yield the group of this process: that of the block around this one, or one already initialized. Else it is
+    torchrun's for the time of the block (NCCL on GPUs, gloo on CPUs), or this process alone."""
     if around := _CURRENT.get():
         yield around
     elif _is_initialized():

@@ -47,8 +47,8 @@ def td_loss(q: Tensor, next_v: Tensor, reward: Tensor, continues: Tensor, discou
 
 
 class IQL:
-    """Q, V and Q's target in training: all that a checkpoint holds. The only random numbers after the start are batches
-    and dropout masks, both from (seed, step), so that a resumed run is equal bit for bit to one that never stopped."""
+    """Q, V and Q's target in training: all that a checkpoint holds. After the start only batches and dropout masks are
+    random, both by (seed, step). So a resumed run equals one that never stopped, bit for bit."""
 
     def __init__(self, dim: int, config: IQLConfig) -> None:
         config = config.at(dim)
@@ -71,7 +71,7 @@ class IQL:
         self._copied = False  # whether the target is another than that of `_goals`
 
     def value_once(self, batches: Batches) -> None:
-        """Have Q's target value each transition once for each of its copies, where more are drawn until the next."""
+        """Have each copy of Q's target value each transition once, if more are drawn until the next copy."""
         if batches.size < self.config.batch_size * self.config.target_update_every // batches.group.size:
             self._all, self._goals, self._copied = batches, torch.zeros(batches.size, device=self.device), True
 
@@ -145,7 +145,7 @@ class IQL:
 
 @torch.no_grad()
 def _without_gradient(network: EmbeddingMLP, *inputs: Tensor) -> Tensor:
-    """What a loss takes as given: no gradient, no dropout."""
+    """Values without gradient and dropout."""
     values: Tensor = network.eval()(*inputs)
     network.train()
     return values
@@ -162,10 +162,14 @@ def train_iql(
 ) -> IQL:
     """Train Q and V on `data`, up to `config.steps` steps.
 
-    `resume` continues from a loaded checkpoint (same data, same config).
-    Under torchrun each process calls this with the same arguments, and the batch is split among them (`group`, None:
-    all that torchrun began); `on_row`, and `on_step` after each step, are called in the first process only.
-    Raises DataError, ConfigError, CheckpointError.
+    Under torchrun each process calls this with the same arguments, and the batch is split among them.
+
+    Args:
+        resume: a loaded checkpoint of the same data and settings, from which the training continues.
+        on_row, on_step: called in the first process only; `on_step` after each step.
+        group: the processes that share the batch. None: all that torchrun began.
+
+    Raises: DataError, ConfigError, CheckpointError.
     """
     iql = resume or IQL(data.dim, config or IQLConfig())
     _claim(iql, data, config)
@@ -204,9 +208,9 @@ def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
         for name, began, now in differences(identity_of(iql.config), identity_of(config)):
             raise ConfigError(f"A resumed run keeps its configuration: it began with {name} {began}, this says {now}.")
         iql.config = config
-    found = fingerprint(data)
-    if iql.data not in ("", found):
+    data_now = fingerprint(data)
+    if iql.data not in ("", data_now):
         raise CheckpointError(
-            f"The checkpoint was trained on data {iql.data}, this is {found}: resume with the same data."
+            f"The checkpoint was trained on data {iql.data}, this is {data_now}: resume with the same data."
         )
-    iql.data = found
+    iql.data = data_now

@@ -98,8 +98,8 @@ class QNetwork(EmbeddingMLP):
         super().__init__(dim, ("state", "action", "task"), config.q_without, config)
 
     def forward(self, state: Tensor, action: Tensor, task: Tensor) -> Tensor:
-        """[..., D] three times -> [...]; leading axes broadcast after the projection, so that N candidates of one
-        state are [B, 1, D], [B, N, D], [B, 1, D] and the state is projected once."""
+        """[..., D] three times -> [...]. Leading axes broadcast after the projection: N candidates of one state are
+        [B, 1, D], [B, N, D], [B, 1, D], and the state is projected once."""
         return self._value(state, action, task)
 
 

@@ -140,7 +140,7 @@ def _places(turns: Iterable[Turn], nodes: Sequence[Branches], device: torch.devi
 
 
 def _turn_terms(turns: Sequence[Turn], nodes: Sequence[Branches], device: torch.device) -> Terms:
-    """Eq. 4 over turns, of which the same may come several times."""
+    """Eq. 4 over turns. The same turn may come several times."""
     at = _places(turns, nodes, device)  # [T]
     return lambda log_probs: rft_loss(log_probs[at]).sum()[None]
 

@@ -2,8 +2,8 @@
 
 All prompts and replies of a micro-batch lie in ONE row without padding: [prompt, reply, reply, …, prompt, reply, …].
 A reply sees its prompt and itself: its positions continue the prompt's, and attention runs in two calls a prompt,
-causal within the prompt, masked for its replies. To the model that is one ordinary forward call, so that gradient
-checkpointing, DDP and FSDP need nothing special; a key-value cache, the other way to share, has two calls, which
+causal within the prompt, masked for its replies. For the model this is one ordinary forward call, so gradient
+checkpointing, DDP and FSDP need nothing special. A key-value cache, the other way to share, needs two calls, which
 transformers' checkpointing forbids.
 """
 

@@ -101,8 +101,8 @@ def _train(
 
 
 def train_own(data: Transitions, config: IQLConfig) -> IQL:
-    """Q and V by the learner that `config.learner` names: a function that is called with `data` and `config`, and gives
-    an `IQL` whose networks `q` and `v` it has trained.
+    """Train Q and V by the learner that `config.learner` names: a function of `data` and `config` that returns an `IQL`
+    with trained networks `q` and `v`.
 
     Nothing of an unfinished training is kept. ConfigError under torchrun, and as `make_part`.
     """

@@ -1,7 +1,7 @@
 """Tuning a language model on what was searched: RFT on successes (Agent Q, 3.2.1), DPO on preferences (3.2.2, 5.2).
 
-One trainer for all losses, on accelerate: alone on a CPU or a GPU, or under `accelerate launch` with DDP or FSDP2
-(tried on CPUs alone, by tests: DPO with both, RFT with FSDP2).
+One trainer for all losses, on accelerate: alone on a CPU or a GPU, or under `accelerate launch` with DDP or FSDP2.
+Tests try several processes on CPUs only: DPO with both, RFT with FSDP2.
 """
 
 import math

@@ -17,8 +17,14 @@ _KEPT = 512  # lone vectors' parts, each 4 × (D + H) bytes
 
 
 class ValueModel:
-    """Q(s, a) and V(s) in evaluation mode, with the spec of their vectors, the N of their training (Table 4), its
-    `discount`, and their file's name with its hash (`checkpoint`); None: unknown."""
+    """Q(s, a) and V(s) in evaluation mode.
+
+    Args:
+        embed: spec of the vectors that they read.
+        train_n: N of their training (Table 4).
+        checkpoint: their file's name, which has its hash. None: unknown.
+        discount: of their training. None: unknown.
+    """
 
     def __init__(
         self,

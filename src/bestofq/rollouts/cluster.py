@@ -66,8 +66,7 @@ class Hosts:
     async def open_hosts(
         self, opens: Opens, at_once: int, store: Store, progress: Progress = SILENT
     ) -> AsyncIterator[list["Host"]]:
-        """Each of the processes so many times as it does items at once. They end with the context. `progress` hears of
-        their steps."""
+        """Yield each process as often as it does items at once. They end with the context."""
         taken = 0.0 if self.shared.models is None else self.shared.models.cpus
         count = self.count or max(1, int((resources("CPU") - taken) // max(self.cpus, 0.01)))
         kind = ray.remote(_HostProcess).options(
@@ -209,7 +208,7 @@ class HostPlayer:
 
 
 async def play_here(player: LocalPlayer, store: Store, slot: PlayerSlot) -> PlayedEpisode:
-    """In a process of the cluster: take over what is to be gone on with, and give back what was cut."""
+    """In a process of the cluster: take over the episode that continues, and give back one that was cut."""
     begun = slot.begun
     if begun is not None and not await store.take_over(begun.run, begun.agent, only=[begun.id]):
         slot = replace(slot, begun=None)  # `begin_episode` says who has it

@@ -63,8 +63,8 @@ class _SpokenBar(Bar):
 
 
 class LiveProgress(Progress):
-    """Episodes done of all, success so far, steps/s, tokens, time left. A context manager around `run_many`. Rates are
-    of this call; cut and unjudged episodes are counted apart."""
+    """Show episodes done of all, success so far, steps/s, tokens and time left. A context manager around `run_many`.
+    Rates count this call only. Cut and unjudged episodes have their own counts."""
 
     def __init__(self, label: str, *, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console, self._label, self._clock = console, label, clock

@@ -1,5 +1,4 @@
-"""Going on with an episode whose process has died, or that was cut: its actions are carried out again, and no model is
-asked."""
+"""Continue an episode whose process died, or that was cut: carry out its actions again, without asking a model."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -94,7 +93,7 @@ def _replies(steps: Sequence[Step]) -> list[str]:
 
 
 class _Recorded:
-    """A user who says again what was said, then goes on as another."""
+    """Repeats recorded replies, then replies as another user."""
 
     def __init__(self, replies: list[str], then: SimulatedUser) -> None:
         self._replies = replies

@@ -46,12 +46,13 @@ async def run_many(
 ) -> list[EpisodeSummary]:
     """Run each task `repeats` times, `concurrency` episodes at once, in a run that was begun.
 
-    What this agent has finished in this run is not done again, nor what another living process is playing (in a store
-    that several may write). What was running when a process died goes on from its
-    last step where its actions may be carried out again (`options.may_repeat`) and lead to the same pages; else it
-    stays readable as `interrupted`, and is done again from its start. An episode cut by the infrastructure goes on
-    likewise, `options.retries` more times, in a new environment, with the decision that it was cut in; where it cannot,
-    it stays readable as `cut`. After `options.give_up_after` cuts in a row the run ends with InfraError.
+    Nothing is done again that this agent has finished in this run, or that another living process is playing. An
+    episode whose process died continues from its last step if its actions may be carried out again
+    (`options.may_repeat`) and lead to the same pages. Otherwise it stays readable as `interrupted`, and another begins.
+
+    An episode that the infrastructure cut continues in a new environment, up to `options.retries` times, with the
+    decision that it was cut in. If it cannot, it stays readable as `cut`. After `options.give_up_after` cuts in a row
+    the run ends with InfraError.
 
     Returns the finished episodes of these tasks, of this call and of earlier ones, in the order of `Store.episodes`.
     """

@@ -51,9 +51,9 @@ class BranchSlot:
 class EnvPool:
     """The environments of one tree: as many as rollouts run at once, made when first needed.
 
-    What a `Checkpointable` environment saved is good in each of them. Elsewhere the actions from the start are carried
-    out again: each page is compared with the one before, each element is found again, and what is `irreversible` on the
-    page as it is now, or at the press, is not carried out.
+    What a `Checkpointable` environment saved is good in each of them. In others the actions from the start are carried
+    out again. Each page is compared with the earlier one, and each element is found again. An action is not carried out
+    if it is `irreversible` on the page as it is now, or at the press.
     """
 
     make_env: EnvFactory
@@ -135,9 +135,8 @@ class EnvPool:
             raise
 
     async def _step(self, slot: BranchSlot, move: Move) -> StepResult:
-        """Carry out an action on the page as it is now. DivergedError, and nothing is done, where it is another page
-        than the one that the action was chosen on, has no such element, or the action seems irreversible there or at
-        the press."""
+        """Carry out an action on the page as it is now. DivergedError, and nothing is done, if it was chosen on
+        another page, if the page has no such element, or if the action seems irreversible."""
         page, slot.at = slot.page, None
         if move.page is None or page is None:
             raise DivergedError(f"{page and page.url} is not the page that {move.action.kind} was chosen on")

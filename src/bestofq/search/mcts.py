@@ -30,10 +30,14 @@ Report = Callable[[float], Awaitable[None]]
 
 @dataclass
 class Search:
-    """One tree. `state` is what the agent sees at its root, its past decisions included; `ranker` gives Q̂ in [0, 1];
-    `judge` says what an episode is worth where the environment cannot tell; `localizer` places targets in words.
+    """One tree.
 
-    `start` is the node from which rollouts begin: the root, or a node below it once the agent has acted.
+    Args:
+        state: what the agent sees at the root, with its past decisions.
+        ranker: gives Q̂ in [0, 1].
+        judge: says what an episode is worth if the environment cannot.
+        localizer: places targets in words.
+        start: the node from which rollouts begin: the root, or a node below it once the agent has acted.
     """
 
     tree: MutableTree
@@ -127,8 +131,8 @@ class Search:
         self.tree.expanded[node] = True
 
     async def simulate(self, path: Path) -> None:
-        """Carry out the last action of `path` and follow the policy to the end of the episode (5.1.2), or to an action
-        that is unsafe, or to a page where the policy has no valid action. Nodes on the way join `path` and the tree."""
+        """Carry out the last action of `path` and follow the policy to the end of the episode (5.1.2). Stop at an
+        unsafe action, or if the policy has no valid action. Nodes on the way join `path` and the tree."""
         tree = self.tree
         if tree.ending[path[-1]] != "open":
             return
@@ -141,8 +145,8 @@ class Search:
                     await self._step_down(slot, node)
 
     def evaluate(self, node: int) -> float | None:
-        """R of a rollout that ended at the node: the reward of the environment or of the judge (6.1), what feedback
-        says of an unsafe action, 0 where the policy had no valid action, None where the node is pruned."""
+        """Return R of a rollout that ended at the node: the reward of the environment or of the judge (6.1). It is Q̂
+        for an unsafe action, 0 if the policy had no valid action, and None if the node is pruned."""
         reward = self.tree.reward[node]
         match self.tree.ending[node]:
             case "ended":

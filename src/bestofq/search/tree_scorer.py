@@ -18,9 +18,8 @@ from bestofq.search.tree import Move, MutableTree
 
 @dataclass
 class TreeScorer:
-    """Q̃ of each candidate after rollouts in environments of its own. An episode keeps its tree from step to step until
-    it ends; where the agent's page is not the one that the tree has there, or an action would mean another element, a
-    new tree begins."""
+    """Q̃ of each candidate after rollouts in environments of its own. An episode keeps its tree until it ends. A new
+    tree begins if the agent's page differs from the tree's, or if an action would mean another element."""
 
     make_env: EnvFactory
     _: KW_ONLY
@@ -34,7 +33,7 @@ class TreeScorer:
     """By an episode's task and seed: its search, and the pages that it has been on."""
 
     async def resume(self, task: Task, seed: int, pages: Sequence[Observation]) -> None:
-        """A new tree begins where the episode goes on."""
+        """Begin a new tree on the page from which the episode continues."""
         await self.forget(task, seed)
         self._searches[task.id, seed] = None, [_bare(page) for page in pages]
 

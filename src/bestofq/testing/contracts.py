@@ -55,7 +55,7 @@ LEARNING = IQLConfig(
 
 
 async def check_suite(suite: Suite, *, disjoint: bool = True) -> None:
-    """What it says of itself, its tasks, its environments. `disjoint`: no task is of two splits."""
+    """Check what it says of itself, its tasks, its environments. `disjoint`: no task has two splits."""
     assert isinstance(suite, Suite), f"{suite!r} lacks a name, method or property of bestofq.core.protocols.Suite"
     assert suite.name, "it has no name"
     assert suite.step_limit >= 1, f"step_limit is {suite.step_limit}: an episode takes a step at least"
@@ -66,7 +66,7 @@ async def check_suite(suite: Suite, *, disjoint: bool = True) -> None:
         said = {(task.split, task.suite) for task in tasks}
         assert said == {(split, suite.name)}, f"tasks of {split} say {said} of their split and suite"
     ids = [task.id for tasks in found.values() for task in tasks]
-    assert not disjoint or len({*ids}) == len(ids), "a task is of two splits: what is learned would be tested"
+    assert not disjoint or len({*ids}) == len(ids), "a task is in two splits: what is learned would be tested"
     async with suite.open() as make_env:
         again = {split: [task.id for task in await suite.tasks(split)] for split in SPLITS}
         assert again == {split: [task.id for task in tasks] for split, tasks in found.items()}, (
@@ -100,7 +100,7 @@ async def check_scorer(scorer: Scorer, state: State = STATE, candidates: Sequenc
 
 
 async def check_proposer(proposer: Proposer, state: State = STATE) -> None:
-    """One to N candidates, their actions distinct, first the greedy one whatever is drawn besides; the same again."""
+    """Check for one to N distinct actions, first the greedy one whatever is drawn. The same state gives the same."""
     assert isinstance(proposer, Proposer), f"{proposer!r} has no method propose"
     drawn_otherwise = state.model_copy(update={"task": state.task.model_copy(update={"seed": state.task.seed + 7})})
     first = (await proposer.propose(drawn_otherwise, 1)).candidates[0].action
