@@ -19,20 +19,11 @@ from bestofq.learning.checkpoint import (
     load_value,
     read_card,
     save_learner,
+    training_tensors,
 )
 from bestofq.learning.config import IQLConfig, Scaling
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.value import ValueModel
-
-
-def everything(iql: IQL) -> dict[str, torch.Tensor]:
-    tensors: dict[str, torch.Tensor] = {}
-    for name in ("q", "v", "q_target"):
-        tensors |= {f"{name}.{key}": value for key, value in getattr(iql, name).state_dict().items()}
-    for name in ("adam_q", "adam_v"):
-        for index, state in getattr(iql, name).state_dict()["state"].items():
-            tensors |= {f"{name}.{index}.{key}": value for key, value in state.items()}
-    return tensors
 
 
 @pytest.mark.slow
@@ -51,7 +42,7 @@ def test_resuming_is_bit_for_bit(
     assert loaded.step == 100
     resumed = train_iql(data, config, resume=loaded)
     assert resumed.step == through.step == 200
-    one, other = everything(through), everything(resumed)
+    one, other = training_tensors(through), training_tensors(resumed)
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
 

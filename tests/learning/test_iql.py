@@ -18,6 +18,9 @@ def test_the_paper_s_preset_is_the_paper_s() -> None:
     assert config.batch_size == 128
 
 
+ROWS = ("state", "action", "task", "next_state", "reward", "terminal")
+
+
 def test_expectile_loss_by_hand() -> None:
     # u = Q - V = 2, -1, 0: (0.7 · 4 + 0.3 · 1 + 0) / 3
     assert expectile_loss(torch.tensor([2.0, -1.0, 0.0]), 0.7).item() == pytest.approx(3.1 / 3)
@@ -118,6 +121,7 @@ def test_bfloat16_learns_what_float32_learns(data: Transitions, config: IQLConfi
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({name: np.zeros(0, np.int64) for name in ROWS}, "0 transitions"),
         ({"vectors": np.full((40, 8), np.nan, np.float32)}, "40 of 40 embedding vectors"),
         ({"reward": np.full(300, np.inf, np.float32)}, "reward is NaN or inf"),
         ({"state": np.full(300, 40)}, "`state` names row 40"),
@@ -129,10 +133,3 @@ def test_refuses_data_that_cannot_be_learned_from(
     fields = {name: getattr(data, name) for name in Transitions.__dataclass_fields__}
     with pytest.raises(DataError, match=message):
         train_iql(Transitions(**{**fields, **change}), config)
-
-
-def test_refuses_no_data(data: Transitions, config: IQLConfig) -> None:
-    rows = (name for name in Transitions.__dataclass_fields__ if name not in ("vectors", "others"))
-    fields = {name: getattr(data, name)[:0] for name in rows}
-    with pytest.raises(DataError, match="0 transitions"):
-        train_iql(Transitions(vectors=data.vectors, **fields), config)

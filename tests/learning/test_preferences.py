@@ -10,7 +10,7 @@ from preference_run import CONFIG, step_pairs, tiny_model, train_and_die, trajec
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, BloomConfig, BloomForCausalLM, OPTConfig, OPTForCausalLM
 
-from bestofq.core.errors import CheckpointError, ConfigError, DataError
+from bestofq.core.errors import CheckpointError, ConfigError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning import tuning
 from bestofq.learning.config import DPOConfig
@@ -155,22 +155,6 @@ def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:
     assert torch.equal(model.get_input_embeddings().weight, before["model.embed_tokens.weight"])
 
 
-def test_adapters_are_resumed_too(tmp_path: Path) -> None:
-    adapters = {"lora": 4}
-    expected, through = trained(tmp_path / "through", step_pairs(), **adapters)
-
-    def stop(progress: TuningProgress[PairMeans]) -> None:
-        if progress.step == 5:
-            raise KeyboardInterrupt
-
-    config = CONFIG.model_copy(update=adapters)
-    with pytest.raises(KeyboardInterrupt):
-        train_on_preferences(tiny_model(), step_pairs(), config, stop, out=tmp_path / "stopped")
-    found, again = trained(tmp_path / "stopped", step_pairs(), **adapters)
-    assert again == through[4:]
-    assert all(torch.equal(found[name], value) for name, value in expected.items())
-
-
 def test_matrix_products_in_bfloat16_learn_as_well(tmp_path: Path) -> None:
     weights, rows = trained(tmp_path, step_pairs(), epochs=8, lr=1e-2, precision="bfloat16")
     assert rows[-1].means.loss < 0.5
@@ -190,19 +174,17 @@ def test_killed_in_the_middle_it_ends_with_the_same_weights(tmp_path: Path) -> N
     assert not (tmp_path / "killed" / ".training").exists()
 
 
+def test_weights_that_would_round_every_step_away_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="float32, or set `lora`"):
+        trained(tmp_path, step_pairs(2), model=tiny_model().bfloat16())
+
+
 def test_a_finished_run_is_not_repeated_and_another_one_is_refused(tmp_path: Path) -> None:
     trained(tmp_path, step_pairs(2))
     _, rows = trained(tmp_path, step_pairs(2))
     assert rows == []
     with pytest.raises(CheckpointError, match="of other data or settings"):
         trained(tmp_path, step_pairs(3))
-
-
-def test_what_cannot_be_trained_is_said(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="0 preference pairs"):
-        train_on_preferences(tiny_model(), [], DPOConfig(), print, out=tmp_path)
-    with pytest.raises(ConfigError, match="float32, or set `lora`"):
-        trained(tmp_path, step_pairs(2), model=tiny_model().bfloat16())
 
 
 def test_every_pair_comes_once_an_epoch_and_processes_keep_in_step() -> None:

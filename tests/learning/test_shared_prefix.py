@@ -68,6 +68,8 @@ def gradients(model: Any, log_probs: torch.Tensor) -> list[torch.Tensor]:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_likelihoods_and_gradients_are_those_of_the_plain_computation(name: str) -> None:
     model = made(name)
+    assert can_share(model)
+    assert model.config._attn_implementation == "sdpa"
     plain = one_by_one(model, nodes())
     expected = gradients(model, plain)
     with shared_prefix(model):
@@ -83,10 +85,3 @@ def test_likelihoods_and_gradients_are_those_of_the_plain_computation(name: str)
 def test_sharing_outside_is_refused() -> None:
     with pytest.raises(ValueError, match="outside they would see each other"):
         reply_log_probs(made(next(iter(CONFIGS))), nodes())
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_these_models_can_share(name: str) -> None:
-    model = made(name)
-    assert can_share(model)
-    assert model.config._attn_implementation == "sdpa"

@@ -35,14 +35,6 @@ def test_pairs_share_page_and_task_and_differ_in_action_and_outcome() -> None:
 
 
 def test_pairs_ranked_right_by_task() -> None:
-    assert ranked_right(LOGGED, siblings(LOGGED), LOGGED.vectors[LOGGED.action, 0]) == [(0, 0.0, 2.0), (1, 1.0, 1.0)]
-
-
-def test_equal_values_count_half() -> None:
     level = transitions((0, 2, 10, 1.0, True), (0, 2, 11, 0.0, True))
-    assert ranked_right(level, siblings(level), np.zeros(2, np.float32)) == [(0, 0.5, 1.0)]
-
-
-def test_without_a_choice_that_mattered_there_is_no_pair() -> None:
-    alike = transitions((0, 2, 10, 1.0, True), (0, 2, 10, 0.0, True))
-    assert not len(siblings(alike).better)
+    assert ranked_right(level, siblings(level), np.zeros(2, np.float32)) == [(0, 0.5, 1.0)]  # equal values count half
+    assert ranked_right(LOGGED, siblings(LOGGED), LOGGED.vectors[LOGGED.action, 0]) == [(0, 0.0, 2.0), (1, 1.0, 1.0)]

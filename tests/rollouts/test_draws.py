@@ -74,11 +74,6 @@ async def test_no_two_runs_agents_or_seeds_draw_alike(selector: bool, tmp_path: 
         assert all(walk != other for other in walks[:number])
 
 
-async def test_steps_of_one_episode_draw_apart(tmp_path: Path) -> None:
-    for decisions in (await play(tmp_path)).values():
-        assert len({decision.candidates for decision in decisions}) == len(decisions)
-
-
 async def test_a_task_is_the_same_task_in_every_run(tmp_path: Path) -> None:
     begun: list[tuple[Task, int]] = []
 

@@ -1,5 +1,4 @@
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -44,15 +43,6 @@ async def test_an_episode_is_the_same_whatever_runs_beside_it(tmp_path: Path) ->
             walks.append({e.task.id: [step.decision.chosen for step in e.steps] for e in store.episodes()})
     assert walks[0] == walks[1]
     assert len({tuple(walk) for walk in walks[0].values()}) > 1
-
-
-@pytest.mark.slow
-async def test_a_slow_model_is_waited_for_by_all_at_once(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        began = time.monotonic()
-        done = await collect(store, tasks=TASKS, concurrency=12, agent=line_agent(seconds=0.1))
-        longest = max(summary.steps for summary in done)
-        assert time.monotonic() - began < 0.1 * longest * 1.5 + 0.2
 
 
 class Flaky(LineEnv):

@@ -66,10 +66,13 @@ async def test_running_out_of_steps_is_terminal_with_reward_0(tmp_path: Path) ->
     assert [row[2:] for row in rows([episode])] == [("Page 0 after 1", 0.0), (None, 0.0)]
 
 
-async def test_a_half_right_end_is_no_success(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("outcome", "reward"), [("failure", 0.5), ("blocked", 0.0), ("impossible", 0.0)])
+async def test_an_end_that_is_no_success_is_learned_from_as_a_failure(
+    outcome: Outcome, reward: float, tmp_path: Path
+) -> None:
     episode = await play(tmp_path, "click [2]", "click [2]")
-    half = episode.model_copy(update={"verdict": Verdict(reward=0.5, outcome="failure")})
-    assert [reward for *_, reward in rows([half])] == [0.0, 0.0]
+    ended = episode.model_copy(update={"verdict": Verdict(reward=reward, outcome=outcome)})
+    assert [row[-1] for row in rows([ended])] == [0.0, 0.0]
 
 
 async def test_cut_and_empty_episodes_are_left_out(tmp_path: Path) -> None:
@@ -79,13 +82,6 @@ async def test_cut_and_empty_episodes_are_left_out(tmp_path: Path) -> None:
     empty = episode.model_copy(update={"steps": ()})
     with pytest.raises(DataError, match="no finished episode"):
         tabulate([*cut, empty], Plain())
-
-
-async def test_blocked_and_impossible_episodes_are_learned_from_as_failures(tmp_path: Path) -> None:
-    episode = await play(tmp_path, "click [2]", "click [2]")
-    kinds: tuple[Outcome, ...] = ("blocked", "impossible")
-    ended = [episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome=outcome)}) for outcome in kinds]
-    assert [reward for *_, reward in rows(ended)] == [0.0] * 4
 
 
 async def test_stored_pictures_are_embedded(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """The way back to a page that has changed: each element is found again by what it is, or nothing is done."""
 
-import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
 from branch_world import TASK, BranchEnv, RestoringEnv, never, search_of
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
 
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Click, Goto, Write
@@ -21,6 +23,7 @@ from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search, state_after
 from bestofq.search.tree import MutableTree
 from bestofq.search.tree_scorer import TreeScorer
+from bestofq.testing import serve_app
 from bestofq.testing.scripted import ScriptedProposer
 
 
@@ -183,42 +186,29 @@ ASKED = {
 
 
 class Site:
-    """Pages by path on 127.0.0.1, one after the other each time they are asked for, the last for good."""
+    """Pages by path, one after the other each time they are asked for, the last for good."""
+
+    task: Task
 
     def __init__(self) -> None:
         self.pages = PAGES
         self.asked: list[str] = []
-        site = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                site.asked.append(self.path)
-                bodies = site.pages.get(self.path) or [self.path]
-                body = bodies[min(site.asked.count(self.path), len(bodies)) - 1]
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.end_headers()
-                self.wfile.write(f"<!doctype html><title>{self.path}</title>{body}".encode())
-
-            def log_message(self, format: str, *args: object) -> None:
-                return
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        host = f"127.0.0.1:{self._server.server_port}"
-        self.task = Task(id="t", suite="s", goal="door B", start_url=f"http://{host}/", allowed_hosts=(host,))
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    async def page(self, request: Request) -> HTMLResponse:
+        path = request.url.path
+        self.asked.append(path)
+        bodies = self.pages.get(path) or [path]
+        body = bodies[min(self.asked.count(path), len(bodies)) - 1]
+        return HTMLResponse(f"<!doctype html><title>{path}</title>{body}")
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def site() -> AsyncIterator[Site]:
     made = Site()
-    yield made
-    made.close()
+    async with serve_app(Starlette(routes=[Route("/{path:path}", made.page)])) as url:
+        host = url.removeprefix("http://")
+        made.task = Task(id="t", suite="s", goal="door B", start_url=f"{url}/", allowed_hosts=(host,))
+        yield made
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
