@@ -10,7 +10,8 @@ bestofq eval --set proposer=experiments.listing:make_proposer …
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bestofq.agents.dialects.commands import parse_reply, propose_prompt
+from bestofq.agents.dialects.commands import parse_reply
+from bestofq.agents.prompting import propose_prompt
 from bestofq.config.models import Models
 from bestofq.core.decision import Candidate, Proposal, State, distinct
 from bestofq.core.errors import ConfigError, ReplyError

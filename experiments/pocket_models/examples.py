@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from bestofq.agents.dialects.commands import propose_prompt, words_before
-from bestofq.agents.prompting import pick_prompt, review_prompt, state_text
+from bestofq.agents.dialects.commands import words_before
+from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, state_text
 from bestofq.core.actions import Action, Click, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.observation import Observation

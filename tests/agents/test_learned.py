@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.dialects.commands import propose_prompt
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.agents.prompting import pick_prompt, review_prompt, state_text
+from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, state_text
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.selectors import GreedySelector

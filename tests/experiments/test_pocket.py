@@ -10,9 +10,9 @@ import torch
 from rich.console import Console
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from bestofq.agents.dialects.commands import parse_reply, propose_prompt
+from bestofq.agents.dialects.commands import parse_reply
 from bestofq.agents.dialects.composite import composite_prompt
-from bestofq.agents.prompting import review_prompt
+from bestofq.agents.prompting import propose_prompt, review_prompt
 from bestofq.cli.config import load_config
 from bestofq.core.actions import Click, Goto
 from bestofq.core.decision import State

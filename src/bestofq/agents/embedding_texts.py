@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from bestofq.agents.dialects.commands import propose_prompt
-from bestofq.agents.prompting import review_prompt, state_text
+from bestofq.agents.prompting import propose_prompt, review_prompt, state_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import DataError

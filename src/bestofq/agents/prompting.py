@@ -76,6 +76,11 @@ def history_lines(state: State, most: int = HISTORY) -> list[str]:
     ]
 
 
+def propose_prompt(state: State) -> str:
+    """Asks for the next action. It repeats the goal at the end: a causal model's page cannot look ahead to it."""
+    return render("propose", state=state_text(state), goal=state.task.goal)
+
+
 def pick_prompt(state: State, candidates: Sequence[Candidate]) -> str:
     labels = [c.label for c in candidates]
     return render("pick", state=state_text(state), labels=labels, goal=state.task.goal)

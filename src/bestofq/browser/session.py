@@ -9,17 +9,15 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 from playwright.async_api import TimeoutError as PlaywrightTimeout
-from pydantic import Field
 
-from bestofq.browser.actions import Impossible, May, address, perform, write
+from bestofq.browser.actions import Impossible, May, address, perform
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.guard import allows, refusal
 from bestofq.browser.recycle import RecycledContext
 from bestofq.browser.snapshot import jpeg, observe
 from bestofq.browser.tab import REFUSED, Moved, Tab, is_gone, within
-from bestofq.core.actions import Action, GoBack, Goto, Refresh, Restart, Write
+from bestofq.core.actions import Action, GoBack, Goto, Refresh, Restart
 from bestofq.core.errors import BrowserError, ConfigError
-from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation
 
 TRIES = 20  # documents that may replace each other during one snapshot
@@ -39,20 +37,6 @@ class PageSource(Protocol):
     async def discard(self, room: RecycledContext) -> None: ...
 
 
-class BrowserPlace(FrozenModel):
-    """The browser's part of an episode's state. The site restores what it remembers itself."""
-
-    start_url: str
-    pages: tuple[str, ...] = Field(description="addresses that `go_back` leads through, the current one last")
-    scrolled: float = Field(description="CSS pixels down the page")
-    observation: Observation
-
-    def replace_base(self, old: str, new: str) -> "BrowserPlace":
-        """The same on pages whose addresses begin with `new` instead of `old`."""
-        start, *pages = (url.replace(old, new, 1) for url in (self.start_url, *self.pages))
-        return self.model_copy(update={"start_url": start, "pages": tuple(pages)})
-
-
 class BrowserSession:
     """A page for one episode at a time, from `reset` to `close`. Marks mean elements of the last snapshot."""
 
@@ -61,7 +45,7 @@ class BrowserSession:
         self._patience = browser.config.navigation * 1000  # milliseconds
         self.start_url = ""
         self.hosts: tuple[str, ...] = ()
-        self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, after `put_back`
+        self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, after `restore`
         self._browser = browser
         self._room: RecycledContext | None = None
         self._refused: set[str] = set()  # by tabs that are closed
@@ -328,28 +312,19 @@ class BrowserSession:
         await within(self.config.deadline, "page.close", self.tab.page.close())
         return True
 
-    async def place(self, observation: Observation) -> BrowserPlace:
-        """Save the session's state. `observation` is its last."""
+    async def history(self) -> tuple[str, ...]:
+        """The addresses that `go_back` leads through, the current one last."""
         history = await self.tab.send("Page.getNavigationHistory")
         entries = history["entries"][self.tab.base_entry : history["currentIndex"] + 1]
-        pages = (*self.earlier, *(entry["url"] for entry in entries))
-        scrolled = await self.evaluate("scrollY")
-        return BrowserPlace(start_url=self.start_url, pages=pages, scrolled=scrolled, observation=observation)
+        return (*self.earlier, *(entry["url"] for entry in entries))
 
-    async def put_back(self, place: BrowserPlace) -> None:
-        """Restore a saved state in a single tab. Marks mean the elements of its observation."""
+    async def restore(self, history: Sequence[str]) -> None:
+        """Show the last of these pages in a single tab, so that `go_back` leads through the others."""
         while await self.close_tab():
             pass
-        *earlier, url = place.pages
-        await self._begin_at(url)
-        self.start_url, self.earlier = place.start_url, tuple(earlier)
+        await self._begin_at(history[-1])
+        self.earlier = tuple(history[:-1])
         await self.settle()
-        fresh = {element.mark: element.value for element in (await self.snapshot()).elements}
-        for element in place.observation.elements:
-            if element.role in ("textbox", "searchbox") and element.value != fresh.get(element.mark):
-                text = element.value or ""
-                await write(self.tab, Write(mark=element.mark, text=text), text)
-        await self.evaluate(f"scrollTo(0, {place.scrolled})")
 
     async def close(self) -> None:
         """End the episode and give the page back. May be called again."""

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Generic
 
+from bestofq.browser.actions import write
 from bestofq.browser.browser import Browser
-from bestofq.browser.session import BrowserPlace
-from bestofq.core.actions import Action, Goto
+from bestofq.core.actions import Action, Goto, Write
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.web import WebEnv
@@ -19,7 +19,9 @@ class Saved(Generic[VisitT]):
 
     task: Task
     root: str
-    place: BrowserPlace
+    history: tuple[str, ...]
+    scrolled: float  # CSS pixels down the page
+    observation: Observation
     visit: VisitT
 
 
@@ -60,17 +62,24 @@ class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
 
     async def save(self) -> Saved[VisitT]:
         task, seen = self._require_task()
-        return Saved(task=task, root=self.root, place=await self.session.place(seen), visit=self.visit)
+        history, scrolled = await self.session.history(), await self.session.evaluate("scrollY")
+        return Saved(task=task, root=self.root, history=history, scrolled=scrolled, observation=seen, visit=self.visit)
 
     async def restore(self, saved: object) -> Observation:
         """Put the site's record back, then the page, error and notices, in a visit of its own, whoever saved them."""
         assert isinstance(saved, Saved)
         if self._task is None:
             await self.reset(saved.task, seed=0)
-        self._task, place = saved.task, saved.place.replace_base(saved.root, self.root)
+        self._task = saved.task
         self._site.visits[self.root] = saved.task, saved.visit
-        await self.session.put_back(place)
-        seen = await self._look(place.observation.error, place.observation.notices)
+        await self.session.restore([url.replace(saved.root, self.root, 1) for url in saved.history])
+        fresh = {element.mark: element.value for element in (await self.session.snapshot()).elements}
+        for element in saved.observation.elements:
+            if element.role in ("textbox", "searchbox") and element.value != fresh.get(element.mark):
+                text = element.value or ""
+                await write(self.session.tab, Write(mark=element.mark, text=text), text)
+        await self.session.evaluate(f"scrollTo(0, {saved.scrolled})")
+        seen = await self._look(saved.observation.error, saved.observation.notices)
         self._site.visits[self.root] = saved.task, saved.visit
         return seen
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from bestofq.agents.prompting import render, state_text
+from bestofq.agents.prompting import propose_prompt
 from bestofq.core import actions as act
 from bestofq.core.actions import Action, Targeted, action_text
-from bestofq.core.decision import Candidate, State
+from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
 
@@ -94,11 +94,6 @@ def parse_reply(reply: str, observation: Observation) -> Candidate:
     action = read_on_page(command.strip(), parse_action, observation)
     label = action_text(action, observation.elements)
     return Candidate(action=action, label=label, thought=thought.strip(), reply=reply)
-
-
-def propose_prompt(state: State) -> str:
-    """Asks for the next action. It repeats the goal at the end: a causal model's page cannot look ahead to it."""
-    return render("propose", state=state_text(state), goal=state.task.goal)
 
 
 @dataclass(frozen=True)
