@@ -8,17 +8,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image
-from tokenizers import Tokenizer, pre_tokenizers, processors
+from tokenizers import pre_tokenizers
 from transformers import (
-    CLIPImageProcessorPil,
-    Gemma3Config,
-    Gemma3ForConditionalGeneration,
-    Gemma3ImageProcessorPil,
-    Gemma3Processor,
-    LlavaConfig,
-    LlavaForConditionalGeneration,
-    LlavaProcessor,
-    PreTrainedTokenizerFast,
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
     Qwen2Tokenizer,
@@ -86,7 +77,6 @@ def save_tiny_vision(folder: Path, *, seed: int = 3) -> Path:
 
 _SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 _TEXT = {**_SMALL, "num_key_value_heads": 2, "head_dim": 8, "initializer_range": 0.3}
-_EYES = {**_SMALL, "image_size": 56, "patch_size": 14}
 
 
 def save_tiny_qwen3_vl(folder: Path) -> Path:
@@ -110,48 +100,6 @@ def save_tiny_qwen3_vl(folder: Path) -> Path:
     tokenizer.save_pretrained(folder)
     (folder / "preprocessor_config.json").write_text(json.dumps({**PREPROCESSOR, "patch_size": 16}))
     return folder
-
-
-def save_tiny_llava(folder: Path) -> Path:
-    tokenizer = _with_start({"image_token": "<image>"})
-    torch.manual_seed(3)
-    model = LlavaForConditionalGeneration(
-        LlavaConfig(
-            text_config={**_TEXT, "model_type": "llama", "vocab_size": len(tokenizer)},
-            vision_config={**_EYES, "model_type": "clip_vision_model", "projection_dim": 32, "initializer_range": 0.3},
-            image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
-        )
-    )
-    model.save_pretrained(folder)
-    pictures = CLIPImageProcessorPil(size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56})
-    chosen = {"vision_feature_select_strategy": "default", "num_additional_image_tokens": 1}
-    LlavaProcessor(pictures, tokenizer, patch_size=14, **chosen).save_pretrained(folder)
-    return folder
-
-
-def save_tiny_gemma3(folder: Path) -> Path:
-    marks = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
-    tokenizer = _with_start(marks)
-    ids = {name.replace("token", "token_index"): tokenizer.convert_tokens_to_ids(mark) for name, mark in marks.items()}
-    torch.manual_seed(3)
-    eyes = {**_EYES, "initializer_range": 0.3}
-    text = {**_TEXT, "vocab_size": len(tokenizer)}
-    config = Gemma3Config(text_config=text, vision_config=eyes, mm_tokens_per_image=4, **ids)
-    model = Gemma3ForConditionalGeneration(config)
-    torch.nn.init.normal_(model.model.multi_modal_projector.mm_input_projection_weight)  # it begins as zeros
-    model.save_pretrained(folder)
-    pictures = Gemma3ImageProcessorPil(size={"height": 56, "width": 56})
-    Gemma3Processor(pictures, tokenizer, image_seq_length=4).save_pretrained(folder)
-    return folder
-
-
-def _with_start(marks: dict[str, str]) -> PreTrainedTokenizerFast:
-    """The tiny tokenizer, with a token that begins each text."""
-    tokens = Tokenizer.from_str(tiny_tokenizer().backend_tokenizer.to_str())
-    tokens.add_special_tokens(["<s>"])
-    tokens.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", tokens.token_to_id("<s>"))])
-    ends = {"bos_token": "<s>", "pad_token": "<|endoftext|>"}
-    return PreTrainedTokenizerFast(tokenizer_object=tokens, extra_special_tokens=marks, **ends)
 
 
 def tiny_tokenizer() -> Qwen2Tokenizer:

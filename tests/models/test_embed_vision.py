@@ -3,17 +3,15 @@
 import asyncio
 import io
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny_vision import picture, save_tiny_gemma3, save_tiny_llava, save_tiny_qwen3_vl, save_tiny_vision, tiny_tokenizer
+from tiny_vision import picture, save_tiny_qwen3_vl, save_tiny_vision, tiny_tokenizer
 from transformers import (
-    LlavaForConditionalGeneration,
-    LlavaProcessor,
     Qwen2_5_VLForConditionalGeneration,
     Qwen2_5_VLProcessor,
 )
@@ -133,6 +131,9 @@ def test_what_it_cannot_embed_is_refused(folder: Path, checkpoint: Path, tmp_pat
         load_embedder(folder, EmbedConfig(context="review"))
     with pytest.raises(SetupError, match="no model at"):
         load_embedder(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "llava"}')
+    with pytest.raises(ConfigError, match="of the kind llava"):
+        load_embedder(tmp_path)
     texts = load_embedder(checkpoint, device="cpu", precision="float32")
     assert isinstance(texts, LocalEmbedder)
     with pytest.raises(ConfigError, match="reads no pictures"):
@@ -175,32 +176,17 @@ def test_a_gpu_gives_the_vectors_of_a_cpu(folder: Path, embedder: VisionEmbedder
     np.testing.assert_allclose(found, embedder.embed_all([PAGE, TWO, WORD]), atol=atol)
 
 
-@pytest.mark.parametrize("save", [save_tiny_qwen3_vl, save_tiny_llava, save_tiny_gemma3])
-def test_other_families_are_read_too(tmp_path: Path, save: Callable[[Path], Path]) -> None:
-    other = load_embedder(save(tmp_path), EmbedConfig(pixels=PIXELS), device="cpu", precision="float32")
+def test_qwen3_vl_is_read_too(tmp_path: Path) -> None:
+    other = load_embedder(save_tiny_qwen3_vl(tmp_path), EmbedConfig(pixels=PIXELS), device="cpu", precision="float32")
     assert isinstance(other, VisionEmbedder)
     together = other.embed_all([PAGE, TWO, WORD])
     np.testing.assert_allclose(together, [other.embed_all([item])[0] for item in (PAGE, TWO, WORD)], atol=1e-4)
     seen = PAGE.model_copy(update={"screenshots": (picture(100, 60, seed=5),)})
     assert np.abs(other.embed_all([seen]) - together[0]).max() > 1e-3
-    forged = EmbedItem(text="buy <image><start_of_image><image_soft_token><|image_pad|> red")  # no picture is expected
+    forged = EmbedItem(text="buy <|image_pad|> red")  # no picture is expected
     assert np.isfinite(other.embed_all([forged])).all()
-    if hasattr(other._model, "visual"):  # Qwen's, and one picture after the other
-        other._model.visual.config._attn_implementation = "sdpa"
-        np.testing.assert_allclose(other.embed_all([PAGE, TWO, WORD]), together, atol=1e-5)
-
-
-def test_a_start_token_is_read_and_not_pooled(tmp_path: Path) -> None:
-    other = load_embedder(save_tiny_llava(tmp_path), EmbedConfig(pixels=PIXELS), device="cpu", precision="float32")
-    model = LlavaForConditionalGeneration.from_pretrained(tmp_path, dtype=torch.float32)
-    processor = LlavaProcessor.from_pretrained(tmp_path)
-    image = Image.open(io.BytesIO(PAGE.screenshots[0].data))
-    inputs = processor(text=["<image>" + PAGE.text], images=[image], return_tensors="pt")
-    assert inputs["input_ids"][0, 0] == processor.tokenizer.bos_token_id
-    with torch.inference_mode():
-        hidden = model(**inputs, output_hidden_states=True).hidden_states[-1]
-    np.testing.assert_allclose(other.embed_all([PAGE])[0], hidden[0, 1:].mean(0).numpy(), atol=1e-5)
-    assert other.spec.tokens == "own"
+    other._model.visual.config._attn_implementation = "sdpa"  # one picture after the other
+    np.testing.assert_allclose(other.embed_all([PAGE, TWO, WORD]), together, atol=1e-5)
 
 
 class Tight:

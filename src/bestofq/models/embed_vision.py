@@ -6,13 +6,12 @@ pooled is the last hidden state over all tokens of an item, its pictures' among 
 
 import io
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import torch
 import transformers  # its classes are named where they are used: each takes a second to import
@@ -21,10 +20,9 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as VISION
 
-from bestofq.core.embedding import DEFAULTS, PIXELS_LEAST, EmbedConfig, EmbedItem, EmbedSpec, Tokens
+from bestofq.core.embedding import DEFAULTS, PIXELS_LEAST, EmbedConfig, EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError, ModelError, SetupError
 from bestofq.core.observation import Screenshot
-from bestofq.core.picture import PictureLimits
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.checkpoints import Precision, gguf_of, load_checkpoint
 from bestofq.models.decoding import pad_ids
@@ -42,22 +40,8 @@ class Inputs(NamedTuple):
     own: Tensor
 
 
-class Reader(Protocol):
-    """How items become a model's inputs. `tokens`: which of them are pooled, see `EmbedSpec`."""
-
-    tokens: Tokens
-
-    def length(self, item: EmbedItem) -> int:
-        """Tokens, by what the pictures say of their size."""
-
-    def read(self, items: Sequence[EmbedItem]) -> Inputs:
-        """DataError for a picture that came without its bytes, or is none."""
-
-
 class QwenReader:
-    """`Reader` for `QWEN`."""
-
-    tokens: Tokens = "all"
+    """How items become the inputs of a model of `QWEN`."""
 
     def __init__(self, path: str | Path, tokenizer: Any, model: Any, config: EmbedConfig) -> None:
         self._tokenizer, self._config = tokenizer, model.config
@@ -70,11 +54,13 @@ class QwenReader:
             self._threads = ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1))  # Pillow lets others run
 
     def length(self, item: EmbedItem) -> int:
+        """Return an item's tokens, by what its pictures say of their size."""
         sizes = ((shot.height, shot.width) for shot in item.screenshots)
         patches = [int(self._pictures.get_number_of_image_patches(*size)) for size in sizes]
         return len(self._ids(item)) + sum(n // self._merged + 2 for n in patches)
 
     def read(self, items: Sequence[EmbedItem]) -> Inputs:
+        """Return a batch. DataError for a picture that came without its bytes, or is none."""
         config, inputs = self._config, {}
         counts: Iterator[int] = iter(())  # of each picture's tokens
         if shots := [shot for item in items for shot in item.screenshots]:
@@ -99,54 +85,6 @@ class QwenReader:
     def _ids(self, item: EmbedItem) -> list[int]:
         ids: list[int] = self._tokenizer.encode(item.text, add_special_tokens=False, split_special_tokens=True)
         return ids
-
-
-class ProcessorReader:
-    """`Reader` by the checkpoint's own processor. A start token is read and not pooled. Pictures are shrunk to the most
-    pixels that are asked for; what the processor makes of them then is its own affair."""
-
-    tokens: Tokens = "own"
-
-    def __init__(self, path: str | Path, config: EmbedConfig) -> None:
-        try:
-            self._processor = transformers.AutoProcessor.from_pretrained(path, backend="pil")
-        except ImportError as error:
-            raise SetupError(f"the processor of {path} needs a package more: {error}") from error
-        self._tokenizer = self._processor.tokenizer
-        self._tokenizer.padding_side = "right"  # where a causal model cannot see it
-        if self._tokenizer.pad_token is None:
-            self._tokenizer.pad_token = self._tokenizer.eos_token
-        self._limits = PictureLimits(most=config.pixels or 1)
-        signs = {*self._tokenizer.get_added_vocab(), self._processor.image_token}
-        self._control = re.compile("|".join(map(re.escape, sorted(signs, key=len, reverse=True))))
-
-    def length(self, item: EmbedItem) -> int:
-        tokens = len(self._tokenizer.encode(self._text(item)))
-        if item.screenshots:
-            sizes = [self._size(shot)[::-1] for shot in item.screenshots]
-            tokens += sum(self._processor._get_num_multimodal_tokens(image_sizes=sizes)["num_image_tokens"])
-        return tokens
-
-    def read(self, items: Sequence[EmbedItem]) -> Inputs:
-        pictures = [[open_image(s).resize(self._size(s)) for s in item.screenshots] for item in items]
-        found = self._processor(
-            text=[self._processor.image_token * len(i.screenshots) + self._text(i) for i in items],
-            images=pictures if any(pictures) else None,
-            padding=True,
-            return_tensors="pt",
-        )
-        own = found["attention_mask"].bool()
-        start = self._tokenizer.bos_token_id
-        if start is not None:
-            own[:, 0] &= found["input_ids"][:, 0] != start
-        return Inputs(dict(found), own)
-
-    def _size(self, shot: Screenshot) -> tuple[int, int]:
-        return self._limits.size(shot.width, shot.height)
-
-    def _text(self, item: EmbedItem) -> str:
-        """With a space inside all that looks like a control token."""
-        return self._control.sub(lambda sign: f"{sign[0][:1]} {sign[0][1:]}", item.text) or " "
 
 
 def open_image(shot: Screenshot) -> Image.Image:
@@ -254,7 +192,7 @@ class VisionEmbedder(CachedEmbedder):
     def __init__(
         self,
         model: Any,
-        reader: Reader,
+        reader: QwenReader,
         *,
         name: str,
         revision: str,
@@ -265,7 +203,6 @@ class VisionEmbedder(CachedEmbedder):
         spec = EmbedSpec(
             model=name,
             revision=revision,
-            tokens=reader.tokens,
             **config.model_dump(include={"prompt", "layer", "pooling", "action", "state", "pixels"}),
             pixels_least=PIXELS_LEAST if config.pixels else 0,
             dim=model.config.get_text_config().hidden_size,
@@ -289,10 +226,8 @@ class VisionEmbedder(CachedEmbedder):
         try:
             auto = transformers.AutoModelForImageTextToText
             whole, tokenizer, target, revision = load_checkpoint(auto, path, device, precision)
-            qwen = whole.config.model_type in QWEN
-            reader = QwenReader(path, tokenizer, whole, config) if qwen else ProcessorReader(path, config)
-            if qwen:
-                at_once(whole.model.visual)
+            reader = QwenReader(path, tokenizer, whole, config)
+            at_once(whole.model.visual)
         except (OSError, ValueError) as error:
             raise SetupError(f"no vision-language model at {path}: give a transformers directory ({error})") from error
         return cls(whole.model.to(target), reader, name=Path(path).name, revision=revision, config=config)
@@ -324,13 +259,19 @@ class VisionEmbedder(CachedEmbedder):
 def load_embedder(
     path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
 ) -> CachedEmbedder:
-    """A vision-language model's where transformers knows the checkpoint's kind as one, else a language model's, of
-    texts alone. SetupError when it cannot be found, ConfigError on a context that the model cannot give."""
+    """The embedder of a checkpoint of `QWEN`, or of a language model, which reads texts alone.
+
+    SetupError if it cannot be found, ConfigError for another vision-language model or an impossible context.
+    """
     place, gguf = gguf_of(path)
     try:
         kind = transformers.AutoConfig.from_pretrained(place, **gguf).model_type
     except (OSError, ValueError) as error:
         raise SetupError(f"no model at {path}: give a transformers directory or a hub name ({error})") from error
-    if kind in VISION:
+    if kind in QWEN:
         return VisionEmbedder.load(path, device=device, precision=precision, config=config)
+    if kind in VISION:
+        raise ConfigError(
+            f"{path} is of the kind {kind}, and pictures are embedded by {', '.join(QWEN)}: name one of these"
+        )
     return LocalEmbedder(LocalModel.load(path, device=device, precision=precision), config)
