@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,8 @@ def two_agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty one."""
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """One whose run `eval` has begun."""
     with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
         yield store

@@ -1,5 +1,4 @@
 import io
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,11 +35,10 @@ async def fill(store: Store, episodes: tuple[tuple[str, Outcome, Outcome], ...] 
         await store.add_verdict(episode, verdict, adopt=False)
 
 
-async def test_measures_by_hand(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await fill(store)
-        found = agreement(store, "eval", judge=JUDGE)
-        assert all(not summary.judge for summary in store.summaries())  # the environment's verdicts stay in force
+async def test_measures_by_hand(store: Store) -> None:
+    await fill(store)
+    found = agreement(store, "eval", judge=JUDGE)
+    assert all(not summary.judge for summary in store.summaries())  # the environment's verdicts stay in force
     assert (found.compared, found.tasks) == (10, 4)
     assert found.accuracy.value == pytest.approx(7 / 10)
     assert found.precision.value == pytest.approx(3 / 4)
@@ -68,24 +66,22 @@ async def test_measures_by_hand(tmp_path: Path) -> None:
     assert "0.400" in said
 
 
-async def test_episodes_of_one_task_are_no_news_to_each_other(tmp_path: Path) -> None:
+async def test_episodes_of_one_task_are_no_news_to_each_other(store: Store) -> None:
     """Ten episodes of each of two tasks, judged right on one task and wrong on the other: all or nothing."""
     episodes: tuple[tuple[str, Outcome, Outcome], ...] = (("a", "success", "success"), ("b", "success", "failure"))
-    with Store.open(tmp_path) as store:
-        await fill(store, episodes * 10)
-        found = agreement(store, "eval", judge=JUDGE)
+    await fill(store, episodes * 10)
+    found = agreement(store, "eval", judge=JUDGE)
     assert found.accuracy.interval is not None
     assert (found.accuracy.interval.low, found.accuracy.interval.high) == (0.0, 1.0)
 
 
-async def test_what_is_undefined_is_no_number(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await fill(store, (("a", "failure", "failure"),))
-        found = agreement(store, "eval", judge=JUDGE)
-        assert (found.accuracy.value, found.precision.value, found.recall.value) == (1.0, None, None)
-        assert (found.kappa.value, found.kappa.interval) == (None, None)
-        with pytest.raises(DataError, match=r"judge 'another' has given no second verdict .* there are those of gpt"):
-            agreement(store, "eval", judge="another")
+async def test_what_is_undefined_is_no_number(store: Store) -> None:
+    await fill(store, (("a", "failure", "failure"),))
+    found = agreement(store, "eval", judge=JUDGE)
+    assert (found.accuracy.value, found.precision.value, found.recall.value) == (1.0, None, None)
+    assert (found.kappa.value, found.kappa.interval) == (None, None)
+    with pytest.raises(DataError, match=r"judge 'another' has given no second verdict .* there are those of gpt"):
+        agreement(store, "eval", judge="another")
 
 
 def test_kappa_of_published_tables() -> None:

@@ -1,6 +1,4 @@
-from pathlib import Path
-
-from report_nouns import PROVENANCE, decision, page, record, task
+from report_nouns import decision, page, record, task
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Step
@@ -19,7 +17,7 @@ def value(quantity: Quantity) -> float:
     return round(quantity.measure.value, 6)
 
 
-async def test_repetitions_loops_and_duplicates_are_counted(tmp_path: Path) -> None:
+async def test_repetitions_loops_and_duplicates_are_counted(store: Store) -> None:
     same = Decision(
         candidates=(Candidate(action=Click(mark=1), label="click"), Candidate(action=Click(mark=2), label="click")),
         scores=(0.0, 0.0),
@@ -28,12 +26,10 @@ async def test_repetitions_loops_and_duplicates_are_counted(tmp_path: Path) -> N
     )
     seen = [page(0), page(1), page(0), page(0), page(2).model_copy(update={"error": "nothing there"})]
     steps = [Step(index=i, observation=p, decision=same if i == 4 else decision(chosen=0)) for i, p in enumerate(seen)]
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        await record(store, "a", task("t"), 0, steps, "failure")
-        await record(store, "a", task("u"), 0, 1)
-        await record(store, "b", task("u"), 0, 1)
-        read = list(store.episodes())
+    await record(store, "a", task("t"), 0, steps, "failure")
+    await record(store, "a", task("u"), 0, 1)
+    await record(store, "b", task("u"), 0, 1)
+    read = list(store.episodes())
     found = habits(read, "a")
     table = behaviour_table(read, {"a": RowSource(runs=("eval",), repeats=1, n=3)})
     assert table.rows[0].cells[1] == 2  # episodes
@@ -51,14 +47,12 @@ async def test_repetitions_loops_and_duplicates_are_counted(tmp_path: Path) -> N
     assert (interval.low, interval.high) == (1.0, 5.0)
 
 
-async def test_differences_are_paired_over_common_tasks(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        for name, ours, theirs in (("t", 2, 3), ("u", 1, 4)):
-            await record(store, "a", task(name), 0, ours)
-            await record(store, "base", task(name), 0, theirs, "failure")
-        await record(store, "base", task("other"), 0, 9)  # a task that only one did says nothing
-        read = list(store.episodes())
+async def test_differences_are_paired_over_common_tasks(store: Store) -> None:
+    for name, ours, theirs in (("t", 2, 3), ("u", 1, 4)):
+        await record(store, "a", task(name), 0, ours)
+        await record(store, "base", task(name), 0, theirs, "failure")
+    await record(store, "base", task("other"), 0, 9)  # a task that only one did says nothing
+    read = list(store.episodes())
     rows = [row.cells for row in differences_table(measure_agents(read, ["a", "base"]), "base", {}).rows]
     assert {row[:2] for row in rows} == {("a", "base")}
     found = {row[2]: row[3] for row in rows}
@@ -69,7 +63,7 @@ async def test_differences_are_paired_over_common_tasks(tmp_path: Path) -> None:
     assert not {"tokens / success", "USD / task"} & set(found)  # the baseline has no success there; no price is known
 
 
-async def test_spending_is_by_role_and_a_success_carries_the_failures(tmp_path: Path) -> None:
+async def test_spending_is_by_role_and_a_success_carries_the_failures(store: Store) -> None:
     def paid(index: int, usd: float | None) -> Step:
         usage = (
             Usage(role="proposer", tokens_in=90, tokens_out=10, seconds=2.0, usd=usd),
@@ -77,11 +71,9 @@ async def test_spending_is_by_role_and_a_success_carries_the_failures(tmp_path: 
         )
         return Step(index=index, observation=page(index), decision=decision().model_copy(update={"usage": usage}))
 
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        await record(store, "a", task("t"), 0, [paid(0, 0.01)])
-        await record(store, "a", task("u"), 0, [paid(0, 0.01), paid(1, 0.02)], "failure")
-        read = list(store.episodes())
+    await record(store, "a", task("t"), 0, [paid(0, 0.01)])
+    await record(store, "a", task("u"), 0, [paid(0, 0.01), paid(1, 0.02)], "failure")
+    read = list(store.episodes())
     found = measure_spending(read, "a")
     assert [*found] == ["proposer", "embedder", "all"]
     proposer, embedder, whole = found.values()
@@ -94,14 +86,12 @@ async def test_spending_is_by_role_and_a_success_carries_the_failures(tmp_path: 
     assert value(priced["all"]["USD / task"]) == round(0.02 + 0.075, 6)
 
 
-async def test_another_button_with_the_same_words_is_no_repetition(tmp_path: Path) -> None:
+async def test_another_button_with_the_same_words_is_no_repetition(store: Store) -> None:
     both = tuple(Candidate(action=Click(mark=mark), label="click button Add to cart") for mark in (1, 2))
     steps = [
         Step(index=at, observation=page(0), decision=Decision(candidates=both, scores=(0.0, 0.0), chosen=chosen))
         for at, chosen in enumerate((0, 1, 0))
     ]
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        await record(store, "a", task("t"), 0, steps, "failure")
-        found = habits(list(store.episodes()), "a")
+    await record(store, "a", task("t"), 0, steps, "failure")
+    found = habits(list(store.episodes()), "a")
     assert value(found["same step again %"]) == round(1 / 3, 6)

@@ -1,4 +1,3 @@
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -35,10 +34,9 @@ async def fill(store: Store) -> None:
     await record(store, "q", task("u"), 1, stepped(0.9), "infra_error")
 
 
-async def test_q_is_held_against_what_came_of_it(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store") as store:
-        await fill(store)
-        read = list(store.episodes())
+async def test_q_is_held_against_what_came_of_it(store: Store) -> None:
+    await fill(store)
+    read = list(store.episodes())
     steps = valued_steps(read, "q", discount=0.5)
     assert [(s.q, s.outcome) for s in steps] == [(0.25, 0.5), (0.85, 1.0), (0.27, 0.0), (0.45, 0.0), (0.41, 0.0)]
     assert valued_steps(read, "plain") == []
@@ -80,16 +78,14 @@ def test_values_outside_of_the_bins_go_into_the_nearest() -> None:
     assert [(b.low, b.steps) for b in calibration(steps, "a").bins] == [(0.0, 1), (0.9, 1)]
 
 
-async def test_the_scorer_s_name_says_whether_scores_are_values(tmp_path: Path) -> None:
+async def test_the_scorer_s_name_says_whether_scores_are_values(store: Store) -> None:
     def by(scorer: str, *taken: float) -> list[Step]:
         steps = stepped(*taken)
         return [s.model_copy(update={"decision": s.decision.model_copy(update={"scorer": scorer})}) for s in steps]
 
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        await record(store, "wild", task("t"), 0, by("QScorer", 2.5, 3.5))
-        await record(store, "prior", task("t"), 0, by("PriorScorer", 0.5, 0.6))
-        read = list(store.episodes())
+    await record(store, "wild", task("t"), 0, by("QScorer", 2.5, 3.5))
+    await record(store, "prior", task("t"), 0, by("PriorScorer", 0.5, 0.6))
+    read = list(store.episodes())
     assert are_values(valued_steps(read, "wild"))
     assert valued_steps(read, "prior") == []  # log π + Q / β, though it lies where values do
 
@@ -103,11 +99,10 @@ def test_log_probabilities_are_no_values() -> None:
     assert not are_values([])
 
 
-async def test_the_path_of_an_episode_is_drawn_whole(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store") as store:
-        await fill(store)
-        path = value_path(store.episode(next(e.id for e in store.summaries(agent="q") if not e.success)))
-        plain = value_path(store.episode(store.summaries(agent="plain")[0].id))
+async def test_the_path_of_an_episode_is_drawn_whole(store: Store) -> None:
+    await fill(store)
+    path = value_path(store.episode(next(e.id for e in store.summaries(agent="q") if not e.success)))
+    plain = value_path(store.episode(store.summaries(agent="plain")[0].id))
     assert [(s.state_value, s.taken, s.others) for s in path.steps] == [
         (0.5, 0.27, (0.1, 0.2)),
         (0.5, 0.45, (0.1, 0.2)),
@@ -125,16 +120,14 @@ async def test_the_path_of_an_episode_is_drawn_whole(tmp_path: Path) -> None:
         values_svg(path._replace(steps=()))
 
 
-async def test_the_telling_pair_is_of_one_task_where_one_has_both(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        await record(store, "q", task("easy"), 0, 1)
-        await record(store, "q", task("hard"), 0, 9, "failure")
-        await record(store, "q", task("both"), 0, 3)
-        await record(store, "q", task("both"), 1, 2)
-        await record(store, "q", task("both"), 2, 5, "failure")
-        pair = telling_pair(store.summaries())
-        alone = telling_pair([e for e in store.summaries() if e.key.task != "both"])
+async def test_the_telling_pair_is_of_one_task_where_one_has_both(store: Store) -> None:
+    await record(store, "q", task("easy"), 0, 1)
+    await record(store, "q", task("hard"), 0, 9, "failure")
+    await record(store, "q", task("both"), 0, 3)
+    await record(store, "q", task("both"), 1, 2)
+    await record(store, "q", task("both"), 2, 5, "failure")
+    pair = telling_pair(store.summaries())
+    alone = telling_pair([e for e in store.summaries() if e.key.task != "both"])
     assert [(e.key.task, e.steps) for e in pair] == [("both", 2), ("both", 5)]
     assert [(e.key.task, e.steps) for e in alone] == [("easy", 1), ("hard", 9)]
     assert telling_pair([]) == []

@@ -1,7 +1,6 @@
 """Costs by role, by task and by success, and what is said where a price is not known."""
 
 import io
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -44,10 +43,9 @@ def line(table: Costs, agent: str, role: str) -> dict[str, str]:
     return found
 
 
-async def test_sums_by_role_per_task_and_per_success_with_what_was_lost(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await fill(store)
-        table = agent_costs(store)
+async def test_sums_by_role_per_task_and_per_success_with_what_was_lost(store: Store) -> None:
+    await fill(store)
+    table = agent_costs(store)
     asked = line(table, "prompting", "proposer")
     assert (asked["tokens in"], asked["tokens out"], asked["calls"]) == ("2,000,000", "200,000", "2")
     assert (asked["seconds"], asked["USD"], asked["USD/task"], asked["USD/success"]) == ("4.0", "5.60", "2.80", "5.60")
@@ -59,11 +57,10 @@ async def test_sums_by_role_per_task_and_per_success_with_what_was_lost(tmp_path
     assert any("1 episodes that were cut" in note for note in table.notes)
 
 
-async def test_an_unknown_price_is_never_nothing_and_makes_its_sum_a_lower_bound(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await fill(store)
-        table = agent_costs(store)
-        priced = agent_costs(store, prices={"embedder": (0.1, 0.4), "proposer": (99.0, 99.0)})
+async def test_an_unknown_price_is_never_nothing_and_makes_its_sum_a_lower_bound(store: Store) -> None:
+    await fill(store)
+    table = agent_costs(store)
+    priced = agent_costs(store, prices={"embedder": (0.1, 0.4), "proposer": (99.0, 99.0)})
     assert line(table, "best-of-q", "embedder")["USD"] == "unknown"
     assert line(table, "best-of-q", "all")["USD/task"] == "≥ 7.00"
     assert next(row for row in table.rows if row.agent == "best-of-q").total.price is None
@@ -72,23 +69,20 @@ async def test_an_unknown_price_is_never_nothing_and_makes_its_sum_a_lower_bound
     assert not any("unknown" in note for note in priced.notes)
 
 
-async def test_no_success_has_no_price(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        await spend(store, "prompting", "a", [(ASKED,)], "failure")
-        table = agent_costs(store)
-        with pytest.raises(DataError, match="no run 'other'"):
-            agent_costs(store, Selection(runs=["other"]))
+async def test_no_success_has_no_price(store: Store) -> None:
+    await spend(store, "prompting", "a", [(ASKED,)], "failure")
+    table = agent_costs(store)
+    with pytest.raises(DataError, match="no run 'other'"):
+        agent_costs(store, Selection(runs=["other"]))
     row = line(table, "prompting", "proposer")
     assert (row["USD/success"], row["tokens/success"], row["USD/task"]) == ("–", "–", "2.80")
 
 
-async def test_success_is_of_what_was_judged_and_all_of_it_is_paid_for(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await fill(store)
-        await spend(store, "prompting", "c", [(ASKED,)], "unjudged")
-        await spend(store, "random", "a", [(ASKED,)], "unjudged")
-        table = agent_costs(store)
+async def test_success_is_of_what_was_judged_and_all_of_it_is_paid_for(store: Store) -> None:
+    await fill(store)
+    await spend(store, "prompting", "c", [(ASKED,)], "unjudged")
+    await spend(store, "random", "a", [(ASKED,)], "unjudged")
+    table = agent_costs(store)
     asked, random = (next(row for row in table.rows if row.agent == name) for name in ("prompting", "random"))
     assert (asked.tasks, asked.undecided, asked.success) == (3, 1, 0.5)
     assert asked.total.usd == pytest.approx(3 * 2.8)
@@ -100,10 +94,9 @@ async def test_success_is_of_what_was_judged_and_all_of_it_is_paid_for(tmp_path:
     assert "0.0 %" not in pareto_svg(Costs(rows=(random,)))
 
 
-async def test_costs_read_back_and_a_lower_bound_is_shown_as_one(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store") as store:
-        await fill(store)
-        costs = agent_costs(store)
+async def test_costs_read_back_and_a_lower_bound_is_shown_as_one(store: Store) -> None:
+    await fill(store)
+    costs = agent_costs(store)
     said = io.StringIO()
     Console(file=said, width=200).print(cost_table(costs))
     for text in (said.getvalue(), cost_table(costs).to_markdown()):
@@ -112,11 +105,10 @@ async def test_costs_read_back_and_a_lower_bound_is_shown_as_one(tmp_path: Path)
     assert Costs.model_validate_json(costs.model_dump_json()) == costs
 
 
-async def test_the_plot_is_in_dollars_only_where_all_prices_are_known(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await fill(store)
-        tokens = pareto_svg(agent_costs(store))
-        dollars = pareto_svg(agent_costs(store, prices={"embedder": (0.1, 0.4)}))
+async def test_the_plot_is_in_dollars_only_where_all_prices_are_known(store: Store) -> None:
+    await fill(store)
+    tokens = pareto_svg(agent_costs(store))
+    dollars = pareto_svg(agent_costs(store, prices={"embedder": (0.1, 0.4)}))
     assert "tokens per task (not every price is known)" in tokens
     assert "USD per task" in dollars
     assert "tokens" not in dollars

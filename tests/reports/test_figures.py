@@ -1,9 +1,8 @@
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from report_nouns import PROVENANCE, record, task
+from report_nouns import record, task
 
 from bestofq.core.errors import InputError
 from bestofq.reports.figures import (
@@ -68,14 +67,12 @@ def test_the_split_s_parts_are_as_wide_as_their_shares() -> None:
     assert of_class(svg, "value")[0].text == "50.0 %  (2 steps)"
 
 
-async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        for name, prompting in (("a", "success"), ("b", "failure")):
-            await record(store, "prompting", task(name), 0, 1, "success" if prompting == "success" else "failure")
-            await record(store, "an agent <with> a rather long name", task(name), 0, 1)
-        results = agent_results(store, Selection(baseline="prompting"))
-        svg = success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline)
+async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(store: Store) -> None:
+    for name, prompting in (("a", "success"), ("b", "failure")):
+        await record(store, "prompting", task(name), 0, 1, "success" if prompting == "success" else "failure")
+        await record(store, "an agent <with> a rather long name", task(name), 0, 1)
+    results = agent_results(store, Selection(baseline="prompting"))
+    svg = success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline)
     half, whole = (float(bar.get("width", "")) for bar in of_class(svg, "bar"))
     assert whole == pytest.approx(2 * half)
     assert len(of_class(svg, "baseline")) == 1

@@ -1,8 +1,7 @@
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from report_nouns import PROVENANCE, decision, page, record, task
+from report_nouns import decision, page, record, task
 
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, Decision, Step
@@ -71,18 +70,16 @@ def test_without_a_rated_step_nothing_is_defined() -> None:
     assert found.recall.value is found.regret.value is None
 
 
-async def test_siblings_rate_steps_on_their_own_pages(tmp_path: Path) -> None:
+async def test_siblings_rate_steps_on_their_own_pages(store: Store) -> None:
     def step(index: int, place: int, chosen: int) -> Step:
         return Step(index=index, observation=page(place), decision=decision(chosen=chosen))
 
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        await record(store, "strong", task("t"), 0, [step(0, 0, 1), step(1, 1, 2)], "success")
-        await record(store, "strong", task("t"), 1, [step(0, 0, 0)], "failure")
-        await record(store, "strong", task("u"), 0, [step(0, 0, 0)], "success")
-        await record(store, "weak", task("t"), 0, [step(0, 0, 0), step(1, 5, 0), step(2, 1, 2)], "failure")
-        await record(store, "weak", task("t"), 1, [step(0, 0, 2)], "success")
-        read = list(store.episodes())
+    await record(store, "strong", task("t"), 0, [step(0, 0, 1), step(1, 1, 2)], "success")
+    await record(store, "strong", task("t"), 1, [step(0, 0, 0)], "failure")
+    await record(store, "strong", task("u"), 0, [step(0, 0, 0)], "success")
+    await record(store, "weak", task("t"), 0, [step(0, 0, 0), step(1, 5, 0), step(2, 1, 2)], "failure")
+    await record(store, "weak", task("t"), 1, [step(0, 0, 2)], "success")
+    read = list(store.episodes())
     rated = sibling_steps(read, "weak", read)
     assert [(r.task, r.good, r.chosen) for r in rated] == [
         (("shop", "t"), (False, True, False), 0),
@@ -97,7 +94,7 @@ async def test_siblings_rate_steps_on_their_own_pages(tmp_path: Path) -> None:
     ]
 
 
-async def test_siblings_did_the_same_action_not_one_with_the_same_words(tmp_path: Path) -> None:
+async def test_siblings_did_the_same_action_not_one_with_the_same_words(store: Store) -> None:
     words = "click link the mug"
     actions = (Click(mark=1), Click(mark=2), Click(target="the mug"))
     weighed = tuple(Candidate(action=action, label=words) for action in actions)
@@ -109,13 +106,11 @@ async def test_siblings_did_the_same_action_not_one_with_the_same_words(tmp_path
         taken = Decision(candidates=tuple(candidates), scores=(0.0,) * 3, chosen=chosen)
         return Step(index=0, observation=page(0), decision=taken)
 
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        await record(store, "strong", task("t"), 0, [step(1)], "success")
-        found = Click(target="the mug", point=Point(4, 5))  # as a localizer leaves it
-        await record(store, "strong", task("u"), 0, [step(2, found)], "success")
-        await record(store, "weak", task("t"), 0, [step(0)], "failure")
-        await record(store, "weak", task("u"), 0, [step(0)], "failure")
-        read = list(store.episodes())
+    await record(store, "strong", task("t"), 0, [step(1)], "success")
+    found = Click(target="the mug", point=Point(4, 5))  # as a localizer leaves it
+    await record(store, "strong", task("u"), 0, [step(2, found)], "success")
+    await record(store, "weak", task("t"), 0, [step(0)], "failure")
+    await record(store, "weak", task("u"), 0, [step(0)], "failure")
+    read = list(store.episodes())
     rated = sibling_steps(read, "weak", read)
     assert [r.good for r in rated] == [(False, True, False), (False, False, True)]

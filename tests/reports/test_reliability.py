@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 from report_nouns import PROVENANCE, record, task
 
@@ -63,12 +61,11 @@ def test_intervals_are_those_of_tasks() -> None:
     assert (found.interval.low, found.interval.high) == (0.0, 1.0)
 
 
-async def test_the_table_and_the_picture_hold_each_agent_and_k(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {"model": {"path": "pocket"}}, PROVENANCE)
-        for repeat, outcome in enumerate(("success", "failure", "failure")):
-            await record(store, "a", task("t"), repeat, 2, outcome)  # type: ignore[arg-type]
-        (table,) = (one for one in gather(store).tables if one.name == "reliability")
+async def test_the_table_and_the_picture_hold_each_agent_and_k(store: Store) -> None:
+    await store.begin_run("played", {"model": {"path": "pocket"}}, PROVENANCE)
+    for repeat, outcome in enumerate(("success", "failure", "failure")):
+        await record(store, "a", task("t"), repeat, 2, outcome, run="played")  # type: ignore[arg-type]
+    (table,) = (one for one in gather(store).tables if one.name == "reliability")
     shown = [texts[:4] for texts in table.texts()]
     assert [(row[0], row[1], row[3].partition(" ")[0]) for row in shown] == [
         ("a", "1", "33.3"),
@@ -78,7 +75,7 @@ async def test_the_table_and_the_picture_hold_each_agent_and_k(tmp_path: Path) -
     made = table.rows[0].origin
     assert made is not None
     assert (made.runs, made.commits, made.models, made.seeds, made.repeats, made.n) == (
-        ("eval",),
+        ("played",),
         ("0123456789abcdef",),
         ("pocket",),
         (3,),

@@ -21,16 +21,14 @@ from bestofq.reports.success import dev_base, dev_curve
 from bestofq.store.store import Store
 
 
-async def test_every_ratio_has_its_bounds(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        for repeat in (0, 1):
-            for name in "abcd":
-                await record(store, "best-of-q", task(name), repeat, 2)
-                await record(store, "prompting", task(name), repeat, 3, "failure" if name in "bd" else "success")
-        found = gather(store, Selection(baseline="prompting"), Options(prices={"proposer": (1, 2), "embedder": (1, 2)}))
-        curve = [CurvePoint(episodes=9, successes=4, success=0.5, low=0.4, high=0.6)]
-        drawn = gather(store, Selection(baseline="prompting"), Options(curve=curve)).figures
+async def test_every_ratio_has_its_bounds(store: Store) -> None:
+    for repeat in (0, 1):
+        for name in "abcd":
+            await record(store, "best-of-q", task(name), repeat, 2)
+            await record(store, "prompting", task(name), repeat, 3, "failure" if name in "bd" else "success")
+    found = gather(store, Selection(baseline="prompting"), Options(prices={"proposer": (1, 2), "embedder": (1, 2)}))
+    curve = [CurvePoint(episodes=9, successes=4, success=0.5, low=0.4, high=0.6)]
+    drawn = gather(store, Selection(baseline="prompting"), Options(curve=curve)).figures
     tables = {table.name: table for table in found.tables}
     assert set(tables) >= {"agents", "reliability", "recall", "calibration", "behaviour", "spending", "differences"}
     index = (Path(__file__).parents[2] / "docs" / "paper-index.md").read_text("utf-8")
@@ -50,68 +48,60 @@ async def test_every_ratio_has_its_bounds(tmp_path: Path) -> None:
                 assert not isinstance(cell, float) or within_runs or stored, (table.name, column.name)
 
 
-async def test_a_pass_without_a_verdict_ends_the_learning_curve(tmp_path: Path) -> None:
+async def test_a_pass_without_a_verdict_ends_the_learning_curve(store: Store) -> None:
     """On open sites a judge may not have spoken yet."""
-    with Store.open(tmp_path) as store:
-        passes: dict[str, Outcome] = {"seed": "success", "cycle-1": "success", "cycle-2": "unjudged"}
-        for run, outcome in passes.items():
-            await store.begin_run(run, {}, PROVENANCE)
-            await record(store, "best-of-q", task("a"), 0, 1, outcome, run=run)
-        await store.begin_run("dev-base", {}, PROVENANCE)
-        await record(store, "prompting", task("a"), 0, 1, "unjudged", run="dev-base")
-        (point,) = dev_curve(store)
-        base = dev_base(store)
-        assert (point.episodes, point.successes, point.success, base) == (1, 1, 1.0, None)
-        await record(store, "prompting", task("b"), 0, 1, "failure", run="dev-base")
-        assert dev_base(store) == ("prompting", 0.0)
+    passes: dict[str, Outcome] = {"seed": "success", "cycle-1": "success", "cycle-2": "unjudged"}
+    for run, outcome in passes.items():
+        await store.begin_run(run, {}, PROVENANCE)
+        await record(store, "best-of-q", task("a"), 0, 1, outcome, run=run)
+    await store.begin_run("dev-base", {}, PROVENANCE)
+    await record(store, "prompting", task("a"), 0, 1, "unjudged", run="dev-base")
+    (point,) = dev_curve(store)
+    base = dev_base(store)
+    assert (point.episodes, point.successes, point.success, base) == (1, 1, 1.0, None)
+    await record(store, "prompting", task("b"), 0, 1, "failure", run="dev-base")
+    assert dev_base(store) == ("prompting", 0.0)
 
 
-async def test_an_agent_without_a_verdict_is_left_out_and_named(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        for name in ("shop--a", "shop--b", "mugs--a"):
-            await record(store, "prompting", task(name), 0, 2)
-            await record(store, "best-of-q", task(name), 0, 2, "failure")
-        await record(store, "picker", task("shop--a"), 0, 2, "unjudged")
-        said = "Left out, none of their episodes has a verdict (`bestofq judge`): picker."
-        for baseline, agents in (("prompting", ["prompting", "best-of-q"]), ("picker", ["prompting", "best-of-q"])):
-            found = gather(store, Selection(baseline=baseline))
-            tables = {table.name: table for table in found.tables}
-            assert [row.cells[0] for row in tables["agents"].rows] == agents
-            assert said in tables["agents"].notes
-            assert ("differences" in tables) == (baseline == "prompting")
+async def test_an_agent_without_a_verdict_is_left_out_and_named(store: Store) -> None:
+    for name in ("shop--a", "shop--b", "mugs--a"):
+        await record(store, "prompting", task(name), 0, 2)
+        await record(store, "best-of-q", task(name), 0, 2, "failure")
+    await record(store, "picker", task("shop--a"), 0, 2, "unjudged")
+    said = "Left out, none of their episodes has a verdict (`bestofq judge`): picker."
+    for baseline, agents in (("prompting", ["prompting", "best-of-q"]), ("picker", ["prompting", "best-of-q"])):
+        found = gather(store, Selection(baseline=baseline))
+        tables = {table.name: table for table in found.tables}
+        assert [row.cells[0] for row in tables["agents"].rows] == agents
+        assert said in tables["agents"].notes
+        assert ("differences" in tables) == (baseline == "prompting")
 
 
 @pytest.mark.parametrize("odd", [-inf, inf, nan])
-async def test_scores_that_are_no_numbers_spoil_no_report(odd: float, tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        for name in "abc":
-            for agent in ("prompting", "best-of-q"):
-                decided = [
-                    decision((odd, 0.5, 0.1), chosen=chosen, value=value) for chosen, value in ((1, odd), (0, 0.5))
-                ]
-                steps = [Step(index=i, observation=page(i), decision=one) for i, one in enumerate(decided)]
-                await record(store, agent, task(name), 0, steps, "success" if name == "a" else "failure")
-        found = gather(store)
+async def test_scores_that_are_no_numbers_spoil_no_report(odd: float, store: Store) -> None:
+    for name in "abc":
+        for agent in ("prompting", "best-of-q"):
+            decided = [decision((odd, 0.5, 0.1), chosen=chosen, value=value) for chosen, value in ((1, odd), (0, 0.5))]
+            steps = [Step(index=i, observation=page(i), decision=one) for i, one in enumerate(decided)]
+            await record(store, agent, task(name), 0, steps, "success" if name == "a" else "failure")
+    found = gather(store)
     assert "agents" in {table.name for table in found.tables}
     written = [figure.svg for figure in found.figures] + [table.to_markdown() for table in found.tables]
     assert len(written) > 10
     assert [text for text in written if re.search(r"\b(nan|inf)\b", text)] == []
 
 
-async def test_searches_alone_are_a_report_too(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await store.begin_run("search", {}, PROVENANCE)
-        failed, solved = search_tree("failed", 0.0), search_tree("solved", 1.0)
-        for tree in (failed, solved):
-            await store.trees.save("search", tree)
-        found = gather(store, options=Options(alpha=0.85))
-        one = gather(store, options=Options(max_trees=1))
-        await store.begin_run("eval", {}, PROVENANCE)
-        await record(store, "prompting", task("a"), 0, 1)
-        both = gather(store)
-        (row,) = search_rows(store, ["eval", "search"], alpha=0.5, threshold=0.2)
+async def test_searches_alone_are_a_report_too(store: Store) -> None:
+    await store.begin_run("search", {}, PROVENANCE)
+    failed, solved = search_tree("failed", 0.0), search_tree("solved", 1.0)
+    for tree in (failed, solved):
+        await store.trees.save("search", tree)
+    found = gather(store, options=Options(alpha=0.85))
+    one = gather(store, options=Options(max_trees=1))
+    await store.begin_run("eval", {}, PROVENANCE)
+    await record(store, "prompting", task("a"), 0, 1)
+    both = gather(store)
+    (row,) = search_rows(store, ["eval", "search"], alpha=0.5, threshold=0.2)
     assert [table.name for table in found.tables] == ["searches"]
     assert [tree.task for tree in one.trees] == ["solved"]
     assert {"agents", "searches"} <= {table.name for table in both.tables}

@@ -89,8 +89,8 @@ def test_the_episodes_are_a_frame(two_agents: Store) -> None:
 
 
 async def test_passes_over_the_same_and_over_other_tasks(store: Store) -> None:
-    for run, seed in (("eval", 0), ("again", 1)):
-        await store.begin_run(run, {"n": 3, "seed": seed}, PROVENANCE)
+    for run in ("eval", "again"):
+        await store.begin_run(run, {} if run == "eval" else {"seed": 1}, PROVENANCE)
         for name in "ab":
             await record(
                 store, "q", task(name), 0, 4, "success" if (run, name) == ("eval", "a") else "failure", run=run
@@ -107,7 +107,6 @@ async def test_passes_over_the_same_and_over_other_tasks(store: Store) -> None:
 
 
 async def test_the_tables_say_whose_verdicts_they_hold(store: Store) -> None:
-    await store.begin_run("eval", {}, PROVENANCE)
     await record(store, "prompting", task("a"), 0, 1)
     assert not any("judge" in note for note in agent_results(store).notes)
     episode = await record(store, "prompting", task("c"), 0, 1, "unjudged")
@@ -140,7 +139,6 @@ def test_success_over_100_000_episodes_takes_a_fraction_of_a_second() -> None:
 
 
 async def test_rows_by_domain(store: Store) -> None:
-    await store.begin_run("eval", {}, PROVENANCE)
     for repeat in (0, 1):
         await record(store, "prompting", task("Soup [x]--0"), repeat, 1)
         await record(store, "prompting", task("Soup [x]--1"), repeat, 1, "success" if repeat else "failure")
@@ -183,7 +181,6 @@ async def test_agents_are_compared_in_each_domain_on_the_tasks_of_both(store: St
         "Soup--1": ("success", "success"),
         "Bread--0": ("success", "failure"),
     }
-    await store.begin_run("eval", {}, PROVENANCE)
     for name, both in outcomes.items():
         for agent, outcome in zip(("prompting", "q"), both, strict=True):
             await record(store, agent, task(name), 0, 1, outcome)
@@ -293,7 +290,7 @@ async def test_n_is_what_an_agent_requested_and_model_who_proposed(store: Store)
         ("tau", {}, r"no run has a setting 'tau': there are .*, N, epsilon, model.path"),
         ("agent", {"baseline": "low"}, "no row 'low' to compare with: there are other; q"),
         ("run", {"agents": ["nobody"]}, "no episode is finished with a verdict"),
-        ("run", {"runs": ["high", "hihg"]}, "no run 'hihg': there are high"),
+        ("run", {"runs": ["high", "hihg"]}, "no run 'hihg': there are eval, high"),
     ],
 )
 async def test_what_no_run_knows_is_refused(settings: Store, key: str, selection: Any, words: str) -> None:
