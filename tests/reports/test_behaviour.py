@@ -4,7 +4,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.usage import Usage
 from bestofq.reports.behaviour import behaviour_table, habits
-from bestofq.reports.costs import measure_spending
+from bestofq.reports.costs import measure_costs
 from bestofq.reports.differences import differences_table, measure_agents
 from bestofq.reports.stats import Measure, PairedDifference, Quantity
 from bestofq.reports.table import RowSource
@@ -74,7 +74,7 @@ async def test_spending_is_by_role_and_a_success_carries_the_failures(store: Sto
     await record(store, "a", task("t"), 0, [paid(0, 0.01)])
     await record(store, "a", task("u"), 0, [paid(0, 0.01), paid(1, 0.02)], "failure")
     read = list(store.episodes())
-    found = measure_spending(read, "a")
+    found = measure_costs(read, "a")
     assert [*found] == ["proposer", "embedder", "all"]
     proposer, embedder, whole = found.values()
     assert (value(proposer["tokens / task"]), value(proposer["tokens / success"])) == (150.0, 300.0)
@@ -82,7 +82,7 @@ async def test_spending_is_by_role_and_a_success_carries_the_failures(store: Sto
     assert (value(proposer["USD / task"]), value(proposer["USD / success"])) == (0.02, 0.04)
     assert embedder["USD / task"].measure == whole["USD / task"].measure == Measure(value=None)  # unknown is never 0
     assert value(whole["tokens / task"]) == 225.0
-    priced = measure_spending(read, "a", prices={"embedder": (1000.0, 0.0)})
+    priced = measure_costs(read, "a", prices={"embedder": (1000.0, 0.0)})
     assert value(priced["all"]["USD / task"]) == round(0.02 + 0.075, 6)
 
 

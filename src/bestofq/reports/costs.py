@@ -191,7 +191,7 @@ def cost_table(found: Costs) -> Table:
     )
 
 
-def measure_spending(
+def measure_costs(
     episodes: Iterable[Episode], agent: str, *, prices: Prices | None = None
 ) -> dict[str, dict[str, Quantity]]:
     """By role (`ALL` last), then by head. Undefined for unknown prices; `prices` for what has none in the store."""
@@ -222,7 +222,7 @@ def spending_table(
     episodes: Sequence[Episode], made: Mapping[str, RowSource], *, prices: Prices | None = None
 ) -> Table:
     """A row for each agent of `made` and role, and one for all roles if there are several."""
-    by_agent = {agent: measure_spending(episodes, agent, prices=prices) for agent in made}
+    by_agent = {agent: measure_costs(episodes, agent, prices=prices) for agent in made}
     heads = tuple(Column(name=head, digits=digits) for head, (_, _, digits) in HEADS.items())
     return Table(
         name="spending",

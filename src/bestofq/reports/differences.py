@@ -10,7 +10,7 @@ from bestofq.core.decision import Episode
 from bestofq.core.protocols import Rated
 from bestofq.reports.behaviour import habits
 from bestofq.reports.calibration import Valued, bin_steps, ece
-from bestofq.reports.costs import ALL, Prices, measure_spending
+from bestofq.reports.costs import ALL, Prices, measure_costs
 from bestofq.reports.recall import rated_shares
 from bestofq.reports.reliability import pass_at, pass_variance
 from bestofq.reports.stats import UNIT, Attempts, Quantity, Tries
@@ -46,7 +46,7 @@ def measure_agents(
         own["ECE of Q"] = Quantity(bin_steps(valued.get(agent, ())), UNIT, ece)
         did = habits(episodes, agent)
         own |= {head.removesuffix(" %"): did[head] for head in _HABITS}
-        own |= measure_spending(episodes, agent, prices=prices).get(ALL, {})
+        own |= measure_costs(episodes, agent, prices=prices).get(ALL, {})
     return found
 
 

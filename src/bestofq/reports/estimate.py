@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.transitions import Bools
 from bestofq.reports.calibration import calibration
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation, to_valued_steps
 from bestofq.reports.stats import UNIT, Measure, PairedDifference, Quantity, tally_by_task
@@ -19,7 +18,6 @@ from bestofq.reports.table import Row, Table, columns
 
 FILE = "estimate.json"
 """In a Q-function's folder."""
-FARTHEST = 5  # steps from the first that are told apart
 LEAST_TASKS = 6  # with fewer the interval holds 0 even where all are at one end (`clopper_pearson_interval`)
 Verdict = Literal["deploy", "do not deploy", "not enough episodes", "not known"]
 
@@ -166,21 +164,17 @@ def choice_table(found: OffPolicyEstimate) -> Table:
 
 
 def rank_table(log: LoggedChoices, found: OffPolicyEstimate, discount: float) -> Table:
-    """A row a step from the first, the last for all later ones; then all."""
-    left = np.flatnonzero(log.last)[log.episode] - np.arange(len(log.episode))
-    length = np.bincount(log.episode)[log.episode]
-    number = length - 1 - left
-    rows = []
-    for step in range(min(FARTHEST, int(number.max()) + 1)):
-        here = number == step if step < FARTHEST - 1 else number >= step
-        rows.append(_rank_row(log, f"{step + 1}" + ("" if step < FARTHEST - 1 else " and later"), here, discount))
-    rows.append(_rank_row(log, "all", np.ones(len(number), bool), discount))
+    """One row of all held-out steps."""
+    steps = to_valued_steps(log, discount)
+    calibrated = calibration(steps, "", discount=discount)
+    mean = Quantity(tally_by_task((step.task, step.q, 1.0) for step in steps)).measure
+    outcome = Quantity(tally_by_task((step.task, step.outcome, 1.0) for step in steps)).measure
     ranked = "–" if found.siblings.value is None else f"{100 * found.siblings.value:.1f} %"
     return Table(
         name="estimate-ranks",
         title="How Q ranks held-out steps",
-        columns=columns("step", "steps", "AUC", "mean Q", "outcome", "ECE", "bias", digits=3),
-        rows=tuple(rows),
+        columns=columns("steps", "AUC", "mean Q", "outcome", "ECE", "bias", digits=3),
+        rows=(Row(cells=(len(steps), found.auc, mean, outcome, calibrated.ece, calibrated.bias)),),
         notes=(
             f"AUC: successes' steps above failures'. Of {found.pairs:,} pairs of actions on one page of one task "
             f"{ranked} are ranked as they ended.",
@@ -188,11 +182,3 @@ def rank_table(log: LoggedChoices, found: OffPolicyEstimate, discount: float) ->
             "right for the ranked agent lies above it.",
         ),
     )
-
-
-def _rank_row(log: LoggedChoices, name: str, here: Bools, discount: float) -> Row:
-    kept = [one for one, keep in zip(to_valued_steps(log, discount), here, strict=True) if keep]
-    found = calibration(kept, "", discount=discount)
-    mean = Quantity(tally_by_task((one.task, one.q, 1.0) for one in kept)).measure
-    outcome = Quantity(tally_by_task((one.task, one.outcome, 1.0) for one in kept)).measure
-    return Row(cells=(name, len(kept), auc(log, here).measure, mean, outcome, found.ece, found.bias))

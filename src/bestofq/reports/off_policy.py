@@ -1,8 +1,8 @@
 """What success another way to choose among the same candidates would have had, from logged choices alone.
 
-The model is "same proposer, other choice": what is proposed depends on the task, the page and what was done, and not on
-who chooses. So the probabilities of a choice under two ways to choose, π and π_0, and under the logging policy μ are
-all that is needed: no model of pages or proposers. It asks that μ gives every candidate a chance (ε-greedy, random).
+The model is "same proposer, other choice": what is proposed depends on the task, the page and the past actions, not on
+who chooses. Then no model of pages or proposers is needed, only the probabilities of each choice: under two policies π
+and π_0, and under the logging policy μ. μ must give every candidate a chance (ε-greedy, random).
 `experiments/estimators.py` has the other estimators that were tried.
 
 The reward is 1 at the last step of a success (Best-of-Q, 3.1), and success is not discounted. `pi` [T, N] are the
@@ -34,11 +34,12 @@ def first(log: LoggedChoices) -> Doubles:
 
 
 def local_approximation(log: LoggedChoices, pi: Doubles, base: Doubles) -> Quantity:
-    """(1/E) Σ_i Σ_t [(π(a_t | s_t) − π_0(a_t | s_t)) / μ(a_t | s_t)] (r_i − b_t), the difference to `base`, π_0: what
-    each choice alone would change, were all others the log's (the local approximation of Kakade and Langford 2002;
-    Schulman et al. 2015). Weights do not multiply over steps, so its variance is small, and a step at which both choose
-    alike adds nothing. Biased where choices work together. b_t is the mean success of the episodes that reach step t,
-    which changes no expectation. Tasks that are all alike leave room for others, from -1 to 1 or to what these say.
+    """The difference to `base`, π_0: (1/E) Σ_i Σ_t [(π(a_t | s_t) − π_0(a_t | s_t)) / μ(a_t | s_t)] (r_i − b_t).
+
+    It adds up what each choice alone would change (the local approximation of Kakade and Langford 2002; Schulman et al.
+    2015). Weights do not multiply over steps, so its variance is small, and steps at which both choose alike add
+    nothing. It is biased if choices work together. b_t is the mean success of the episodes that reach step t, which
+    changes no expectation. The span for tasks that are all alike is -1 to 1, or as wide as their value.
     """
     rows, number = np.arange(len(log.chosen)), step_numbers(log)
     ratio = (pi - base)[rows, log.chosen] / log.propensity[rows, log.chosen]
@@ -84,8 +85,8 @@ def taken_q(log: LoggedChoices) -> Doubles:
 
 
 def auc(log: LoggedChoices, rows: Bools | None = None) -> Quantity:
-    """The share of pairs of a success's step and a failure's in which Q of what was taken is higher for the success,
-    ties by half (Hanley and McNeil 1982). `rows` [T]: of these steps alone. Undefined where one is missing."""
+    """How often Q of the chosen action is higher for a step of a success than for one of a failure, over all such
+    pairs; ties count half (Hanley and McNeil 1982). `rows` [T]: only of these steps. Undefined without a pair."""
     kept = np.ones(len(log.chosen), bool) if rows is None else rows
     q, won, episode = taken_q(log)[kept], log.success[log.episode][kept], log.episode[kept]
     edges = np.unique(np.quantile(q, np.linspace(0, 1, LEVELS + 1)[1:-1])) if len(q) else np.zeros(0)

@@ -81,7 +81,7 @@ class Rows:
     names: Mapping[RowPart, str]
     tallies: Mapping[str, Sequence[Tally]]
 
-    def judged(self, store: Store) -> list[EpisodeSummary]:
+    def read_judged(self, store: Store) -> list[EpisodeSummary]:
         """The episodes whose verdict in force is a judge's, with their row's name instead of their agent's."""
         known = {t[:5] for some in self.tallies.values() for t in some if t.judged and t.status == "finished"}
         found = store.judged({run for run, *_ in known}) if known else []
@@ -143,7 +143,7 @@ def read_rows(store: Store, selection: Selection = EVERYTHING) -> Rows:
     parts = {part: some for part, some in by_part.items() if any(t.status == "finished" for t in some)}
     ended = group_by(tallies, lambda t: (t.run, t.agent, t.split))
     runs = {run.name: run for run in store.runs()}
-    by_row = group_by(parts, lambda part: _find_what_is_shared(runs[part.run], part, parts[part], ended[part[:3]]))
+    by_row = group_by(parts, lambda part: _row_identity(runs[part.run], part, parts[part], ended[part[:3]]))
     own = _main_split(part.split for part in parts)
     groups = group_by(by_row.values(), lambda row: (row[0].agent, row[0].split))
     names = {part: name for group in groups.values() for part, name in _name_rows(group, own)}
@@ -159,7 +159,7 @@ def _main_split(splits: Iterable[str]) -> str | None:
     return min(splits, key=lambda split: ((*HELD_OUT, split).index(split), split), default=None)
 
 
-def _find_what_is_shared(run: RunRecord, part: RowPart, own: Sequence[Tally], ended: Sequence[Tally]) -> Hashable:
+def _row_identity(run: RunRecord, part: RowPart, own: Sequence[Tally], ended: Sequence[Tally]) -> Hashable:
     """What passes of one row share: agent, split, tasks, settings except the seed, and the Q-function that scored.
 
     A task that was begun belongs to the pass, even if the infrastructure cut its episode.

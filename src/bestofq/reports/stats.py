@@ -1,8 +1,8 @@
 """How sure the numbers are: means over runs with their standard error, and bootstrap intervals over tasks.
 
-Two kinds of chance, kept apart. The standard error over runs (Best-of-Q, Table 2's ±) says how much another run over
-the SAME tasks would differ; the bootstrap intervals say how much OTHER tasks would. An agent without randomness has
-runs that are all alike: its error over runs is 0, and only the interval over tasks says anything (`identical_runs`).
+These are two kinds of chance. The standard error over runs (Best-of-Q, Table 2's ±) says how much another run over
+the SAME tasks would differ. The bootstrap intervals say how much OTHER tasks would differ. The runs of an agent without
+randomness are identical: its error over runs is 0, and only the interval over tasks says anything (`identical_runs`).
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -258,9 +258,11 @@ def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: S
 
 
 def clopper_pearson_interval(value: float, tasks: int, span: Span = UNIT) -> Interval:
-    """The interval of the mean where each of T tasks has this same value. Tasks with another value are then at most 1 −
-    0.025^(1/T) of all (Clopper and Pearson 1934): were they all at an end of `span`, the mean would lie that share of
-    the way towards it. For a share of 0 or 1 this is the exact bound."""
+    """The interval of the mean if each of T tasks has the same value.
+
+    Then at most 1 − 0.025^(1/T) of all tasks have another value (Clopper and Pearson 1934). If these were all at an end
+    of `span`, the mean would lie that share of the way towards it. For a share of 0 or 1 this is the exact bound.
+    """
     away = 1 - ((1 - LEVEL) / 2) ** (1 / max(1, tasks))
     return Interval(low=value - away * (value - span[0]), high=value + away * (span[1] - value))
 
@@ -355,10 +357,10 @@ def paired_difference(ours: Attempts, theirs: Attempts) -> PairedDifference | No
 
 
 def clustered_interval(counts: Doubles, statistic: Callable[[Doubles], Doubles]) -> Interval | None:
-    """The interval of a statistic of summed counts: of T clusters' counts [T, K], T are drawn with replacement and
-    added up; `statistic` turns the sums [B, K] into [B], NaN where it is undefined.
+    """The interval of a statistic of summed counts. T clusters' counts [T, K] are drawn T times with replacement and
+    added up; `statistic` turns the sums [B, K] into [B], with NaN if it is undefined.
 
-    Resamples in which it is undefined are passed over. None where it is defined in none.
+    Resamples in which it is undefined are ignored. None if it is undefined in all.
     """
     values = statistic(resample(counts, RESAMPLES, np.random.default_rng(0)))
     defined, total = values[~np.isnan(values)], counts.sum(axis=0, keepdims=True)
@@ -387,9 +389,12 @@ def alike(interval: Interval) -> bool:
 
 
 def bca(drawn: Doubles, value: float, left_out: Doubles) -> Interval:
-    """The bias-corrected and accelerated interval at `LEVEL` (Efron 1987) of a statistic's `value`, by its values for
-    the resamples [B] and for all clusters but one [T]: `percentiles`, moved by how far the resamples' median lies from
-    the value, and by the skew over the clusters. Where a value is infinite or undefined they are not moved."""
+    """The bias-corrected and accelerated interval at `LEVEL` (Efron 1987) of a statistic's `value`.
+
+    `drawn` [B] are its values for the resamples, `left_out` [T] those without one cluster each. The percentiles are
+    moved by the distance of the resamples' median from the value, and by the skew over the clusters. They are not
+    moved if a value is infinite or undefined.
+    """
     if not (np.isfinite(drawn).all() and np.isfinite(left_out).all()):
         return percentiles(drawn)
     rounding = _ALIKE * max(1.0, abs(value))

@@ -162,13 +162,13 @@ def _group(
     return Group(
         agent=values[-1] if values[0] == ALL else ", ".join(values),
         values=tuple(values),
-        **performance(tries or _finished(tallies), against),
+        **performance(tries or _count_tries(tallies), against),
         outcomes=_count_outcomes(tallies),
         judges=dict(Counter(e.judge for e in judged if e.decided)),
     )
 
 
-def _finished(tallies: Sequence[Tally]) -> Tries:
+def _count_tries(tallies: Sequence[Tally]) -> Tries:
     return Tries.of_tallies([t for t in tallies if t.status == "finished"])
 
 
@@ -201,7 +201,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
             )
     if not rows.tallies:
         raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
-    tries = {name: _finished(some) for name, some in rows.tallies.items()}
+    tries = {name: _count_tries(some) for name, some in rows.tallies.items()}
     wanted = [*rows.tallies] if agents is None else rows.of(*agents)
     unjudged, names = ([name for name in wanted if bool(tries[name]) == judged] for judged in (False, True))
     if unjudged and (agents is not None or not names):
@@ -212,7 +212,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
         )
     baseline = rows.find_one(selection.baseline)
     against = tries.get(baseline or "", Tries.of(()))
-    judged = group_by(rows.judged(store), lambda e: e.agent)
+    judged = group_by(rows.read_judged(store), lambda e: e.agent)
     found = []
     for name in names:
         compared = () if name == baseline else against
@@ -238,7 +238,7 @@ def domain_results(
     store: Store, selection: Selection = EVERYTHING, *, by: Callable[[str], str] = domain_of
 ) -> Grouping:
     """Success by domain of the selection's agents (None: all, by name), each compared with its baseline; `agents` and
-    `baseline` name agents or rows, as in `agent_results`. The last rows are of all domains together (`ALL`).
+    `baseline` name agents or rows, as in `agent_results`. The last rows (`ALL`) hold all domains together.
 
     `by` gives the domain of a task's id. DataError if nothing is finished, and on a baseline of several rows.
     """
@@ -250,11 +250,11 @@ def domain_results(
         runs = ", ".join(selection.in_runs(store)) or "it"
         raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {runs}")
     domains = {name: group_by(some, lambda t: by(t.task)) for name, some in rows.tallies.items()}
-    judged = [e for e in rows.judged(store) if e.agent in names]
+    judged = [e for e in rows.read_judged(store) if e.agent in names]
     found = []
     for domain in (*sorted({d for name in names for d in domains.get(name, ())}), ALL):
         of_domain = rows.tallies if domain == ALL else {name: some.get(domain, ()) for name, some in domains.items()}
-        against = _finished(of_domain.get(baseline or "", ()))
+        against = _count_tries(of_domain.get(baseline or "", ()))
         said = group_by((e for e in judged if domain in (ALL, by(e.task))), lambda e: e.agent)
         found += [
             _group([domain, name], of_domain.get(name, ()), () if name == baseline else against, said.get(name, ()))
@@ -326,7 +326,7 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
         raise DataError(f"there is no row {baseline!r} to compare with: there are {'; '.join(names)}")
     usual = (values for values, row in rows.items() if all(item.tally.agent == BASELINE for item in row))
     first = next(usual, next(iter(rows))) if baseline is None else names[baseline]
-    against = _finished([item.tally for item in rows[first]])
+    against = _count_tries([item.tally for item in rows[first]])
     found = []
     for values, row in rows.items():
         group = _group(values, [item.tally for item in row], () if values == first else against)
