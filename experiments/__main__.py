@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
@@ -44,7 +43,6 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-console = Console()
 app.command()(figures)
 Episodes = Annotated[Path, typer.Option("--out", help="Folder of the episodes and of what is learned.")]
 Tasks = Annotated[int, typer.Option(min=2, help="Held-out test tasks.")]
@@ -59,7 +57,7 @@ def pocket(
     # takes a second that others need not wait
     from experiments.pocket_models.making import PocketConfig, make_pocket_model
 
-    make_pocket_model(load_config(PocketConfig, config, set_ or ()), out, console)
+    make_pocket_model(load_config(PocketConfig, config, set_ or ()), out)
 
 
 @app.command("best-of-q")
@@ -85,7 +83,7 @@ def best_of_q(
         return
     load_suite(models)
     folder = results or (config.parent if config else out / "results")
-    asyncio.run(run_best_of_q(models, console, out=out, results=folder, tasks=limit, runs=runs, dev_tasks=dev_tasks))
+    asyncio.run(run_best_of_q(models, out=out, results=folder, tasks=limit, runs=runs, dev_tasks=dev_tasks))
 
 
 @app.command("agent-q")
@@ -101,7 +99,7 @@ def agent_q(
 ) -> None:
     """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
     chosen, seeds = models_of(CommonOptions(config=config, set_=set_, data=data)), range(first, first + models)
-    asyncio.run(run_agent_q(chosen, console, out=out, results=results, tasks=tasks, seeds=seeds))
+    asyncio.run(run_agent_q(chosen, out=out, results=results, tasks=tasks, seeds=seeds))
 
 
 @app.command()
@@ -118,7 +116,7 @@ def rank(
 ) -> None:
     """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
     models = models_of(CommonOptions(config=config, set_=set_, data=data))
-    print_ranking(models, console, store=store, selection=Selection(runs=[run], agents=agent), html=html)
+    print_ranking(models, store=store, selection=Selection(runs=[run], agents=agent), html=html)
 
 
 @app.command()
@@ -185,7 +183,7 @@ def estimate(
     if group == "noisy":
         write(results, "noisy", judged())
     elif group:
-        make(GROUPS[one_of("group", group, tuple(GROUPS))], console)
+        make(GROUPS[one_of("group", group, tuple(GROUPS))])
     else:
         write(results, "result", learned())
 

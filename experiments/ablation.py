@@ -9,16 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue
-from rich.console import Console
 
 from bestofq.cli.config import config_of, merge_settings, read_tree
-from bestofq.cli.options import console
 from bestofq.cli.writing import write_out
 from bestofq.config.agents import agent_config, reads_q
 from bestofq.config.context import RunContext, open_suite, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
+from bestofq.core.console import console
 from bestofq.core.errors import ConfigError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Split
@@ -52,8 +51,8 @@ class ArmResult:
 class AblationRunner:
     """Measures the arms of an ablation in the folder `out`."""
 
-    def __init__(self, ablation: Ablation, out: Path, console: Console, rank: Ranker) -> None:
-        self.ablation, self.out, self.console, self._rank = ablation, out, console, rank
+    def __init__(self, ablation: Ablation, out: Path, rank: Ranker) -> None:
+        self.ablation, self.out, self._rank = ablation, out, rank
 
     def __enter__(self) -> "AblationRunner":
         self.store = Store.open(self.out)
@@ -68,7 +67,7 @@ class AblationRunner:
         """Collect, learn, rank and play, each where it is asked for and not done yet."""
         found = ArmResult(name=config.arm.name)
         learned = reads_q(config.acting, config.arm.agent)
-        self.console.rule(f"{self.ablation.title}: {config.arm.name}", align="left")
+        console.rule(f"{self.ablation.title}: {config.arm.name}", align="left")
         if learned:
             source, found.learned = await self._episodes(config)
             learning = Models(config.learning)
@@ -104,7 +103,7 @@ class AblationRunner:
         """Episodes in the run of the kind that is named by all that they depend on; `facts`: what else that is."""
         run = f"{kind}-{key_of({**facts_of(models, play.split), **(facts or {})})}"
         async with open_suite(models) as suite:
-            return await collect(RunContext(models, suite, self.store, self.console), run, play)
+            return await collect(RunContext(models, suite, self.store), run, play)
 
     def _learn(
         self, models: Models, source: Store, learned: Sequence[EpisodeSummary], seed: int
@@ -112,7 +111,7 @@ class AblationRunner:
         """The Q-function of a seed, and the name of its folder."""
         iql, vectors = models.settings.iql.model_copy(update={"seed": seed}), self.sources.vectors(models.embedder.spec)
         key = key_of(q_identity(models, episode_set(learned), iql))
-        return train_q(self.out / "q" / key, models, source, learned, self.console, iql=iql, vectors=vectors), key
+        return train_q(self.out / "q" / key, models, source, learned, iql=iql, vectors=vectors), key
 
     async def _play(self, config: ArmConfig, key: str, values: ValueModel | None, seed: int) -> list[EpisodeSummary]:
         """Held-out test tasks, with draws of the seed's own."""
@@ -145,7 +144,7 @@ def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker) -> N
     ablation, configs = read_ablation(file)
 
     async def measure() -> list[ArmResult]:
-        with AblationRunner(ablation, out, console, rank) as runner:
+        with AblationRunner(ablation, out, rank) as runner:
             return [await runner.measure(config) for config in configs]
 
     console.print(f"{ablation.title}: about {ablation.minutes} minutes on two cores")

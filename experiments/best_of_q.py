@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from rich.console import Console
-
 from bestofq.cli.writing import write_json
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
+from bestofq.core.console import console
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.best_of_q import best_of_q, plays
@@ -60,13 +59,13 @@ def planned(settings: BestOfQSettings, *, tasks: int, runs: int, dev_tasks: int)
 
 
 async def run_best_of_q(
-    models: Models, console: Console, *, out: Path, results: Path, tasks: int, runs: int, dev_tasks: int = 150
+    models: Models, *, out: Path, results: Path, tasks: int, runs: int, dev_tasks: int = 150
 ) -> None:
     """A.2 in full; a pass over dev tasks after each training (Fig. 4), where there are any; then all agents on test
     tasks (Table 2)."""
     with Store.open(out) as store:
         async with open_suite(models) as suite:
-            context = RunContext(models, suite, store, console)
+            context = RunContext(models, suite, store)
             values = await best_of_q(context, out / "q")
             for cycle in range(models.settings.cycles + 1 if dev_tasks else 0):
                 learned = load_value(out / "q" / f"q{cycle}", embed=models.embedder.spec)
@@ -77,12 +76,10 @@ async def run_best_of_q(
                 await compare(context, DEV_BASE, ["prompting"], values=None, split="dev", tasks=dev_tasks, runs=1)
             agents = compared(models.settings)
             await compare(context, TEST, agents, values=values, split="test", tasks=tasks, runs=runs)
-        _write(models, store, out, results, console, agents)
+        _write(models, store, out, results, agents)
 
 
-def _write(
-    models: Models, store: Store, out: Path, results: Path, console: Console, agents: Sequence[AgentKind]
-) -> None:
+def _write(models: Models, store: Store, out: Path, results: Path, agents: Sequence[AgentKind]) -> None:
     """The committed files, and the page beside the episodes."""
     curve, base = dev_curve(store), dev_base(store)
     test = Selection(runs=[TEST], agents=agents, baseline=BASELINE)

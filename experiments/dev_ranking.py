@@ -49,9 +49,7 @@ class DevRanker:
             wanted = {episode.id for episode in done}
             episodes = [e for e in runner.store.episodes(run=run) if e.id in wanted]
             items = {item.key: item for episode in episodes for item in _items(models, episode)}
-            found = embed_items(
-                models, list(items.values()), runner.store, runner.sources.vectors(spec), runner.console
-            )
+            found = embed_items(models, list(items.values()), runner.store, runner.sources.vectors(spec))
             self._dev[key] = DevSteps(episodes, dict(zip(items, found, strict=True)))
         return self._dev[key]
 

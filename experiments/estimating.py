@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
-from rich.console import Console
 
 from bestofq.cli.config import load_config
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
+from bestofq.core.console import console
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Generation, Request
@@ -88,24 +88,24 @@ PLAIN: Mapping[str, Made] = {
 GROUPS = {"matching": MATCHING, "plain": PLAIN}
 
 
-def make(group: Mapping[str, Made], console: Console) -> None:
+def make(group: Mapping[str, Made]) -> None:
     """Train and play all of a group."""
     models = _models(next(iter(group.values())))
     with Store.open(LEARNED) as store:
-        train(models, store, group, console)
+        train(models, store, group)
     _remembering(models.local)
-    asyncio.run(play(models, group, console))
+    asyncio.run(play(models, group))
 
 
 def _models(made: Made, *more: str) -> Models:
     return Models(load_config(BestOfQSettings, CONFIG, [*made.settings, *more]))
 
 
-def train(models: Models, store: Store, group: Mapping[str, Made], console: Console) -> None:
+def train(models: Models, store: Store, group: Mapping[str, Made]) -> None:
     """Each in a folder of its name; what lies there already is used."""
     for name, made in group.items():
         episodes, iql = select_episodes(store, ["seed"], made.episodes), _models(made).settings.iql
-        train_q(LEARNED / name, models, store, episodes, console, iql=iql)
+        train_q(LEARNED / name, models, store, episodes, iql=iql)
 
 
 def _remembering(model: LocalModel) -> None:
@@ -120,7 +120,7 @@ def _remembering(model: LocalModel) -> None:
     model.generate = remembered  # type: ignore[method-assign]
 
 
-async def play(models: Models, group: Mapping[str, Made], console: Console) -> None:
+async def play(models: Models, group: Mapping[str, Made]) -> None:
     """Best-of-Q with each on the same tasks with the same draws, each in a store of its name; and prompting."""
     goals = models.settings.suite.model_copy(update={"only": GOALS.partition("=")[2]})
     playing = Models(models.settings.model_copy(update={"suite": goals}), models.budget)
@@ -131,7 +131,7 @@ async def play(models: Models, group: Mapping[str, Made], console: Console) -> N
 
             def played(name: str, kind: Play) -> "asyncio.Future[object]":
                 store = opened.enter_context(Store.open(PLAYED / name))
-                context = RunContext(playing, suite, store, Console(quiet=True))
+                context = RunContext(playing, suite, store)
                 return asyncio.ensure_future(collect(context, "played", kind))
 
             values = {name: load_value(LEARNED / name, embed=models.embedder.spec) for name in group}
@@ -209,7 +209,7 @@ def predict(group: Mapping[str, Made]) -> None:
     """Kept beside each Q-function."""
     models = _models(next(iter(group.values())))
     with Store.open(HELD_OUT) as store:
-        logs = logs_of(models, store, store.summaries(run="seed"), Console(quiet=True))
+        logs = logs_of(models, store, store.summaries(run="seed"))
     for name in group:
         file = LEARNED / name / "predicted.json"
         if file.exists():

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bestofq.agents.prompting import GOLDEN, prompt_hash
-from bestofq.cli.options import console
 from bestofq.cli.shared import budget_of
 from bestofq.cli.writing import check_out, print_spending, write_out
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_all, run_interruptible
+from bestofq.core.console import console
 from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
@@ -204,7 +204,7 @@ def judge_steps(
     matcher = GoldenMatcher(model=models.in_role(chat))
 
     async def work(store: Store, golden: Golden) -> GoldenFindings:
-        with bar(console) as progress:
+        with bar() as progress:
             line = progress.add_task("episodes", total=limit)
             async with aclosing(models):
                 return await golden_findings(

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
 
 from bestofq.config.models import Models
 from bestofq.core.actions import identity
+from bestofq.core.console import console
 from bestofq.core.decision import Candidate, Decision, Episode, State, state_at
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.protocols import Suite
@@ -188,9 +188,7 @@ def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool
     return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen, lead=lead)
 
 
-def print_ranking(
-    models: Models, console: Console, *, store: Location, selection: Selection, html: Path | None
-) -> None:
+def print_ranking(models: Models, *, store: Location, selection: Selection, html: Path | None) -> None:
     """Each agent's tables by kind of page and by the first's lead, then recall and regret; in `html` all of them.
 
     InputError where no oracle knows what is right in any step.

@@ -4,7 +4,7 @@ import gc
 import os
 import ssl
 import sys
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import cache
 from importlib import import_module
 from itertools import count
@@ -20,6 +20,7 @@ from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 from bestofq.core import secrets
+from bestofq.core.console import console
 from bestofq.models import chat
 
 chat.BACKOFF_SECONDS, chat.MAX_BACKOFF_SECONDS, chat.COOLDOWN_SECONDS = 0.001, 0.05, 0.05  # for servers that fail
@@ -120,6 +121,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # there is a worker a core and mo
 def pytest_xdist_auto_num_workers() -> int:
     """Three workers for two cores: tests of processes and pages wait a third of their time."""
     return max(1, 3 * (os.cpu_count() or 1) // 2)
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """Return what was printed on the console since the last call, in unbroken lines."""
+    monkeypatch.setattr(console, "_width", 500)
+    return lambda: capsys.readouterr().out
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,8 +10,6 @@ import asyncio
 import tempfile
 from typing import Any
 
-from rich.console import Console
-
 import bestofq as bq
 from bestofq.agents.scorers.learned import QScorer
 from bestofq.config.models import Models
@@ -68,7 +66,7 @@ print(f"{len(explored)} episodes, {sum(one.success for one in explored)} of them
 
 # %%
 models = Models(BestOfQSettings.model_validate({"model": {"embed": {"matches": True}}}))
-data = transitions_of(models, store.episodes(run="seed"), store, Console(quiet=True))
+data = transitions_of(models, store.episodes(run="seed"), store)
 config = IQLConfig(
     steps=500, batch_size=64, lr_q=1e-3, lr_v=1e-3, network=NetworkConfig(scaling="whiten", hidden=(64, 32))
 )

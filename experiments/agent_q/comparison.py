@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
+from bestofq.core.console import console
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
 from bestofq.recipes.agent_q import grow_training_trees
@@ -86,7 +85,7 @@ class Comparison:
         base, folder = seeded(self.context, seed), self.out / f"seed-{seed}"
         part = 2 * seed
         trees = await grow_training_trees(base, f"search {seed}", part=part)
-        rft = base.with_model(policy_training.reinforce(base.models, trees, folder / "rft", self.context.console))
+        rft = base.with_model(policy_training.reinforce(base.models, trees, folder / "rft"))
         policy = base
         if self._from_rft:  # 6.2: the others begin from the RFT model
             policy, part = rft, part + 1
@@ -101,8 +100,8 @@ class Comparison:
         policies = {RFT: rft}
         for method, (begun, pairs, name) in learned.items():
             policy_training.need_pairs(pairs, len(trees))
-            self.context.console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
-            tuned = policy_training.tune(begun.models, pairs, folder / name, self.context.console)
+            console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
+            tuned = policy_training.tune(begun.models, pairs, folder / name)
             policies[method] = policy.with_model(tuned)
         return policies
 
@@ -114,15 +113,15 @@ class Comparison:
         """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""
         run = f"{VALUES_RUN} {seed}"
         await collect(policy, run, Play("explore", policy.settings.seed_runs))
-        return train_on_runs(policy.models, policy.store, [run], self.out / f"seed-{seed}" / "q", policy.console)
+        return train_on_runs(policy.models, policy.store, [run], self.out / f"seed-{seed}" / "q")
 
 
 async def compare_methods(
-    models: Models, store: Store, out: Path, console: Console, *, tasks: int, seeds: Sequence[int]
+    models: Models, store: Store, out: Path, *, tasks: int, seeds: Sequence[int]
 ) -> Mapping[str, list[Pass]]:
     """Trees, models and episodes in `store` and `out`; the passes of each method."""
     async with open_suite(models) as suite:
-        return await Comparison(RunContext(models, suite, store, console), out, tasks, seeds).run()
+        return await Comparison(RunContext(models, suite, store), out, tasks, seeds).run()
 
 
 def seeded(context: RunContext, seed: int) -> RunContext:

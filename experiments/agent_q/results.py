@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from bestofq.cli.writing import write_json
 from bestofq.config.models import Models
+from bestofq.core.console import console
 from bestofq.core.errors import InputError
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.figures import success_bars_svg
@@ -28,9 +27,7 @@ from experiments.agent_q.methods import (
 )
 
 
-async def run_agent_q(
-    models: Models, console: Console, *, out: Path, results: Path, tasks: int, seeds: Sequence[int]
-) -> None:
+async def run_agent_q(models: Models, *, out: Path, results: Path, tasks: int, seeds: Sequence[int]) -> None:
     """Agent Q's comparison (Figs. 3 and 6), as files that are committed.
 
     Models that `results` holds from other seeds, trained elsewhere perhaps, stay in its table. InputError where they
@@ -45,7 +42,7 @@ async def run_agent_q(
             "train that first (--first 0), or give --results the folder that holds it"
         )
     with Store.open(out) as store:
-        passes = await compare_methods(models, store, out, console, tasks=tasks, seeds=seeds)
+        passes = await compare_methods(models, store, out, tasks=tasks, seeds=seeds)
         chosen, runs = models.settings.agent_q, [run.name for run in store.runs()]
         searches = search_rows(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
         episodes = method_episodes(store, passes)

@@ -14,9 +14,9 @@ from typing import Self
 
 import torch
 from pydantic import Field, model_validator
-from rich.console import Console
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from bestofq.core.console import console
 from bestofq.core.errors import CheckpointError
 from bestofq.core.frozen import FrozenModel
 from bestofq.learning.distributed import choose_device
@@ -60,7 +60,7 @@ class PocketConfig(FrozenModel):
         return self
 
 
-def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None:
+def make_pocket_model(config: PocketConfig, out: Path) -> None:
     """Write model, tokenizer and training log to `out`."""
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(config.seed)
@@ -85,7 +85,7 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
         "torch": torch.__version__,
     }
     rows: list[dict[str, float]] = []
-    with bar(console) as shown:
+    with bar() as shown:
         task = shown.add_task("training", total=drilled + config.training.steps)
 
         def tell(row: Report, before: int = 0) -> None:

@@ -14,7 +14,6 @@ from unittest.mock import patch
 
 from accelerate.state import PartialState
 from accelerate.utils import DistributedType
-from rich.console import Console
 from torch.nn import Parameter
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -32,7 +31,7 @@ def reinforce(pairs: str, weights: str, out: str) -> None:
     models = Models(load_config(BestOfQSettings, None, [f"model.path={weights}", *RFT]))
     rollouts = [pair.chosen for pair in read_pairs(Path(pairs), source=policy_training.source(models))]
     with patch.object(policy_training, "successful_turns", return_value=rollouts):
-        policy_training.reinforce(models, (), Path(out), Console(quiet=True))
+        policy_training.reinforce(models, (), Path(out))
 
 
 def none_is_whole(*_: object) -> None:

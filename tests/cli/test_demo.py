@@ -1,10 +1,9 @@
 """`bestofq demo` from end to end, small: before, learning, after, and in Chromium."""
 
-from io import StringIO
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import models_of
@@ -17,12 +16,12 @@ SMALL = ("suite.sites=1", "suite.tasks_per_site=12", "suite.quirky=0", "iql.step
 
 @pytest.mark.slow
 async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Callable[[], str]
 ) -> None:
     monkeypatch.setattr(demo, "IN_CHROMIUM", 1)
-    said, out = Console(file=StringIO(), width=160), tmp_path / "demo"
+    out = tmp_path / "demo"
     models = models_of(CommonOptions(set_=list(SMALL)), *LEARNING)
-    await run_demo(models, said, tasks=1, out=out, fresh=True)
+    await run_demo(models, tasks=1, out=out, fresh=True)
     with Store.open(out, read_only=True) as store:
         agents = {run: {s.agent for s in store.summaries(run=run)} for run in (HELD_OUT, EXPLORED, WATCHED)}
         shown = next(store.episodes(run=WATCHED, agent="best-of-q"))
@@ -35,6 +34,6 @@ async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(
     assert {agent for _, agent, _ in scorers} == {"best-of-q"}
     assert shown.steps[0].observation.screenshot is not None
     assert (out / "report" / "index.html").exists()
-    text = said.file.getvalue()  # type: ignore[attr-defined]
+    text = printed()
     assert "http://127.0.0.1:" in text
     assert "of these tasks to" in text

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from broken_server import BrokenServer, Fault
 
-from bestofq.cli.commands import app, console
+from bestofq.cli.commands import app
 from bestofq.cli.main import exit_with
+from bestofq.core.console import console
 from bestofq.reports.report import gather
 from bestofq.store.store import Store
 from bestofq.viewer.export import export

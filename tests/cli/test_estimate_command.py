@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bestofq.cli.commands import app
-from bestofq.cli.options import console
 from bestofq.core.actions import Click
+from bestofq.core.console import console
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
 from bestofq.core.observation import Observation, Task

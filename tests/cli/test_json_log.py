@@ -8,6 +8,7 @@ from rich.console import Console
 from test_running import bestofq
 
 from bestofq.core.json_lines import JsonLines
+from bestofq.rollouts import progress as progress_module
 from bestofq.rollouts.progress import LiveProgress, bar
 
 
@@ -19,12 +20,15 @@ def test_a_command_says_its_messages_and_its_end(tmp_path: Path) -> None:
     assert "no-such-suite" in end["message"]
 
 
-def test_a_message_is_one_object_and_progress_has_its_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_message_is_one_object_and_progress_has_its_numbers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     console = Console(file=JsonLines(), width=1000)
+    monkeypatch.setattr(progress_module, "console", console)
     console.print("[bold]two\nlines[/bold] at once")
-    with LiveProgress("eval", console=console) as progress:
+    with LiveProgress("eval") as progress:
         progress.begin([], 4)
-    with bar(console) as shown:
+    with bar() as shown:
         row = shown.add_task("training", total=7)
         shown.update(row, completed=7)
     message, episodes, steps = map(json.loads, capsys.readouterr().err.splitlines())

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
 from bestofq.cli.doctor import Finding
-from bestofq.cli.options import console
 from bestofq.cli.planning import assume_tree, assume_use, preflight
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
+from bestofq.core.console import console
 from bestofq.core.decision import Provenance
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage

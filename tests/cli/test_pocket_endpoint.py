@@ -11,7 +11,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from rich.console import Console
 
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
@@ -71,9 +70,8 @@ async def decisions(folder: Path, agents: list[AgentKind], chat: ChatConfig | No
     values = load_value(POCKET_Q, embed=models.embedder.spec) if "best-of-q" in agents else None
     async with open_suite(models) as suite:
         with Store.open(folder) as store:
-            quiet = Console(quiet=True)
             await compare(
-                RunContext(models, suite, store, quiet), "r", agents, values=values, split="dev", tasks=TASKS, runs=1
+                RunContext(models, suite, store), "r", agents, values=values, split="dev", tasks=TASKS, runs=1
             )
             episodes = sorted(store.episodes(run="r"), key=lambda e: (e.agent, e.task.id))
     assert len(episodes) == TASKS * len(agents)

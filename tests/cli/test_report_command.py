@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.cli.report import console
 from bestofq.core.actions import Click
+from bestofq.core.console import console
 from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation, Task

@@ -16,7 +16,7 @@ from forked import Forked
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.cli.options import console
+from bestofq.core.console import console
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.store.store import Store
 from bestofq.testing import FaultServer

@@ -16,11 +16,11 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.cli.options import console
 from bestofq.config.agents import make_proposer
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
+from bestofq.core.console import console
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, DataError, SetupError
 from bestofq.core.language import ids_hash

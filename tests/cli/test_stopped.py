@@ -16,8 +16,8 @@ from test_running import bestofq, stop
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.cli.options import console
 from bestofq.config.models import Models
+from bestofq.core.console import console
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from forked import Forked
 from recording_proposer import recording
-from rich.console import Console
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
@@ -84,7 +83,7 @@ def lose_a_node(nodes: Any) -> None:
 
 async def played(store: Store, hosts: Hosts | None, settings: BestOfQSettings = SETTINGS, play: Play = EXPLORE) -> None:
     async with open_suite(models := Models(settings)) as suite:
-        await collect(RunContext(models, suite, store, Console(quiet=True), hosts), "seed", play)
+        await collect(RunContext(models, suite, store, hosts), "seed", play)
 
 
 def decisions(store: Store) -> dict[object, object]:
@@ -131,7 +130,7 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
 def test_all_processes_ask_the_one_that_holds_the_local_model_and_its_loss_costs_nothing(
     database: str, tmp_path: Path, nodes: Any
 ) -> None:
-    where, quiet = Location(database, str(tmp_path / "files")), Console(quiet=True)
+    where = Location(database, str(tmp_path / "files"))
     (here := tmp_path / "here").mkdir()
     (here / "model").symlink_to(POCKET)
     named = {"path": str(here / "model"), "prompts": "short", "precision": "float32"}
@@ -166,9 +165,9 @@ def test_all_processes_ask_the_one_that_holds_the_local_model_and_its_loss_costs
         assert np.allclose(asked.embedder.embed_all(texts), own.embedder.embed_all(texts), atol=1e-4)
 
         models, learned = Models(settings), select_episodes(store, ["seed"])
-        asyncio.run(embed_there(models, replace(hosts, count=1), store, learned, quiet))
+        asyncio.run(embed_there(models, replace(hosts, count=1), store, learned))
         models.embedder._compute = None  # type: ignore[assignment,method-assign]
-        assert len(transitions_of(models, episodes_of(store, learned), store, quiet))
+        assert len(transitions_of(models, episodes_of(store, learned), store))
 
 
 async def several(model: LanguageModel) -> None:
@@ -239,7 +238,7 @@ async def test_all_processes_share_a_budget_and_their_steps_are_heard_of_as_they
     async def played(budget: Budget) -> None:
         async with open_suite(models := Models(settings, budget)) as suite:
             hosts = Hosts(store=where, count=2, shared=Shared(budget=budget))
-            await collect(RunContext(models, suite, store, Console(quiet=True), hosts), "seed", Play("prompting"))
+            await collect(RunContext(models, suite, store, hosts), "seed", Play("prompting"))
 
     async with FaultServer(lambda _: json.dumps({"candidates": [stays]}), seconds=0.15) as server:
         chat = ChatConfig(model="m", base_url=server.base_url, usd_in=10.0, usd_out=0.0)  # a call reads 100 tokens

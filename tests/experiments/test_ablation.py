@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from bestofq.config.context import RunContext, open_suite
@@ -56,7 +55,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         models = Models(BestOfQSettings(suite=WebShopSettings(train_tasks=5, step_limit=4)))
         async with open_suite(models) as suite:
             with Store.open(folder) as store:
-                context = RunContext(models, suite, store, Console(quiet=True))
+                context = RunContext(models, suite, store)
                 await collect(context, "seed", Play("explore"))
                 await collect(context, "eval", Play("prompting", split="test", limit=1))
 

@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-from rich.console import Console
 from scripted_shop import Scripted, models_with
 
 from bestofq.learning.config import NetworkConfig
 from bestofq.store.store import Store
 from experiments.agent_q.comparison import AGENT_Q, AGENT_Q_MCTS, MCTS, ZERO, compare_methods
 from experiments.agent_q.methods import calls_svg, method_episodes, method_results, method_table
-
-QUIET = Console(quiet=True)
 
 
 async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_the_same_tasks(
@@ -25,9 +22,9 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
     update = {name: getattr(settings, name).model_copy(update=change) for name, change in changes.items()}
     models = Scripted(settings.model_copy(update={**update, "seed_runs": 1}))
     with Store.open(tmp_path / "store") as store:
-        passes = await compare_methods(models, store, tmp_path, QUIET, tasks=3, seeds=range(2))
+        passes = await compare_methods(models, store, tmp_path, tasks=3, seeds=range(2))
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
-        again = await compare_methods(models, store, tmp_path, QUIET, tasks=3, seeds=range(2))
+        again = await compare_methods(models, store, tmp_path, tasks=3, seeds=range(2))
         assert episodes == sum(len(store.summaries(run=run.name)) for run in store.runs())
         table = method_results(method_episodes(store, passes), baseline=ZERO, at_once=128, resamples=100)
         tasks = [{tree.task.id for tree in store.trees.all(run)} for run in ("search 0", "search rft 0", "search 1")]

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-from rich.console import Console
-
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.learning.config import IQLConfig, NetworkConfig
@@ -23,7 +21,7 @@ SMALL = BestOfQSettings(
 
 async def test_the_files_hold_the_recipe_s_curve_and_all_agents(tmp_path: Path) -> None:
     out, results = tmp_path / "out", tmp_path / "results"
-    await run_best_of_q(Models(SMALL), Console(quiet=True), out=out, results=results, tasks=1, runs=1, dev_tasks=1)
+    await run_best_of_q(Models(SMALL), out=out, results=results, tasks=1, runs=1, dev_tasks=1)
     with Store.open(out, read_only=True) as store:
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
     found = json.loads((results / "result.json").read_text("utf-8"))

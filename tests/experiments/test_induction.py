@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from rich.console import Console
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.models.local import LocalModel
@@ -59,7 +58,7 @@ def test_a_model_with_induction_heads_is_an_ordinary_checkpoint(tmp_path: Path) 
         demonstrations=DemonstrationConfig(catalogue_seeds=(1,)),
         training=SFTConfig(steps=2, batch_tokens=1024, compile=False),
     )
-    make_pocket_model(config, tmp_path, Console(quiet=True))
+    make_pocket_model(config, tmp_path)
     model = LocalModel.load(tmp_path, device="cpu").model
     assert model.config.rope_parameters["rope_theta"] == 1e6
     sharp = model.model.layers[0].self_attn.k_proj.bias[:8]

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -65,7 +64,6 @@ async def _call(
     )
     await results_module.run_agent_q(
         models,
-        Console(quiet=True),
         out=results / f"store-{seeds.start}",
         results=results,
         tasks=tasks,

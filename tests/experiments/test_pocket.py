@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from rich.console import Console
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.agents.dialects.commands import parse_reply
@@ -136,7 +135,7 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
         demonstrations=DEMONSTRATIONS,
         training=SFTConfig(steps=3, batch_tokens=1024, compile=False),
     )
-    make_pocket_model(config, tmp_path, Console(quiet=True))
+    make_pocket_model(config, tmp_path)
     log = json.loads((tmp_path / LOG).read_text())
     assert log["rows"][-1]["step"] == 3
     assert log["command"] == (
@@ -149,13 +148,13 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
     assert len(model.generate_batch([Request(messages=user("goal: a"), n=2, max_tokens=4)])[0].replies) == 2
 
     further = config.model_copy(update={"base": tmp_path, "vocabulary": 400, "layers": 2})
-    make_pocket_model(further, tmp_path / "further", Console(quiet=True))
+    make_pocket_model(further, tmp_path / "further")
     taught = LocalModel.load(tmp_path / "further", device="cpu")
     assert taught.tokenizer.get_vocab() == model.tokenizer.get_vocab()
     before, after = model.model.get_input_embeddings().weight, taught.model.get_input_embeddings().weight
     assert 0 < (before - after).abs().max() < 0.1  # three steps away, not drawn anew
     with pytest.raises(CheckpointError, match="is no checkpoint to go on from"):
-        make_pocket_model(config.model_copy(update={"base": tmp_path / "none"}), tmp_path / "no", Console(quiet=True))
+        make_pocket_model(config.model_copy(update={"base": tmp_path / "none"}), tmp_path / "no")
 
 
 @pytest.mark.parametrize(

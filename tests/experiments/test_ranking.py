@@ -4,13 +4,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Refresh
+from bestofq.core.console import console
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import InputError
 from bestofq.envs.suites import make_suite
@@ -20,7 +20,7 @@ from bestofq_sites.booking.settings import BookingSettings
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.suite import LocalSuite
 from bestofq_sites.local_site.text import TextEnv, at_once
-from experiments.__main__ import app, console
+from experiments.__main__ import app
 from experiments.oracles.booking import BookingOracle
 from experiments.ranking import OracleStep, by_kind, by_lead, judge_of
 
@@ -65,7 +65,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         async with open_suite(models) as suite:
             with Store.open(folder) as opened:
                 await compare(
-                    RunContext(models, suite, opened, Console(quiet=True)),
+                    RunContext(models, suite, opened),
                     "eval",
                     ["prompting", "random"],
                     values=None,

@@ -20,8 +20,8 @@ from starlette.routing import Route
 from tiny_vision import save_tiny_vision
 from typer.testing import CliRunner, Result
 
-from bestofq.cli.options import console
 from bestofq.cli.planning import ASSUMED
+from bestofq.core.console import console
 from bestofq.core.errors import SetupError
 from bestofq.envs.serving import serve_app
 from bestofq.store.store import Store

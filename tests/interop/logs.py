@@ -10,7 +10,7 @@ from unittest.mock import patch
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.cli.options import console
+from bestofq.core.console import console
 from bestofq.core.decision import Episode
 from bestofq.store.store import Store
 

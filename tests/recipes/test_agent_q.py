@@ -3,15 +3,13 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from io import StringIO
 from pathlib import Path
 
 import pytest
 import torch
-from rich.console import Console
 from safetensors.torch import load_file
 from scripted_shop import Scripted, answering, models_with, shopper
 
@@ -46,13 +44,11 @@ from bestofq.store.store import Store
 from bestofq.store.trees import Trees
 from bestofq.testing.scripted import ScriptedModel
 
-QUIET = Console(quiet=True)
-
 
 async def searched(store: Store, rollouts: int, tasks: int = 12, *, model: str = "pocket") -> list[SearchTree]:
     models = models_with(rollouts, model=model)
     async with open_suite(models) as suite:
-        context = RunContext(models, suite, store, QUIET)
+        context = RunContext(models, suite, store)
         await begin(context, "search", "train")
         return await search_tasks(context, "search", await suite.tasks("train", tasks))
 
@@ -90,7 +86,7 @@ async def test_two_processes_that_search_the_same_tasks_do_no_rollout_twice(
 async def rounds(models: Models, store: Store, out: Path) -> Models:
     """Algorithm 1; the last policy."""
     async with open_suite(models) as suite:
-        return await agent_q(RunContext(models, suite, store, QUIET), out)
+        return await agent_q(RunContext(models, suite, store), out)
 
 
 async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path) -> None:
@@ -105,7 +101,7 @@ async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path)
 
             models = answering(noting)(models_with(1).settings)
             async with open_suite(models) as suite:
-                context = RunContext(models, suite, store, QUIET)
+                context = RunContext(models, suite, store)
                 await begin(context, run, "train")
                 trees = await search_tasks(context, run, await suite.tasks("train", 2))
                 assert [tree.task for tree in trees] == list(await suite.tasks("train", 2))  # whatever is drawn
@@ -134,7 +130,7 @@ async def test_whatever_ends_a_search_ends_all_before_the_store_is_closed(ended_
     async def work() -> None:
         models = answering(shopping)(models_with(8).settings)
         async with open_suite(models) as suite:
-            context = RunContext(models, suite, store, QUIET)
+            context = RunContext(models, suite, store)
             await begin(context, "search", "train")
             await search_tasks(context, "search", await suite.tasks("train", 12))
 
@@ -203,7 +199,7 @@ async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone
     models = models_with(40, candidates=10)
     with Store.open(tmp_path) as store:
         async with open_suite(models) as suite:
-            context, kinds = RunContext(models, suite, store, QUIET), ("prompting", "mcts")
+            context, kinds = RunContext(models, suite, store), ("prompting", "mcts")
             rates = {
                 kind: success_rate(attempts_of(await collect(context, "eval", Play(kind, split="dev", limit=40)))).mean
                 for kind in kinds
@@ -223,14 +219,14 @@ async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path
     pairs = read_pairs(file, source=source(models))
     assert pairs == found
     curves: list[tuple[int, Mapping[str, float]]] = []
-    tuned = tune(models, pairs[:4], tmp_path / "dpo", QUIET, log=lambda *row: curves.append(row))
+    tuned = tune(models, pairs[:4], tmp_path / "dpo", log=lambda *row: curves.append(row))
     assert [(step, {"loss", "accuracy", "lr"} <= {*numbers}) for step, numbers in curves] == [(1, True)]
     playing = models.with_model(tuned)
     assert playing.local.encode("user: a lamp") == models.local.encode("user: a lamp")
     assert playing.local.revision != models.local.revision
     with pytest.raises(DataError, match=r"drawn by another policy: .*revision"):
         read_pairs(file, source=source(playing))
-    assert reinforce(models, trees, tmp_path / "rft", QUIET).is_dir()
+    assert reinforce(models, trees, tmp_path / "rft").is_dir()
 
 
 async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_twice(
@@ -294,7 +290,7 @@ async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_lik
             number = len(trained) + 1.0
             return Likely(shopper)
 
-    def tuned(models: Models, pairs: Sequence[PreferencePair], out: Path, console: Console, *, replayed: bool) -> Path:
+    def tuned(models: Models, pairs: Sequence[PreferencePair], out: Path, *, replayed: bool) -> Path:
         trained.append(pairs)
         assert replayed == (len(trained) > 1 and replay != 0)
         return Path(weights)
@@ -322,12 +318,12 @@ async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_
             await rounds(models, store, tmp_path)
         async with open_suite(models) as suite:
             with pytest.raises(InputError, match="3 × 2500"):
-                await grow_training_trees(RunContext(models, suite, store, QUIET), "late", part=2)
+                await grow_training_trees(RunContext(models, suite, store), "late", part=2)
         assert not store.runs()
 
 
 def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_the_policies_of_one_go(
-    tmp_path: Path, weights: str
+    tmp_path: Path, weights: str, printed: Callable[[], str]
 ) -> None:
     rounds = {"rounds": 2, "tasks": 4}
     settings = models_with(6, model=weights).settings
@@ -346,14 +342,9 @@ def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_
             return shopper(request)
 
         asked = 0
-        said = Console(file=StringIO(), width=200)
         out = tmp_path / folder
-        assert (
-            run_agent_q(answering(shopping)(settings), Location.of(out / "store"), out, said)
-            == out / "policy-2" / "model"
-        )
-        assert isinstance(said.file, StringIO)
-        return asked, said.file.getvalue()
+        assert run_agent_q(answering(shopping)(settings), Location.of(out / "store"), out) == out / "policy-2" / "model"
+        return asked, printed()
 
     once, said = go("once")
     for number in (1, 2):

@@ -1,13 +1,11 @@
 """The recipe, small, with the shipped pocket model: it runs, resumes, and refuses what does not fit."""
 
 import contextlib
-from collections.abc import Sequence
-from io import StringIO
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
-from rich.console import Console
 
 from bestofq.config.agents import check_pictures, make_agent
 from bestofq.config.context import OpenSuite, RunContext, open_suite
@@ -44,16 +42,11 @@ SMALL = BestOfQSettings(
 )
 
 
-@pytest.fixture
-def console() -> Console:
-    return Console(quiet=True)
-
-
-async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Console) -> None:
+async def test_the_whole_recipe_and_its_resumption(tmp_path: Path) -> None:
     models = Models(SMALL)
     async with open_suite(models) as suite:
         with Store.open(tmp_path / "store") as store:
-            context = RunContext(models, suite, store, console)
+            context = RunContext(models, suite, store)
             values = await best_of_q(context, tmp_path / "q")
             assert values.train_n == SMALL.n_candidates
             assert {run.name for run in store.runs()} == {"seed", "cycle-1"}
@@ -64,7 +57,7 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Cons
             (point,) = dev_curve(store)  # of the first Q-function, measured where it was put to use
             used = store.summaries(run="cycle-1")
             assert (point.episodes, point.success) == (TASKS, sum(e.success for e in used) / TASKS)
-            same = train_on_runs(models, store, ["seed"], tmp_path / "q" / "q0", console)
+            same = train_on_runs(models, store, ["seed"], tmp_path / "q" / "q0")
             await collect(context, "cycle-2", Play("best-of-q", values=same, limit=3))
             first_cycle, again = offered(store, "cycle-1"), offered(store, "cycle-2")  # the same tasks, the same Q
             assert all(first_cycle[task] != steps for task, steps in again.items())
@@ -82,20 +75,21 @@ def offered(store: Store, run: str) -> dict[str, list[list[str]]]:
     return {e.task.id: [[c.label for c in s.decision.candidates] for s in e.steps] for e in store.episodes(run=run)}
 
 
-async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_what_to_change(tmp_path: Path) -> None:
+async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_what_to_change(
+    tmp_path: Path, printed: Callable[[], str]
+) -> None:
     models = Models(SMALL.model_copy(update={"model": ModelSettings(path="pocket-agentq")}))  # asked in another format
-    said = Console(file=StringIO(), width=1000)
     async with open_suite(models) as suite:
         with Store.open(tmp_path / "store") as store:
-            done = await collect(RunContext(models, suite, store, said), "eval", Play("prompting", limit=3))
+            done = await collect(RunContext(models, suite, store), "eval", Play("prompting", limit=3))
             table = agent_costs(store, Selection(runs=["eval"]))
     (row,) = table.rows
     assert row.roles["proposer"].calls == sum(episode.steps + 1 for episode in done) >= 3
-    printed = said.file.getvalue()
-    assert "3 of 3 episodes of prompting in eval" in printed
+    said = printed()
+    assert "3 of 3 episodes of prompting in eval" in said
     (replies,) = {e.verdict.replies[0][:20] for e in done[-1:] if e.verdict.replies}
-    assert repr(replies)[1:-1] in printed
-    assert "--model pocket" in printed
+    assert repr(replies)[1:-1] in said
+    assert "--model pocket" in said
 
 
 def test_models_read_as_a_q_function_does() -> None:
@@ -109,7 +103,7 @@ def test_models_read_as_a_q_function_does() -> None:
 
 @pytest.mark.parametrize("context", ["alone", "review"])
 async def test_training_embeds_nothing_that_acting_has_embedded(
-    context: Context, tmp_path: Path, console: Console, monkeypatch: pytest.MonkeyPatch
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same texts have the same keys, whether an agent embeds them or training reads them from the store."""
     model = ModelSettings(embed=EmbedSettings(context=context), precision="float32")
@@ -120,7 +114,7 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
     values = ValueModel(QNetwork(spec.dim, small).eval(), VNetwork(spec.dim, small).eval(), embed=spec, train_n=3)
     async with open_suite(models) as suite:
         with Store.open(tmp_path) as store:
-            context, splits = RunContext(models, suite, store, console), ("train", "dev")
+            context, splits = RunContext(models, suite, store), ("train", "dev")
             for split in splits:
                 await collect(context, split, Play("best-of-q", values=values, split=split, limit=1))
     computed: list[EmbedItem] = []
@@ -135,32 +129,32 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
     with Store.open(tmp_path) as store:
         for run, again in (("train", False), ("dev", True)):  # what is not trained on is not kept
             table = tabulate(store.episodes(run=run), later.texts)
-            embed_items(later, table.items, store, store.vectors(spec), console)
+            embed_items(later, table.items, store, store.vectors(spec))
             assert len(computed) == (len(table.items) if again else 0)
 
 
-def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path, console: Console) -> None:
+def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path) -> None:
     models = Models(SMALL)
     with pytest.raises(ConfigError, match="--q"):
         make_agent("best-of-q", models)
     with Store.open(tmp_path / "store") as store, pytest.raises(InputError):
-        train_on_runs(models, store, ["nothing"], tmp_path / "q", console)
+        train_on_runs(models, store, ["nothing"], tmp_path / "q")
 
 
 async def test_another_n_warns_and_another_embedding_is_refused_by_name(
-    tmp_path: Path, console: Console, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     models = Models(SMALL.model_copy(update={"cycles": 0}))
     async with open_suite(models) as suite:
         with Store.open(tmp_path / "store") as store:
-            values = await best_of_q(RunContext(models, suite, store, console), tmp_path / "q")
+            values = await best_of_q(RunContext(models, suite, store), tmp_path / "q")
             agent = make_agent("best-of-q", models, values, n=5)
             assert agent.n_candidates == 5
             assert "N = 5" in caplog.text
             assert "N = 3" in caplog.text
             other = Models(SMALL.model_copy(update={"model": ModelSettings(embed=EmbedSettings(layer=2))}))
             with pytest.raises(DataError, match=r"embed\.layer"):
-                train_on_runs(other, store, ["seed"], tmp_path / "q" / "q0", console)
+                train_on_runs(other, store, ["seed"], tmp_path / "q" / "q0")
 
 
 CHAT = ChatConfig(model="vlm", base_url="http://127.0.0.1:9/v1")
@@ -181,7 +175,7 @@ async def test_pictures_that_are_needed_and_not_taken_are_said_before_the_run(wa
 
 @pytest.mark.parametrize("other", [{"by": "words", "localizer": "page"}, {"chat_screenshots": 2}], ids=str)
 async def test_a_run_refuses_to_go_on_with_elements_or_pictures_shown_otherwise(
-    other: dict[str, object], tmp_path: Path, console: Console
+    other: dict[str, object], tmp_path: Path
 ) -> None:
     async def no_tasks(split: Split, limit: int | None) -> list[Task]:
         return []
@@ -196,4 +190,4 @@ async def test_a_run_refuses_to_go_on_with_elements_or_pictures_shown_otherwise(
     with Store.open(tmp_path) as store:
         for settings, again in ((one, False), (one, False), (one.model_copy(update=other), True)):
             with pytest.raises(DataError, match="was begun with") if again else contextlib.nullcontext():
-                await collect(RunContext(Models(settings), idle, store, console), "seed", Play("prompting"))
+                await collect(RunContext(Models(settings), idle, store), "seed", Play("prompting"))

@@ -1,15 +1,13 @@
 """A Q-function is used again only where settings and episodes are the same; else it is refused or trained again."""
 
 import shutil
-from collections.abc import Sequence
-from io import StringIO
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
-from rich.console import Console
 
 from bestofq.cli.config import load_config
 from bestofq.config.artifacts import DONE, UNFINISHED
@@ -56,17 +54,15 @@ async def folder(collected: Path, tmp_path: Path) -> Path:
         models = models_with()
         async with open_suite(models) as suite:
             with Store.open(collected) as store:
-                await collect(RunContext(models, suite, store, Console(quiet=True)), "seed", Play("explore"))
-                train_on_runs(models, store, ["seed"], collected / "q", Console(quiet=True))
+                await collect(RunContext(models, suite, store), "seed", Play("explore"))
+                train_on_runs(models, store, ["seed"], collected / "q")
     return Path(shutil.copytree(collected, tmp_path / "store"))
 
 
-def trained(folder: Path, settings: Sequence[str] = (), *, again: bool = False) -> str:
-    """What is said; `q` is the Q-function's folder."""
-    said = StringIO()
+def trained(folder: Path, settings: Sequence[str] = (), *, again: bool = False) -> None:
+    """`q` is the Q-function's folder."""
     with Store.open(folder) as store:
-        train_on_runs(models_with(*settings), store, ["seed"], folder / "q", Console(file=said, width=500), again=again)
-    return said.getvalue()
+        train_on_runs(models_with(*settings), store, ["seed"], folder / "q", again=again)
 
 
 @pytest.mark.parametrize(
@@ -95,37 +91,36 @@ async def test_another_setting_is_refused_by_name_with_both_values_and_trained_w
         trained(folder)
 
 
-async def test_the_same_settings_and_episodes_use_it_and_say_so(folder: Path) -> None:
+async def test_the_same_settings_and_episodes_use_it_and_say_so(folder: Path, printed: Callable[[], str]) -> None:
     kept = (folder / "q" / CARD).read_bytes()
-    said = trained(folder, ["iql.device=cpu", "iql.log_every=7", "iql.checkpoint_seconds=0", "epsilon=0.1"])
-    assert str(folder / "q") in said
+    trained(folder, ["iql.device=cpu", "iql.log_every=7", "iql.checkpoint_seconds=0", "epsilon=0.1"])
+    assert str(folder / "q") in printed()
     assert (folder / "q" / CARD).read_bytes() == kept
 
 
 async def test_a_run_that_is_named_twice_teaches_once(folder: Path) -> None:
     with Store.open(folder) as store:
-        train_on_runs(models_with(), store, ["seed", "seed"], folder / "q", Console(quiet=True))  # used as it is
+        train_on_runs(models_with(), store, ["seed", "seed"], folder / "q")  # used as it is
         with pytest.raises(DataError, match="4 decided episodes, fewer than 5"):
-            train_on_runs(models_with(), store, ["seed", "seed"], folder / "q", Console(quiet=True), episodes=5)
+            train_on_runs(models_with(), store, ["seed", "seed"], folder / "q", episodes=5)
 
 
-async def test_learning_from_a_run_of_another_n_is_warned_of(folder: Path) -> None:
-    assert (
-        "seed was played with n_candidates=3, and the Q-function will be taken for one of n_candidates=2: "
-        "add --set n_candidates=3\n"
-    ) in trained(folder, ["n_candidates=2"], again=True)
-    assert "n_candidates" not in trained(folder, again=True)
+async def test_learning_from_a_run_of_another_n_is_warned_of(folder: Path, printed: Callable[[], str]) -> None:
+    trained(folder, ["n_candidates=2"], again=True)
+    assert "add --set n_candidates=3\n" in printed()
+    trained(folder, again=True)
+    assert "n_candidates" not in printed()
 
 
-async def test_learning_from_test_tasks_is_warned_of(folder: Path) -> None:
-    said = StringIO()
+async def test_learning_from_test_tasks_is_warned_of(folder: Path, printed: Callable[[], str]) -> None:
     with Store.open(folder) as store:
         [seed] = store.runs()
         await store.begin_run("eval", {"suite": {}, "split": "test"}, seed.provenance)
         await store.begin_run("imported", {"importer": "jsonl", "split": "test"}, seed.provenance)
-        train_on_runs(models_with(), store, ["seed", "eval", "imported"], folder / "q", Console(file=said, width=500))
-    assert "eval was played on test tasks" in said.getvalue()
-    assert said.getvalue().count("was played on") == 1
+        train_on_runs(models_with(), store, ["seed", "eval", "imported"], folder / "q")
+    said = printed()
+    assert "eval was played on test tasks" in said
+    assert said.count("was played on") == 1
 
 
 async def test_new_episodes_and_new_verdicts_are_noticed(folder: Path) -> None:
@@ -158,7 +153,7 @@ async def test_improve_continues_with_more_cycles_and_refuses_other_settings(fol
         models = models_with(*settings)
         async with open_suite(models) as suite:
             with Store.open(folder) as store:
-                await best_of_q(RunContext(models, suite, store, Console(quiet=True)), tmp_path / "qs")
+                await best_of_q(RunContext(models, suite, store), tmp_path / "qs")
 
     await improve("cycles=0")
     first = (tmp_path / "qs" / "q0" / CARD).read_bytes()
@@ -202,7 +197,7 @@ def no_learner(data, config):
 
 
 async def test_a_learner_of_one_s_own_learns_by_its_name(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Callable[[], str]
 ) -> None:
     (tmp_path / "learning_of_mine.py").write_text(LEARNER)
     monkeypatch.chdir(tmp_path)
@@ -214,13 +209,15 @@ async def test_a_learner_of_one_s_own_learns_by_its_name(
     values = load_value(folder / "q", embed=read_card(folder / "q").embed)
     zeros = np.zeros((1, 1, read_card(folder / "q").embed.dim), np.float32)
     assert values.q(zeros[0], zeros, zeros[0]).tolist() == [[1.0]]
-    assert "used as it is" in trained(folder, [own])
+    printed()
+    trained(folder, [own])
+    assert "used as it is" in printed()
     with pytest.raises(ConfigError, match="no_learner"):
         trained(folder, ["iql.learner=learning_of_mine:no_learner"], again=True)
 
 
-def test_the_size_is_said_first_and_the_time_after_measured_steps() -> None:
-    now, said = 0.0, StringIO()
+def test_the_size_is_said_first_and_the_time_after_measured_steps(printed: Callable[[], str]) -> None:
+    now = 0.0
     rows = np.zeros(10, dtype=np.int64)
     data = Transitions(
         vectors=np.zeros((1, 256), dtype=np.float32),
@@ -232,14 +229,15 @@ def test_the_size_is_said_first_and_the_time_after_measured_steps() -> None:
         terminal=np.zeros(10, dtype=np.bool_),
     )
     config = IQLConfig(steps=6000, device="cpu")
-    with training_progress(config, data, Console(file=said, width=500), clock=lambda: now) as progress:
+    with training_progress(config, data, clock=lambda: now) as progress:
+        said = printed()
         for part in ("parameters", "10 transitions", "6,000 steps", "128-128-64-32-16-16"):
-            assert part in said.getvalue()
+            assert part in said
         for step in range(1, 8):
             now += 2.0 if step == 1 else 0.5
-            assert ("ms a step" in said.getvalue()) == (step > 7)
+            assert "ms a step" not in printed()
             progress(SimpleNamespace(step=step))
-    assert "500 ms a step: about 50 min left" in said.getvalue()
+    assert "500 ms a step: about 50 min left" in printed()
 
 
 def test_matches_that_an_embedder_does_not_give_are_refused() -> None:

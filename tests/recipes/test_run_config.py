@@ -5,7 +5,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from bestofq.cli.config import load_config
 from bestofq.config.agents import AgentKind
@@ -41,7 +40,7 @@ def context_with(store: Store, *settings: str) -> RunContext:
     """Of a suite in which nothing is played."""
     models = models_with(*settings)
     suite = OpenSuite(no_env, no_tasks, step_limit=step_limit_of(models.settings))
-    return RunContext(models, suite, store, Console(quiet=True))
+    return RunContext(models, suite, store)
 
 
 async def no_env() -> Env:

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
-from rich.console import Console
 
 from bestofq.browser.browser import Browser
 from bestofq.config.context import OpenSuite, RunContext
@@ -101,7 +100,7 @@ async def searched(
     models = models or Scripted(BestOfQSettings(agent_q=AgentQSettings(search=search)))
     suite = open_page(task, browser, sandboxed=sandboxed)
     with Store.open(folder) as store:
-        context = RunContext(models, suite, store, Console(quiet=True))
+        context = RunContext(models, suite, store)
         await begin(context, "search", "train")
         [tree] = await search_tasks(context, "search", [task])
     return tree

@@ -1,11 +1,13 @@
 import io
 from pathlib import Path
 
+import pytest
 from line_world import LineEnv, line_agent, line_task
 from rich.console import Console
 
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.usage import Usage
+from bestofq.rollouts import progress as progress_module
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
@@ -34,10 +36,11 @@ def with_tokens(step: Step, tokens: int) -> Step:
     return step.model_copy(update={"decision": Decision.model_validate(decision)})
 
 
-async def test_plain_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
+async def test_plain_lines_where_there_is_no_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     episode, out, clock = await one_episode(tmp_path), io.StringIO(), Clock()
+    monkeypatch.setattr(progress_module, "console", Console(file=out))
     lost = episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome="infra_error")})
-    with LiveProgress("collect", console=Console(file=out), clock=clock) as progress:
+    with LiveProgress("collect", clock=clock) as progress:
         progress.begin([], 4)
         clock.now = 5.0
         progress.step(with_tokens(episode.steps[0], 1_900).decision.usage)
@@ -53,16 +56,17 @@ async def test_plain_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
     ]
 
 
-async def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
+async def test_a_live_line_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=120)
+    monkeypatch.setattr(progress_module, "console", Console(file=out, force_terminal=True, width=120))
     with Store.open(tmp_path) as store:
         await store.begin_run("r", {}, Provenance(version="test"))
         tasks = [line_task(f"t{n}", 3) for n in range(5)]
-        with LiveProgress("walker", console=console) as progress:
+        with LiveProgress("walker") as progress:
             await run_many(tasks, line_env, line_agent(), store=store, run="r", options=RunOptions(progress=progress))
         assert "5/5" in out.getvalue()
         assert "success" in out.getvalue()
-        with LiveProgress("walker", console=Console(file=(again := io.StringIO()))) as progress:
+        monkeypatch.setattr(progress_module, "console", Console(file=(again := io.StringIO())))
+        with LiveProgress("walker") as progress:
             await run_many(tasks, line_env, line_agent(), store=store, run="r", options=RunOptions(progress=progress))
         assert again.getvalue() == "walker: 5/5 episodes · 100.0% success · all were stored already\n"

@@ -9,17 +9,17 @@ from itertools import count
 from pathlib import Path
 from threading import Thread
 
-from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
 
-from bestofq.cli.options import CommonOptions, console
+from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import models_of
 from bestofq.cli.writing import make_room
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
+from bestofq.core.console import console
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Split
@@ -71,26 +71,26 @@ def demo(given: CommonOptions, tasks: int | None, out: Path | None, *, fresh: bo
     console.print("bestofq demo: a frozen model of 5 million parameters, four minutes on two cores; loading …")
     if agentq:
         models, out = models_of(given, *SEARCHING_SETTINGS), out or Path("runs/demo-agentq")
-        run_interruptible(run_demo_agent_q(models, console, tasks=tasks or 24, out=out, fresh=fresh))
+        run_interruptible(run_demo_agent_q(models, tasks=tasks or 24, out=out, fresh=fresh))
     else:
         models, out = models_of(given, *LEARNING), out or Path("runs/demo")
-        run_interruptible(run_demo(models, console, tasks=tasks or 160, out=out, fresh=fresh))
+        run_interruptible(run_demo(models, tasks=tasks or 160, out=out, fresh=fresh))
 
 
-async def run_demo(models: Models, console: Console, *, tasks: int, out: Path, fresh: bool) -> None:
+async def run_demo(models: Models, *, tasks: int, out: Path, fresh: bool) -> None:
     """Play held-out tasks; explore others of the same sites and learn Q; play again; some in Chromium; report."""
     _ = models.embedder  # a model that is not there is found out before an earlier demo is removed
     if fresh:
         make_room(out)
     text, seen = _on(models, env="text"), _on(models, env="browser", screenshots=True, concurrency=IN_CHROMIUM)
-    with Store.open(out) as store, _serve_viewer(out, console):
+    with Store.open(out) as store, _serve_viewer(out):
         async with open_suite(text) as suite:
-            context = RunContext(text, suite, store, console)
+            context = RunContext(text, suite, store)
             console.print(Rule("1. Before: a frozen model, and tasks that it has not seen"))
             await compare(context, HELD_OUT, ["prompting", "random"], values=None, split="test", tasks=tasks, runs=1)
             console.print(Rule("2. It explores other tasks of the same sites; Q learns from what came of each action"))
             await collect(context, EXPLORED, Play("explore", text.settings.seed_runs))
-            values = train_on_runs(text, store, [EXPLORED], out / "q", console)
+            values = train_on_runs(text, store, [EXPLORED], out / "q")
             console.print(Rule("3. After: the same model and tasks, and Q chooses"))
             await compare(context, HELD_OUT, ["best-of-q"], values=values, split="test", tasks=tasks, runs=1)
         compared = Selection(runs=[HELD_OUT], baseline=BASELINE)
@@ -99,7 +99,7 @@ async def run_demo(models: Models, console: Console, *, tasks: int, out: Path, f
         console.print(_in_words(results, store.catalogue.count(EpisodeFilter(run=EXPLORED))), style="bold")
         console.print(Rule("4. To watch: some of these tasks in a real Chromium"))
         async with open_suite(seen) as suite:
-            context = RunContext(seen, suite, store, console)
+            context = RunContext(seen, suite, store)
             agents: list[AgentKind] = ["prompting", "best-of-q"]
             await compare(context, WATCHED, agents, values=values, split="test", tasks=IN_CHROMIUM, runs=1)
         report = export(store, gather(store, compared), out / "report", title="Best-of-Q: the demo")
@@ -124,7 +124,7 @@ def _in_words(found: Grouping, episodes: int) -> str:
 
 
 @contextmanager
-def _serve_viewer(out: Path, console: Console) -> Iterator[None]:
+def _serve_viewer(out: Path) -> Iterator[None]:
     """The viewer beside it, on any free port, as long as this process lives."""
 
     def ready(address: str) -> None:
@@ -136,9 +136,7 @@ def _serve_viewer(out: Path, console: Console) -> Iterator[None]:
         yield
 
 
-async def run_demo_agent_q(
-    models: Models, console: Console, *, tasks: int, out: Path, fresh: bool, split: Split = "test"
-) -> None:
+async def run_demo_agent_q(models: Models, *, tasks: int, out: Path, fresh: bool, split: Split = "test") -> None:
     """Play held-out tasks in Chromium; search training tasks on the same pages as text; learn from successes and pairs;
     play again, without and with search; report. ConfigError on another suite, SetupError without the extra of DPO."""
     if not isinstance(models.settings.suite, BookingSettings):
@@ -155,7 +153,7 @@ async def run_demo_agent_q(
     async def play(chosen: Play) -> None:
         """One pass over held-out tasks in Chromium; what searches does so on the site as text."""
         async with open_suite(seen) as suite, open_suite(text) as simulator:
-            await collect(RunContext(seen, suite, store, console), chosen.name, chosen, simulator=simulator)
+            await collect(RunContext(seen, suite, store), chosen.name, chosen, simulator=simulator)
 
     with Store.open(out) as store:
         heading("Zero-shot: the model as it is, held-out tasks, real Chromium")
@@ -166,19 +164,19 @@ async def run_demo_agent_q(
 
         heading("Search: a tree for each training task, K actions a node, ranked by the model itself")
         policy, searches = text, [SEARCH_RUN]
-        trees = await _search(policy, store, SEARCH_RUN, console, part=0)
+        trees = await _search(policy, store, SEARCH_RUN, part=0)
         if chosen.reference == "rft":
             heading("RFT: the model learns what succeeded, and searches as many other tasks")
-            policy = policy.with_model(reinforce(policy, trees, out / "rft", console))
+            policy = policy.with_model(reinforce(policy, trees, out / "rft"))
             searches.append(RFT_RUN)
-            trees = await _search(policy, store, RFT_RUN, console, part=1)
+            trees = await _search(policy, store, RFT_RUN, part=1)
 
         heading("Pairs of actions that differ in Q, and DPO on them")
         pairs = list(step_pairs(policy, trees))
         need_pairs(pairs, len(trees))
         console.print(f"{len(pairs)} pairs; the clearest:")
         console.print("\n".join(_clearest(trees, chosen.alpha, chosen.threshold)), highlight=False)
-        tuned = tune(policy, pairs, out / "policy", console)
+        tuned = tune(policy, pairs, out / "policy")
         console.print(f"the tuned model: {tuned}")
 
         heading("Agent Q: the tuned model on the same held-out tasks, without and with search")
@@ -206,11 +204,11 @@ def _on(models: Models, **suite: object) -> Models:
     return models.with_settings(models.settings.model_copy(update={"suite": checked}))
 
 
-async def _search(policy: Models, store: Store, run: str, console: Console, *, part: int) -> list[SearchTree]:
+async def _search(policy: Models, store: Store, run: str, *, part: int) -> list[SearchTree]:
     """Trees of the training tasks of that part, and a table of them."""
     chosen = policy.settings.agent_q
     async with open_suite(policy) as suite:
-        trees = await grow_training_trees(RunContext(policy, suite, store, console), run, part=part)
+        trees = await grow_training_trees(RunContext(policy, suite, store), run, part=part)
     console.print(search_table([search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)]))
     return trees
 

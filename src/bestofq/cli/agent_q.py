@@ -7,16 +7,16 @@ writes composite actions: --set model.dialect=composite.
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
 from typer import Option
 
-from bestofq.cli.options import CommonOptions, Place, Tasks, console, takes
+from bestofq.cli.options import CommonOptions, Place, Tasks, takes
 from bestofq.cli.planning import plan_searches
 from bestofq.cli.shared import models_of, store_at, store_of, training_tasks
 from bestofq.cli.writing import check_folder, print_spending
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
+from bestofq.core.console import console
 from bestofq.recipes import agent_q as recipe
 from bestofq.reports.searches import SearchRow, search_rows, search_table
 from bestofq.store.location import Location
@@ -37,10 +37,10 @@ def agent_q(
         runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
         plan_searches(models, store, runs, "train", chosen.tasks)
     else:
-        run_agent_q(models, store, out or store.folder, console)
+        run_agent_q(models, store, out or store.folder)
 
 
-def run_agent_q(models: Models, store: Location, out: Path, console: Console) -> Path:
+def run_agent_q(models: Models, store: Location, out: Path) -> Path:
     """Run the rounds and print a table of their searches; return the folder of the last policy. A refused run makes no
     folder."""
     chosen = models.settings.agent_q
@@ -51,7 +51,7 @@ def run_agent_q(models: Models, store: Location, out: Path, console: Console) ->
         async with open_suite(models) as suite:
             await recipe.training_tasks(models.settings, suite, chosen.rounds)
             with store_at(store) as opened:
-                policy = await recipe.agent_q(RunContext(models, suite, opened, console), out)
+                policy = await recipe.agent_q(RunContext(models, suite, opened), out)
                 return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
     policy, searches = run_interruptible(work())

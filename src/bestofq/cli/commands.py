@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bestofq import __version__
-from bestofq.cli.options import console
+from bestofq.core.console import console
 from bestofq.core.errors import InputError
 from bestofq.core.json_lines import JsonHandler, JsonLines
 

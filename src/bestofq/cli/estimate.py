@@ -12,9 +12,10 @@ from typing import Annotated
 
 from typer import Option
 
-from bestofq.cli.options import CommonOptions, Place, Texts, console, takes
+from bestofq.cli.options import CommonOptions, Place, Texts, takes
 from bestofq.cli.shared import models_of, open_existing_store, store_of
 from bestofq.config.models import Models
+from bestofq.core.console import console
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.recipes.estimate import cross_fit, learned_from, not_learned_from
@@ -55,7 +56,7 @@ def _held_out(
     kept in `out`."""
     episodes = select_episodes(store, runs)
     if q is None:
-        return cross_fit(models, store, episodes, out, console, folds), models.settings.iql.discount, False
+        return cross_fit(models, store, episodes, out, folds), models.settings.iql.discount, False
     card = read_card(q)
     models = models.with_embedding(card.embed)
     models = models.with_settings(models.settings.model_copy(update={"iql": card.config}))
@@ -77,9 +78,9 @@ def _held_out(
                 "about it, and is not kept there. Give --run as for the training, or train again",
                 style="yellow",
             )
-        held_out = cross_fit(models, store, learned or episodes, q / TRIALS, console, folds)
+        held_out = cross_fit(models, store, learned or episodes, q / TRIALS, folds)
         return held_out, card.config.discount, learned is not None
-    logs = logs_of(models, store, episodes if fresh is None else fresh, console)
+    logs = logs_of(models, store, episodes if fresh is None else fresh)
     return rank_logs(logs, values), card.config.discount, True
 
 
@@ -93,7 +94,7 @@ def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], ep
         console.print("Is it worth it? A Q-function of four fifths of the tasks ranks the others:")
         try:
             with open_existing_store(folder) as store:
-                found = cross_fit(models, store, select_episodes(store, runs, episodes), out / TRIALS, console, folds=1)
+                found = cross_fit(models, store, select_episodes(store, runs, episodes), out / TRIALS, folds=1)
         except InputError as error:
             console.print(f"no estimate: {error}", style="yellow", highlight=False, markup=False)
             return

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from bestofq.cli.options import CommonOptions, N, Place, Q, Split, Tasks, Text, console, takes
+from bestofq.cli.options import CommonOptions, N, Place, Q, Split, Tasks, Text, takes
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import (
     hosts_of,
@@ -25,6 +25,7 @@ from bestofq.config.agents import AgentKind, proposer_name, reads_q, shipped_q
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
+from bestofq.core.console import console
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.collect import AGENTS, compare
 from bestofq.recipes.players import Play
@@ -68,7 +69,7 @@ def evaluate(
                 kinds.remove("prior")
                 console.print(f"prior is left out: {sentence}.")
             with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:
-                context = RunContext(models, suite, opened, console, hosts)
+                context = RunContext(models, suite, opened, hosts)
                 before = opened.summaries(run=run, status=None)
                 await compare(context, run, kinds, values=values, split=split, tasks=limit, runs=runs, n=n)
                 same = before == opened.summaries(run=run, status=None)

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from bestofq.cli.options import A_STORE, Files, SplitName, StoreArgument, Text, console, refuse_given
+from bestofq.cli.options import A_STORE, Files, SplitName, StoreArgument, Text, refuse_given
 from bestofq.cli.writing import check_out
 from bestofq.config.settings import AgentQSettings
+from bestofq.core.console import console
 from bestofq.interop.exporting import (
     PairOptions,
     Selected,

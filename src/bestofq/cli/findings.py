@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from bestofq.cli.options import console
+from bestofq.core.console import console
 from bestofq.core.errors import BestOfQError
 
 DEADLINE = 60.0  # seconds Chromium may take to start and show a page

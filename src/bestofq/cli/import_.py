@@ -8,9 +8,10 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from bestofq.cli.options import IMPORTED, LOGS, Files, SplitName, Stored, console
+from bestofq.cli.options import IMPORTED, LOGS, Files, SplitName, Stored
 from bestofq.cli.shared import store_at
 from bestofq.core.concurrency import run_interruptible
+from bestofq.core.console import console
 from bestofq.core.decision import DECIDED
 from bestofq.core.errors import DataError
 from bestofq.interop.importing import check_log, import_log
@@ -38,7 +39,7 @@ def import_(
     place = Location.of(store, files)
     check_log(kind, path)  # before a folder is made
     made = current_provenance(prompts="", seed=0)
-    with store_at(place) as opened, bar(console) as progress:
+    with store_at(place) as opened, bar() as progress:
         line = progress.add_task("importing", total=None)
         log = run_interruptible(
             import_log(opened, kind, path, run=run, split=split, made=made, on_record=lambda: progress.advance(line))

@@ -10,12 +10,13 @@ from typer import Option
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.prompting import SCREENSHOTS
 from bestofq.cli.config import load_config
-from bestofq.cli.options import RUNS, Budget, Cluster, DryRun, Files, Place, Set, Stored, Text, console
+from bestofq.cli.options import RUNS, Budget, Cluster, DryRun, Files, Place, Set, Stored, Text
 from bestofq.cli.shared import budget_of, hosts_of, open_existing_store, set_by
 from bestofq.cli.writing import check_out, print_spending, write_out
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
+from bestofq.core.console import console
 from bestofq.core.decision import Verdict
 from bestofq.core.usage import Usage
 from bestofq.models.chat import HERE, ChatConfig
@@ -68,7 +69,7 @@ def judge(
 
     async def work(store: Store, judge: ChatJudge | ClusterJudge, todo: Sequence[EpisodeSummary]) -> None:
         usage: list[Usage] = []
-        with bar(console, 20) as progress:
+        with bar(20) as progress:
             line = progress.add_task(f"judging {run}", total=len(todo))
 
             def on_verdict(verdict: Verdict) -> None:

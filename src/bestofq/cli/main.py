@@ -12,7 +12,7 @@ from rich.logging import RichHandler
 from rich.markup import escape
 
 from bestofq.cli.commands import app
-from bestofq.cli.options import console
+from bestofq.core.console import console
 from bestofq.core.errors import BestOfQError, InputError
 from bestofq.core.json_lines import JsonLines
 from bestofq.core.secrets import HidingStream

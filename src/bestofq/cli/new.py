@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from bestofq.cli.options import Place, console
+from bestofq.cli.options import Place
+from bestofq.core.console import console
 from bestofq.core.errors import InputError
 
 MAKES = {"suite": "make_suite", "scorer": "make_scorer", "learner": "learn"}

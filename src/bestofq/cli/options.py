@@ -8,13 +8,11 @@ from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from rich.console import Console
 from typer import Argument, BadParameter, Option
 
 from bestofq.core.errors import InputError
 from bestofq.store.location import Location
 
-console = Console()
 RUNS, WEB, IMPORTED, SERVED = (Location(f"runs/{name}") for name in ("webshop", "web", "imported", "serve"))
 SUITES = ("webshop", "booking", "quirks", "miniwob", "webvoyager")
 LOGS = ("jsonl", "browser-use", "atif", "chat", "inspect", "webvoyager", "open-operator-evals", "go-browse")

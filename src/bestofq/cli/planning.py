@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 from rich.table import Table
 
 from bestofq.cli.findings import Finding, show_findings
-from bestofq.cli.options import console
 from bestofq.config.agents import AGENTS, AgentKind, check_agent, reads_q
 from bestofq.config.context import chosen_tasks, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
+from bestofq.core.console import console
 from bestofq.core.decision import Episode
 from bestofq.core.errors import BestOfQError, SetupError
 from bestofq.core.identity import Endpoint

@@ -25,11 +25,11 @@ from bestofq.cli.options import (
     StorePlaces,
     Text,
     Texts,
-    console,
     refuse_given,
     with_files,
 )
 from bestofq.cli.writing import check_out, draw, write_out
+from bestofq.core.console import console
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
 from bestofq.reports.diagnosis import DEFAULTS, Options

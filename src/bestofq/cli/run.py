@@ -8,13 +8,14 @@ from typer import Argument, Exit, Option
 
 from bestofq import __version__
 from bestofq.browser.browser import Browser
-from bestofq.cli.options import WEB, CommonOptions, Files, N, Place, Stored, Text, console, takes
+from bestofq.cli.options import WEB, CommonOptions, Files, N, Place, Stored, Text, takes
 from bestofq.cli.shared import kind_of, models_of, store_at, with_values
 from bestofq.cli.step_view import StepPrinter
 from bestofq.config.agents import check_pictures, keeping_vectors, make_agent, reads_q
 from bestofq.config.models import Models
 from bestofq.core.actions import Answer
 from bestofq.core.concurrency import run_interruptible
+from bestofq.core.console import console
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import get_args
 
-from bestofq.cli.options import CommonOptions, Q, SearchRun, Split, Tasks, console, takes
+from bestofq.cli.options import CommonOptions, Q, SearchRun, Split, Tasks, takes
 from bestofq.cli.planning import plan_searches
 from bestofq.cli.shared import hosts_of, models_of, named_only, store_at, store_of, with_values
 from bestofq.cli.writing import print_spending
 from bestofq.config.context import RunContext, open_suite
 from bestofq.core.concurrency import run_interruptible
+from bestofq.core.console import console
 from bestofq.core.tree import SearchTree, Way
 from bestofq.recipes.collect import begin
 from bestofq.recipes.tree_search import search_tasks
@@ -37,7 +38,7 @@ def search(
                 console.print(f"no policy can be tuned on these trees: {way} keeps the tokens of a server")
             chosen = await suite.tasks(split, number)
             with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:
-                context = RunContext(models, suite, opened, console, hosts)
+                context = RunContext(models, suite, opened, hosts)
                 await begin(context, run, split, values=values)
                 return await search_tasks(context, run, chosen, values)
 

@@ -15,7 +15,8 @@ from pydantic import JsonValue, TypeAdapter
 from typer import Option
 
 from bestofq import __version__
-from bestofq.cli.options import SERVED, Files, Place, Stored, Text, console
+from bestofq.cli.options import SERVED, Files, Place, Stored, Text
+from bestofq.core.console import console
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import validate_settings

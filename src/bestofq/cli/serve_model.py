@@ -6,8 +6,9 @@ from typing import Annotated
 import uvicorn
 from typer import Option
 
-from bestofq.cli.options import CommonOptions, Config, Model, Set, console
+from bestofq.cli.options import CommonOptions, Config, Model, Set
 from bestofq.cli.shared import models_of
+from bestofq.core.console import console
 from bestofq.models.serving import model_app
 from bestofq.serve.guard import UpstreamGuard
 from bestofq.viewer.server import listen

@@ -12,12 +12,13 @@ from rich.markup import escape
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import load_config
-from bestofq.cli.options import CommonOptions, console
+from bestofq.cli.options import CommonOptions
 from bestofq.config.agents import AGENTS, AgentKind, proposer_name, reads_q, shipped_q
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models, check_embedder
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
+from bestofq.core.console import console
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
@@ -134,7 +135,7 @@ def play_and_show(
     async def work() -> Costs:
         async with open_suite(models, named) as suite:
             with store_at(store) as opened, hosts_of(cluster, models, store) as hosts:
-                await play(RunContext(models, suite, opened, console, hosts))
+                await play(RunContext(models, suite, opened, hosts))
                 return agent_costs(opened, played)
 
     console.print(cost_table(run_interruptible(work())))  # once all is closed: Ctrl-C finds nothing to stop

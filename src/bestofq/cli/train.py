@@ -17,12 +17,13 @@ from typing import Annotated
 from typer import Option
 
 from bestofq.cli.estimate import estimate_trained_q
-from bestofq.cli.options import CommonOptions, LogTo, Texts, console, takes
+from bestofq.cli.options import CommonOptions, LogTo, Texts, takes
 from bestofq.cli.planning import print_training_plan
 from bestofq.cli.shared import hosts_of, models_of, open_existing_store, store_of
 from bestofq.cli.writing import check_folder
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
+from bestofq.core.console import console
 from bestofq.core.errors import ConfigError
 from bestofq.learning.tracking import open_tracker
 from bestofq.learning.training import training_processes
@@ -72,8 +73,8 @@ def train(
             open_tracker(log_to, out) as log,
         ):
             if hosts is not None:
-                run_interruptible(embed_there(models, hosts, opened, select_episodes(opened, runs, episodes), console))
-            train_on_runs(models, opened, runs, out, console, again=again, episodes=episodes, log=log)
+                run_interruptible(embed_there(models, hosts, opened, select_episodes(opened, runs, episodes)))
+            train_on_runs(models, opened, runs, out, again=again, episodes=episodes, log=log)
     if estimate:
         estimate_trained_q(models, store, runs, episodes, out)
 
@@ -85,7 +86,7 @@ def _choose(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("--try compares settings in one process: leave torchrun out, or set what it chose")
     with open_existing_store(folder) as store:
-        held_out = Trials(store, select_episodes(store, runs, episodes), out / "trials", console)
+        held_out = Trials(store, select_episodes(store, runs, episodes), out / "trials")
         trials = [held_out.evaluate_trial(name, models) for name, models in named.items()]
         proposer = held_out.proposer()
     best = max(trials, key=lambda trial: trial.share)

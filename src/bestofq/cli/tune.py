@@ -8,9 +8,10 @@ from typing import Annotated
 
 from typer import Option
 
-from bestofq.cli.options import CommonOptions, LogTo, Place, Places, SearchRun, console, takes
+from bestofq.cli.options import CommonOptions, LogTo, Place, Places, SearchRun, takes
 from bestofq.cli.shared import models_of, store_of
 from bestofq.cli.writing import check_folder
+from bestofq.core.console import console
 from bestofq.core.errors import InputError
 from bestofq.learning.distributed import is_first_process
 from bestofq.learning.tracking import open_tracker
@@ -43,7 +44,7 @@ def tune(
             console.print(f"DPO would learn from {len(all_pairs):,} pairs, {len(earlier):,} of earlier rounds: {out}")
             return
         with open_tracker(log_to, out) as log:
-            folder = recipe.tune(models, all_pairs, out, console, replayed=bool(earlier), log=log)
+            folder = recipe.tune(models, all_pairs, out, replayed=bool(earlier), log=log)
     else:
         with Store.open(store_of(options, models), read_only=True) as opened:
             trees = recipe.searched_trees(models, opened, run)
@@ -52,5 +53,5 @@ def tune(
             console.print(f"RFT would learn from {won:,} successful rollouts of {len(trees):,} trees: {out}")
             return
         with open_tracker(log_to, out) as log:
-            folder = recipe.reinforce(models, trees, out, console, log=log)
+            folder = recipe.reinforce(models, trees, out, log=log)
     console.print(f"the tuned model: {folder}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isinf, isnan
 from pathlib import Path
 
-from bestofq.cli.options import console
+from bestofq.core.console import console
 from bestofq.core.errors import InputError
 from bestofq.core.secrets import hidden
 from bestofq.core.usage import Usage, merge_usage

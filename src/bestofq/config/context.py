@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from bestofq.config.agents import check_pictures
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -52,7 +50,6 @@ class RunContext:
     models: Models
     suite: OpenSuite
     store: Store
-    console: Console
     hosts: "Hosts | None" = None  # processes of a cluster that play; None: this one does
 
     @property
@@ -97,7 +94,7 @@ async def opened_there(settings: BestOfQSettings, where: Location, shared: Share
     models = Models(settings, shared.budget, shared.models)
     async with open_suite(models) as suite:
         with Store.open(where) as store:
-            yield RunContext(models, suite, store, Console(quiet=True))
+            yield RunContext(models, suite, store)
 
 
 def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:

@@ -7,6 +7,7 @@ from pathlib import Path
 from bestofq.config.context import OpenSuite, RunContext
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
+from bestofq.core.console import console
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Task
@@ -23,7 +24,7 @@ SEARCH_RUN = "search"
 async def agent_q(context: RunContext, out: Path) -> Models:
     """Algorithm 1: the last policy. What an earlier call finished is kept; once a round's policy has begun to learn, no
     more is searched for it. Errors as `check` and `training_tasks`."""
-    settings, console = context.settings.agent_q, context.console
+    settings = context.settings.agent_q
     check(context.models)
     buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)
     for number in range(1, settings.rounds + 1):
@@ -34,7 +35,7 @@ async def agent_q(context: RunContext, out: Path) -> Models:
         buffer.append(list(step_pairs(context.models, trees)))
         need_pairs(buffer[-1], len(trees))
         replayed = [pair for earlier in list(buffer)[:-1] for pair in earlier]  # with their own likelihoods (3.2.2)
-        folder = tune(context.models, [*replayed, *buffer[-1]], folder, console, replayed=bool(replayed))
+        folder = tune(context.models, [*replayed, *buffer[-1]], folder, replayed=bool(replayed))
         console.print(
             f"round {number} of {settings.rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
             f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"

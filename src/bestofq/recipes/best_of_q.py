@@ -31,7 +31,7 @@ async def best_of_q(context: RunContext, out: Path) -> ValueModel:
 
     The same call continues, also with more cycles. Raise DataError if `out` was begun with other settings.
     """
-    models, store, console = context.models, context.store, context.console
+    models, store = context.models, context.store
     check_embedder(context.settings)
     is_done(out, recipe_identity(models), advice="give --store and --out other folders")
     runs: list[str] = []
@@ -45,8 +45,8 @@ async def best_of_q(context: RunContext, out: Path) -> ValueModel:
         await collect(context, run, replace(play, values=q))
         episodes = select_episodes(store, runs)
         if context.hosts is not None:
-            await embed_there(models, context.hosts, store, episodes, console)
-        q = train_q(folder, models, store, episodes, console)
+            await embed_there(models, context.hosts, store, episodes)
+        q = train_q(folder, models, store, episodes)
     assert q is not None
     return q
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.config.models import Models
+from bestofq.core.console import console
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
@@ -42,15 +42,14 @@ class Trials:
     store: Store
     learned: Sequence[EpisodeSummary]
     out: Path
-    console: Console
 
     def evaluate_trial(self, name: str, models: Models) -> Trial:
         """Q and V learned from the other tasks' episodes, or resumed, rank the held-out ones. DataError where no task
         has siblings among these: before anything is learned."""
         held_out, pairs = self._held_out
-        self.console.print(f"with {name}:", highlight=False)
-        values = learned_apart(models, self.store, self._summaries(of_held_out=False), self.out, self.console)
-        data = transitions_of(models, self._episodes(), self.store, self.console)
+        console.print(f"with {name}:", highlight=False)
+        values = learned_apart(models, self.store, self._summaries(of_held_out=False), self.out)
+        data = transitions_of(models, self._episodes(), self.store)
         q = values.q(*(data.vectors[rows] for rows in (data.state, data.action, data.task)))
         return Trial(name, ranked_right(held_out, pairs, q))
 

@@ -8,6 +8,7 @@ from bestofq.agents.scorers.learned import Values
 from bestofq.config.agents import AgentKind, agent_config, check_agent, reads_q
 from bestofq.config.context import OpenSuite, RunContext
 from bestofq.config.settings import BestOfQSettings
+from bestofq.core.console import console
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split
@@ -35,10 +36,10 @@ async def collect(
     check_agent(play.kind, context.models)
     settings, suite, store, agent_name = context.settings, context.suite, context.store, play.agent
     provenance = await begin(context, run, play.split, play=play, values=play.values)
-    with context.console.status("reading the tasks"):  # MiniWoB++'s stand on its pages
+    with console.status("reading the tasks"):  # MiniWoB++'s stand on its pages
         tasks = await suite.tasks(play.split, play.limit or settings.suite.train_tasks)
     label = run if agent_name == run else f"{run}: {agent_name}"
-    with LiveProgress(label, console=context.console) as progress:
+    with LiveProgress(label) as progress:
         options = run_options(context, provenance, progress)
         async with players(context, run, play, options, simulator) as found:
             done = await play_all(
@@ -51,7 +52,7 @@ async def collect(
         )
     ended = [episode for episode in done if episode.verdict.replies is not None]
     if ended and 2 * len(ended) >= len(done):
-        context.console.print(_without_action(settings, ended, len(done)), style="yellow", markup=False)
+        console.print(_without_action(settings, ended, len(done)), style="yellow", markup=False)
     return done
 
 

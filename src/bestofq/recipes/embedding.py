@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedItem
@@ -28,9 +26,7 @@ CHUNK = 512  # items that a process embeds before it is given others
 AHEAD = 2  # chunks that each has: it waits for none
 
 
-async def embed_there(
-    models: Models, hosts: "Hosts", store: Store, learned: Sequence[EpisodeSummary], console: Console
-) -> None:
+async def embed_there(models: Models, hosts: "Hosts", store: Store, learned: Sequence[EpisodeSummary]) -> None:
     """Compute and keep the vectors that the training set of these episodes lacks."""
     table = tabulate(episodes_of(store, learned), models.texts, others=models.settings.iql.others)
     items = {item.key: item for item in table.items}
@@ -39,7 +35,7 @@ async def embed_there(
     if not lacking:
         return
     todo = queue_of(lacking[start : start + CHUNK] for start in range(0, len(lacking), CHUNK))
-    with bar(console) as shown:
+    with bar() as shown:
         row = shown.add_task("embedding", total=len(items), completed=len(known))
 
         async def embed(worker: Worker, chunk: Sequence[EmbedItem]) -> None:

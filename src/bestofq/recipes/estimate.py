@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from rich.console import Console
-
 from bestofq.config.models import Models
 from bestofq.core.errors import DataError
 from bestofq.core.identity import key_of
@@ -27,15 +25,13 @@ def fold_of(key: EpisodeKey) -> int:
     return int(uniform(f"{key.suite}/{key.task}") * FOLDS)
 
 
-def learned_apart(
-    models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path, console: Console
-) -> ValueModel:
+def learned_apart(models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path) -> ValueModel:
     """Train or load the Q-function of these episodes, in a folder of its own below `out`."""
-    return train_q(out / key_of(q_identity(models, episode_set(learned))), models, store, learned, console)
+    return train_q(out / key_of(q_identity(models, episode_set(learned))), models, store, learned)
 
 
 def cross_fit(
-    models: Models, store: Store, episodes: Sequence[EpisodeSummary], out: Path, console: Console, folds: int = FOLDS
+    models: Models, store: Store, episodes: Sequence[EpisodeSummary], out: Path, folds: int = FOLDS
 ) -> HeldOut:
     """Each of the first `folds` fifths of the tasks, with the Q that learned from the other four. DataError where one
     of them is empty, InputError where the others teach nothing."""
@@ -49,8 +45,8 @@ def cross_fit(
     for fold in range(folds):
         here = [one for one in episodes if fold_of(one.key) == fold]
         rest = [one for one in episodes if fold_of(one.key) != fold]
-        values = learned_apart(models, store, rest, out, console)
-        parts.append(rank_logs(logs_of(models, store, here, console), values))
+        values = learned_apart(models, store, rest, out)
+        parts.append(rank_logs(logs_of(models, store, here), values))
     pairs = [one for part in parts for one in part.siblings]
     numbered = [(at, right, whole) for at, (_, right, whole) in enumerate(pairs)]  # a task is in one fold
     return HeldOut(LoggedChoices.concatenate([part.choices for part in parts]), numbered)

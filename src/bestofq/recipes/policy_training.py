@@ -10,8 +10,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rich.console import Console
-
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.structured_output import SHOWN
 from bestofq.config.agents import dialect_of
@@ -185,7 +183,6 @@ def tune(
     models: Models,
     pairs: Sequence[PreferencePair],
     out: Path,
-    console: Console,
     *,
     replayed: bool = False,
     log: Log = discard_log,
@@ -205,7 +202,7 @@ def tune(
     def said(means: PairMeans) -> str:
         return f"loss {means.loss:.3f}, {100 * means.accuracy:.0f} % right way round"
 
-    return _train_copy(models, "DPO", config, train, said, console, log)
+    return _train_copy(models, "DPO", config, train, said, log)
 
 
 def _check_likelihoods(pairs: Sequence[PreferencePair], apart: float) -> None:
@@ -220,9 +217,7 @@ def _check_likelihoods(pairs: Sequence[PreferencePair], apart: float) -> None:
         )
 
 
-def reinforce(
-    models: Models, trees: Iterable[SearchTree], out: Path, console: Console, *, log: Log = discard_log
-) -> Path:
+def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, *, log: Log = discard_log) -> Path:
     """RFT (Eq. 4) on the successful rollouts of the trees; the folder of the tuned model. On all processes launched."""
     config = models.settings.agent_q.rft_config
     turns = [turn for turns in successful_turns(models, trees) for turn in turns]
@@ -230,7 +225,7 @@ def reinforce(
     def train(weights: Any, report: Report[TurnMeans]) -> Path:
         return train_on_successes(weights, turns, config, report, out=out)
 
-    return _train_copy(models, "RFT", config, train, lambda means: f"loss {means.loss:.3f}", console, log)
+    return _train_copy(models, "RFT", config, train, lambda means: f"loss {means.loss:.3f}", log)
 
 
 def _train_copy(
@@ -239,13 +234,12 @@ def _train_copy(
     config: TuningConfig,
     train: Callable[[Any, Report[Means]], Path],
     said: Callable[[Means], str],
-    console: Console,
     log: Log,
 ) -> Path:
     """What `train` makes of a copy of the policy's weights, in float32 unless only adapters are trained, with the
     policy's tokenizer; `said` of each step beside a bar, its numbers to `log`."""
     chosen, precision = models.settings.model, "float32" if config.lora is None else models.settings.model.precision
-    with bar(console) as shown:
+    with bar() as shown:
         row = shown.add_task(label, total=None)
 
         def report(made: TuningProgress[Means]) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
-from rich.console import Console
 
 from bestofq.config.artifacts import UNFINISHED, is_done, set_done
 from bestofq.config.models import Models, check_embedder
+from bestofq.core.console import console
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem, EmbedSettings
 from bestofq.core.errors import InputError
@@ -85,7 +85,6 @@ def train_q(
     models: Models,
     store: Store,
     episodes: Sequence[EpisodeSummary],
-    console: Console,
     *,
     iql: IQLConfig | None = None,
     again: bool = False,
@@ -103,11 +102,11 @@ def train_q(
         console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
         return load_value(out, embed=spec)
     _check_embedders(models, store, episodes)
-    data = transitions_of(models, episodes_of(store, episodes), store, console, vectors)
+    data = transitions_of(models, episodes_of(store, episodes), store, vectors)
     card: dict[str, Any] = {"embed": spec, "train_n": models.settings.n_candidates, "episodes": known}
     unfinished = out / UNFINISHED
     begun = load_learner(unfinished, embed=spec, device=config.device) if (unfinished / CARD).exists() else None
-    with training_progress(config, data, console, at=begun.step if begun else 0) as progress:
+    with training_progress(config, data, at=begun.step if begun else 0) as progress:
         trained = train_stoppable(
             data,
             config,
@@ -128,7 +127,6 @@ def train_on_runs(
     store: Store,
     runs: Sequence[str],
     out: Path,
-    console: Console,
     *,
     again: bool = False,
     episodes: int | None = None,
@@ -150,7 +148,7 @@ def train_on_runs(
                 "nothing about other tasks"
             )
             console.print(warning, style="yellow", markup=False)
-    return train_q(out, models, store, select_episodes(store, runs, episodes), console, again=again, log=log)
+    return train_q(out, models, store, select_episodes(store, runs, episodes), again=again, log=log)
 
 
 def _check_embedders(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> None:
@@ -168,7 +166,7 @@ def episodes_of(store: Store, learned: Sequence[EpisodeSummary]) -> Iterator[Epi
 
 
 def transitions_of(
-    models: Models, episodes: Iterable[Episode], store: Store, console: Console, vectors: VectorStore | None = None
+    models: Models, episodes: Iterable[Episode], store: Store, vectors: VectorStore | None = None
 ) -> Transitions:
     """The training set of episodes; vectors are kept in `vectors`, None: in `store`. InputError without a success."""
     table = tabulate(episodes, models.texts, others=models.settings.iql.others)
@@ -178,14 +176,12 @@ def transitions_of(
             "collect more (`bestofq collect`), or use a stronger model"
         )
     kept = store.vectors(models.embedder.spec) if vectors is None else vectors
-    return table.transitions(embed_items(models, table.items, store, kept, console))
+    return table.transitions(embed_items(models, table.items, store, kept))
 
 
-def embed_items(
-    models: Models, items: Sequence[EmbedItem], store: Store, vectors: VectorStore, console: Console
-) -> Floats:
+def embed_items(models: Models, items: Sequence[EmbedItem], store: Store, vectors: VectorStore) -> Floats:
     """Vectors [B, D] of items of `store`'s episodes; each distinct one is embedded once, for good in `vectors`."""
-    with bar(console) as shown:
+    with bar() as shown:
         row = shown.add_task("embedding", total=len(items))
         return models.embedder.embed_all(
             items, vectors, progress=lambda done: shown.update(row, completed=done), pictures=store.screenshots.load
@@ -194,7 +190,7 @@ def embed_items(
 
 @contextmanager
 def training_progress(
-    config: IQLConfig, data: Transitions, console: Console, *, at: int = 0, clock: Callable[[], float] = time.monotonic
+    config: IQLConfig, data: Transitions, *, at: int = 0, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[IQL], None]]:
     """Says what is trained, and after the first steps how long it takes. Gives what to call after each step."""
     q, v = parameter_counts(data.dim, config.network)
@@ -207,7 +203,7 @@ def training_progress(
         console.print(f"the training continues after step {at:,}")
     first: tuple[int, float] | None = None  # when the first step had been taken, which takes longer
     estimated = False
-    with bar(console) as shown:
+    with bar() as shown:
         task = shown.add_task("training Q and V", total=config.steps, completed=at)
 
         def after(iql: IQL) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.learned import Values
@@ -37,11 +36,11 @@ class Logs(NamedTuple):
     epsilons: Mapping[str, object]  # by run
 
 
-def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary], console: Console) -> Logs:
+def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> Logs:
     """DataError where there is none."""
     found = [one for one in episodes_of(store, episodes) if one.steps and one.verdict.outcome in DECIDED]
     table = tabulate(found, models.texts, others=True)
-    vectors = embed_items(models, table.items, store, store.vectors(models.embedder.spec), console)
+    vectors = embed_items(models, table.items, store, store.vectors(models.embedder.spec))
     epsilons = {run.name: run.config.get("epsilon") for run in store.runs()}
     return Logs(table.transitions(vectors), found, epsilons)
 

@@ -14,6 +14,7 @@ from bestofq.config.agents import make_localizer, make_picker, make_proposer, ma
 from bestofq.config.context import OpenSuite, RunContext, opened_there
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
+from bestofq.core.console import console
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, InfraError, SupersededError
 from bestofq.core.observation import Task
@@ -40,9 +41,9 @@ async def search_tasks(
 ) -> list[SearchTree]:
     """A tree for each task, saved after every rollout; trees that lie in the store are gone on with. A task whose
     searches the machinery breaks keeps the tree it has; any other error ends all searches."""
-    settings, store, console, hosts = context.settings, context.store, context.console, context.hosts
+    settings, store, hosts = context.settings, context.store, context.hosts
     at_once, found, todo = settings.suite.at_once, list[SearchTree](), queue_of(tasks)
-    with bar(console) as shown:
+    with bar() as shown:
         row = shown.add_task(f"{run}: rollouts", total=len(tasks) * settings.agent_q.search.iterations)
 
         async def search(worker: Worker, task: Task) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from bestofq.core.console import console
 from bestofq.core.decision import DECIDED, Outcome, Verdict
 from bestofq.core.json_lines import JsonLines
 from bestofq.core.usage import Usage
@@ -28,7 +28,7 @@ class Progress:
     def episode(self, verdict: Verdict) -> None: ...
 
 
-def bar(console: Console, width: int = 40) -> Bar:
+def bar(width: int = 40) -> Bar:
     """Of long steps that are no episodes: what is done, of how much, and the time left."""
     if isinstance(console.file, JsonLines):
         return _SpokenBar(console.file, console=console, disable=True)
@@ -66,8 +66,8 @@ class LiveProgress(Progress):
     """Show episodes done of all, success so far, steps/s, tokens and time left. A context manager around `run_many`.
     Rates count this call only. Cut and unjudged episodes have their own counts."""
 
-    def __init__(self, label: str, *, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console, self._label, self._clock = console, label, clock
+    def __init__(self, label: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._label, self._clock = label, clock
         self._outcomes: Counter[Outcome | None] = Counter()  # of finished and of cut episodes
         self._before = self._total = self._steps = self._tokens = 0
         self._began = self._spoke = clock()
@@ -75,10 +75,10 @@ class LiveProgress(Progress):
         self._row = TaskID(0)
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
+        if console.is_terminal:
             facts = TextColumn("{task.fields[facts]}"), TimeRemainingColumn(compact=True)
             columns = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), *facts
-            self._bar = Bar(*columns, console=self._console)
+            self._bar = Bar(*columns, console=console)
             self._row = self._bar.add_task(self._label, total=None, facts="")
             self._bar.start()
         return self
@@ -131,14 +131,14 @@ class LiveProgress(Progress):
 
     def _speak(self) -> None:
         self._spoke = self._clock()
-        if isinstance(lines := self._console.file, JsonLines):
+        if isinstance(lines := console.file, JsonLines):
             outcomes = {outcome or "running": count for outcome, count in self._outcomes.items()}
             counts = {"done": self._done, "total": self._total, "steps": self._steps, "tokens": self._tokens}
             seconds = self._clock() - self._began
             lines.say(event="progress", label=self._label, **counts, seconds=seconds, outcomes=outcomes)
             return
         line = f"{self._label}: {self._done}/{self._total} episodes · {self._facts}{self._time_left()}"
-        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def _time_left(self) -> str:
         made = self._done - self._before
