@@ -17,7 +17,6 @@ from bestofq.config.context import RunContext, open_suite, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.core.errors import ConfigError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Split
@@ -28,6 +27,7 @@ from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
 from bestofq.recipes.q_training import episode_set, q_identity, train_q
 from bestofq.recipes.run_config import run_config, search_config_of
+from bestofq.rollouts.console import console
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from experiments.ablation_config import Ablation, Arm, ArmConfig, Data, Sources, choose

@@ -9,7 +9,6 @@ from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.console import console
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.best_of_q import best_of_q, plays
@@ -30,6 +29,7 @@ from bestofq.reports.success import (
     domain_results,
     success_table,
 )
+from bestofq.rollouts.console import console
 from bestofq.store.records import DEV_BASE, SEED_RUN, cycle_run, dev_run
 from bestofq.store.store import Store
 from bestofq.viewer.export import export

@@ -19,7 +19,6 @@ from bestofq.cli.config import load_config
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.console import console
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Generation, Request
@@ -47,6 +46,7 @@ from bestofq.reports.stats import (
 )
 from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
 from bestofq.reports.table import Column, Row, Table, columns
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from experiments import estimators
 

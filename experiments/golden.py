@@ -17,7 +17,6 @@ from bestofq.cli.writing import check_out, print_spending, write_out
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_all, run_interruptible
-from bestofq.core.console import console
 from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
@@ -27,6 +26,7 @@ from bestofq.recipes.provenance import current_provenance
 from bestofq.reports.figures import failure_split_svg
 from bestofq.reports.origin import origins
 from bestofq.reports.recall import recall, recall_table
+from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary

@@ -14,7 +14,6 @@ import numpy as np
 
 from bestofq.config.models import Models
 from bestofq.core.actions import identity
-from bestofq.core.console import console
 from bestofq.core.decision import Candidate, Decision, Episode, State, state_at
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.protocols import Suite
@@ -26,6 +25,7 @@ from bestofq.reports.recall import rated_counts, recall, recall_table
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.table import Row, Table, columns
+from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export

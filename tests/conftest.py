@@ -20,8 +20,8 @@ from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 from bestofq.core import secrets
-from bestofq.core.console import console
 from bestofq.models import chat
+from bestofq.rollouts.console import console
 
 chat.BACKOFF_SECONDS, chat.MAX_BACKOFF_SECONDS, chat.COOLDOWN_SECONDS = 0.001, 0.05, 0.05  # for servers that fail
 SLOW = (  # the files that take four seconds and more on a busy machine, the longest first

@@ -14,13 +14,13 @@ from typing import NamedTuple
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
-from bestofq.core.console import console
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
 from bestofq.recipes.agent_q import grow_training_trees
 from bestofq.recipes.collect import collect
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import train_on_runs
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 
 VALUES_RUN = "values"

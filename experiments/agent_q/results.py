@@ -7,12 +7,12 @@ from typing import Any
 
 from bestofq.cli.writing import write_json
 from bestofq.config.models import Models
-from bestofq.core.console import console
 from bestofq.core.errors import InputError
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.figures import success_bars_svg
 from bestofq.reports.searches import search_rows
 from bestofq.reports.stats import Measure
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from experiments.agent_q.comparison import ORDER, ZERO, compare_methods
 from experiments.agent_q.methods import (

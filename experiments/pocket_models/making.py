@@ -16,10 +16,10 @@ import torch
 from pydantic import Field, model_validator
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from bestofq.core.console import console
 from bestofq.core.errors import CheckpointError
 from bestofq.core.frozen import FrozenModel
 from bestofq.learning.distributed import choose_device
+from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from experiments.pocket_models.examples import Example

@@ -14,8 +14,8 @@ from broken_server import BrokenServer, Fault
 
 from bestofq.cli.commands import app
 from bestofq.cli.main import exit_with
-from bestofq.core.console import console
 from bestofq.reports.report import gather
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from bestofq_sites.shipped import POCKET_Q

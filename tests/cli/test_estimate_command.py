@@ -10,12 +10,12 @@ from typer.testing import CliRunner, Result
 
 from bestofq.cli.commands import app
 from bestofq.core.actions import Click
-from bestofq.core.console import console
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import read_card
 from bestofq.reports.estimate import FILE, OffPolicyEstimate
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 
 SETTINGS = ("iql.steps=120", "iql.lr_q=0.003", "iql.network.hidden=[16]", "iql.network.dropout=0")

@@ -17,7 +17,6 @@ from bestofq.cli.doctor import Finding
 from bestofq.cli.planning import assume_tree, assume_use, preflight
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.console import console
 from bestofq.core.decision import Provenance
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage
@@ -25,6 +24,7 @@ from bestofq.envs.serving import serve_app
 from bestofq.envs.suites import make_suite
 from bestofq.models.chat import ChatConfig
 from bestofq.models.checkpoints import room_for
+from bestofq.rollouts.console import console
 from bestofq.search.tree import MutableTree
 from bestofq.store.location import Location
 from bestofq.store.store import Store

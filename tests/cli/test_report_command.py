@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
 from bestofq.core.actions import Click
-from bestofq.core.console import console
 from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation, Task
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 
 MADE = Provenance(version="0.0-test", commit="0123456789abcdef", command="bestofq eval --n 2")

@@ -16,8 +16,8 @@ from forked import Forked
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.core.console import console
 from bestofq.core.errors import ConfigError, InputError
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from bestofq.testing import FaultServer
 

@@ -20,7 +20,6 @@ from bestofq.config.agents import make_proposer
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
-from bestofq.core.console import console
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, DataError, SetupError
 from bestofq.core.language import ids_hash
@@ -31,6 +30,7 @@ from bestofq.models.chat import ChatConfig
 from bestofq.models.local import LocalModel
 from bestofq.models.serving import model_app
 from bestofq.recipes.policy_training import policy_prompt
+from bestofq.rollouts.console import console
 from bestofq.store.pairs import read_pairs
 from bestofq_sites.shipped import POCKET, POCKET_AGENTQ
 

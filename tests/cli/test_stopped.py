@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
 from bestofq.config.models import Models
-from bestofq.core.console import console
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 

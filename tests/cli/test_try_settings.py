@@ -9,7 +9,6 @@ from typer.testing import CliRunner, Result
 
 from bestofq.cli.commands import app
 from bestofq.core.actions import Click
-from bestofq.core.console import console
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.observation import Observation, Task
@@ -17,6 +16,7 @@ from bestofq.learning.checkpoint import CARD, read_card
 from bestofq.recipes.estimate import fold_of
 from bestofq.recipes.training_episodes import select_episodes
 from bestofq.reports.estimate import OffPolicyEstimate
+from bestofq.rollouts.console import console
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 

@@ -10,11 +10,11 @@ from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Refresh
-from bestofq.core.console import console
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import InputError
 from bestofq.envs.suites import make_suite
 from bestofq.recipes.collect import compare
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from bestofq_sites.booking.settings import BookingSettings
 from bestofq_sites.booking.suite import Booking

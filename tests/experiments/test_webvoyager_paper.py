@@ -21,9 +21,9 @@ from tiny_vision import save_tiny_vision
 from typer.testing import CliRunner, Result
 
 from bestofq.cli.planning import ASSUMED
-from bestofq.core.console import console
 from bestofq.core.errors import SetupError
 from bestofq.envs.serving import serve_app
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 from experiments.__main__ import app

@@ -10,8 +10,8 @@ from unittest.mock import patch
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.core.console import console
 from bestofq.core.decision import Episode
+from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 
 

@@ -19,7 +19,6 @@ from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Split
@@ -35,6 +34,7 @@ from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.searches import search_row, search_table
 from bestofq.reports.success import Grouping, agent_results, success_table
+from bestofq.rollouts.console import console
 from bestofq.search.pairs import node_pairs
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location

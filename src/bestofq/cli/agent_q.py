@@ -16,9 +16,9 @@ from bestofq.cli.writing import check_folder, print_spending
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.recipes import agent_q as recipe
 from bestofq.reports.searches import SearchRow, search_rows, search_table
+from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 
 

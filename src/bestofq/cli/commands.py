@@ -16,9 +16,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bestofq import __version__
-from bestofq.core.console import console
 from bestofq.core.errors import InputError
 from bestofq.core.json_lines import JsonHandler, JsonLines
+from bestofq.rollouts.console import console
 
 _BOOKING = "booking --model pocket-agentq --set model.dialect=composite"
 _ENDPOINT = "--model gpt-4.1 --base-url https://api.openai.com/v1"

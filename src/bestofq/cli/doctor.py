@@ -13,7 +13,7 @@ from typer import Exit, Option
 
 from bestofq.cli.findings import Finding, show_findings
 from bestofq.cli.options import Files, StoreOption, StorePlace, refuse_given
-from bestofq.core.console import console
+from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 
 PYTHON = (3, 11)

@@ -25,7 +25,6 @@ from bestofq.config.agents import AgentKind, proposer_name, reads_q, shipped_q
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.collect import AGENTS, compare
 from bestofq.recipes.players import Play
@@ -33,6 +32,7 @@ from bestofq.recipes.provenance import made_by
 from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import Grouping, agent_results, domain_grid, domain_results, success_table
+from bestofq.rollouts.console import console
 
 
 @takes()

@@ -12,7 +12,6 @@ from typer import Argument, Option
 from bestofq.cli.options import A_STORE, Files, SplitName, StoreArgument, Text, refuse_given
 from bestofq.cli.writing import check_out
 from bestofq.config.settings import AgentQSettings
-from bestofq.core.console import console
 from bestofq.interop.exporting import (
     PairOptions,
     Selected,
@@ -21,6 +20,7 @@ from bestofq.interop.exporting import (
     export_preferences,
     export_steps,
 )
+from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from bestofq.core.console import console
 from bestofq.core.errors import BestOfQError
+from bestofq.rollouts.console import console
 
 DEADLINE = 60.0  # seconds Chromium may take to start and show a page
 

@@ -11,12 +11,12 @@ from typer import Argument, Option
 from bestofq.cli.options import IMPORTED, LOGS, Files, SplitName, Stored
 from bestofq.cli.shared import store_at
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.core.decision import DECIDED
 from bestofq.core.errors import DataError
 from bestofq.interop.importing import check_log, import_log
 from bestofq.recipes.provenance import current_provenance
 from bestofq.reports.table import Row, Table, columns
+from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
 

@@ -16,7 +16,6 @@ from bestofq.cli.writing import check_out, print_spending, write_out
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.core.decision import Verdict
 from bestofq.core.usage import Usage
 from bestofq.models.chat import HERE, ChatConfig
@@ -24,6 +23,7 @@ from bestofq.recipes.judging import ClusterJudge, Which, episodes_to_judge, judg
 from bestofq.reports.agreement import Agreement, agreement, agreement_tables
 from bestofq.reports.rows import Selection
 from bestofq.reports.success import domain_grid, domain_results
+from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary

@@ -12,11 +12,11 @@ from rich.logging import RichHandler
 from rich.markup import escape
 
 from bestofq.cli.commands import app
-from bestofq.core.console import console
 from bestofq.core.errors import BestOfQError, InputError
 from bestofq.core.json_lines import JsonLines
 from bestofq.core.secrets import HidingStream
 from bestofq.core.tracing import export_spans
+from bestofq.rollouts.console import console
 
 STOPPED = 130  # as shells say of SIGINT
 

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from bestofq.cli.options import Place
-from bestofq.core.console import console
 from bestofq.core.errors import InputError
+from bestofq.rollouts.console import console
 
 MAKES = {"suite": "make_suite", "scorer": "make_scorer", "learner": "learn"}
 USED = {

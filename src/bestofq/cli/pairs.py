@@ -8,8 +8,8 @@ from typer import Option
 from bestofq.cli.options import CommonOptions, SearchRun, takes
 from bestofq.cli.shared import models_of, store_of
 from bestofq.cli.writing import check_out
-from bestofq.core.console import console
 from bestofq.recipes import policy_training as recipe
+from bestofq.rollouts.console import console
 from bestofq.store.pairs import write_pairs
 from bestofq.store.store import Store
 

@@ -21,7 +21,6 @@ from bestofq.config.agents import AGENTS, AgentKind, check_agent, reads_q
 from bestofq.config.context import chosen_tasks, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.console import console
 from bestofq.core.decision import Episode
 from bestofq.core.errors import BestOfQError, SetupError
 from bestofq.core.identity import Endpoint
@@ -35,6 +34,7 @@ from bestofq.models.prices import price_of
 from bestofq.models.shipped import find_model
 from bestofq.recipes.players import Play
 from bestofq.recipes.training_episodes import select_episodes
+from bestofq.rollouts.console import console
 from bestofq.search.config import SearchConfig
 from bestofq.store.location import Location
 from bestofq.store.store import Store

@@ -29,7 +29,6 @@ from bestofq.cli.options import (
     with_files,
 )
 from bestofq.cli.writing import check_out, draw, write_out
-from bestofq.core.console import console
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
 from bestofq.reports.diagnosis import DEFAULTS, Options
@@ -38,6 +37,7 @@ from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection, read_rows
 from bestofq.reports.success import by_setting, dev_base, dev_curve, success_table
 from bestofq.reports.table import Table, write_tables
+from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export

@@ -15,13 +15,13 @@ from bestofq.config.agents import check_pictures, keeping_vectors, make_agent, r
 from bestofq.config.models import Models
 from bestofq.core.actions import Answer
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv
 from bestofq.models.shipped import is_shipped
 from bestofq.recipes.run_config import policy_config
 from bestofq.recipes.run_goal import UserJudge, page_task, visit
+from bestofq.rollouts.console import console
 from bestofq.rollouts.episode import STEP_LIMIT, EpisodeOptions
 from bestofq.store.location import Location
 

@@ -9,11 +9,11 @@ from bestofq.cli.shared import hosts_of, models_of, named_only, store_at, store_
 from bestofq.cli.writing import print_spending
 from bestofq.config.context import RunContext, open_suite
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.core.tree import SearchTree, Way
 from bestofq.recipes.collect import begin
 from bestofq.recipes.tree_search import search_tasks
 from bestofq.reports.searches import search_row, search_table
+from bestofq.rollouts.console import console
 
 TASKS = 100
 

@@ -16,12 +16,12 @@ from typer import Option
 
 from bestofq import __version__
 from bestofq.cli.options import SERVED, Files, Place, Stored, Text
-from bestofq.core.console import console
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import validate_settings
 from bestofq.models.endpoint import address_of
 from bestofq.recipes.provenance import this_command
+from bestofq.rollouts.console import console
 from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
 from bestofq.store.location import Location

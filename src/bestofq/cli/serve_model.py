@@ -8,8 +8,8 @@ from typer import Option
 
 from bestofq.cli.options import CommonOptions, Config, Model, Set
 from bestofq.cli.shared import models_of
-from bestofq.core.console import console
 from bestofq.models.serving import model_app
+from bestofq.rollouts.console import console
 from bestofq.serve.guard import UpstreamGuard
 from bestofq.viewer.server import listen
 

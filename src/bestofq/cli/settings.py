@@ -7,7 +7,7 @@ from typer import Argument
 from bestofq.cli.config import load_config, settings_table
 from bestofq.cli.options import Config, Set, Text
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.console import console
+from bestofq.rollouts.console import console
 
 
 def settings(

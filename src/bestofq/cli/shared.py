@@ -18,7 +18,6 @@ from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models, check_embedder
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
@@ -26,6 +25,7 @@ from bestofq.envs.suites import make_suite
 from bestofq.models.prices import Budget
 from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.rows import Selection
+from bestofq.rollouts.console import console
 from bestofq.rollouts.shared import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store

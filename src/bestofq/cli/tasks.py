@@ -11,11 +11,11 @@ from bestofq.cli.options import CommonOptions, Tasks, Text, takes
 from bestofq.cli.shared import limit_of, models_of, named_only, one_of
 from bestofq.config.context import chosen_tasks
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
 from bestofq.envs.webvoyager.dates import stale
 from bestofq.reports.success import domain_of
+from bestofq.rollouts.console import console
 
 SHOWN = 5  # tasks of a split, unless --tasks says how many
 

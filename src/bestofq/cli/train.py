@@ -23,7 +23,6 @@ from bestofq.cli.shared import hosts_of, models_of, open_existing_store, store_o
 from bestofq.cli.writing import check_folder
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.console import console
 from bestofq.core.errors import ConfigError
 from bestofq.learning.tracking import open_tracker
 from bestofq.learning.training import training_processes
@@ -33,6 +32,7 @@ from bestofq.recipes.q_training import train_on_runs
 from bestofq.recipes.training_episodes import select_episodes
 from bestofq.reports.stats import Quantity, tally_by_task
 from bestofq.reports.table import Row, Table, columns
+from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 
 

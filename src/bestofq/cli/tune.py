@@ -11,11 +11,11 @@ from typer import Option
 from bestofq.cli.options import CommonOptions, LogTo, Place, Places, SearchRun, takes
 from bestofq.cli.shared import models_of, store_of
 from bestofq.cli.writing import check_folder
-from bestofq.core.console import console
 from bestofq.core.errors import InputError
 from bestofq.learning.distributed import is_first_process
 from bestofq.learning.tracking import open_tracker
 from bestofq.recipes import policy_training as recipe
+from bestofq.rollouts.console import console
 from bestofq.store.pairs import read_pairs
 from bestofq.store.store import Store
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Option
 
 from bestofq.cli.options import A_STORE, RUNS, Files, StoreArgument, Stored, StorePlace
-from bestofq.core.console import console
+from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.server import serve

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isinf, isnan
 from pathlib import Path
 
-from bestofq.core.console import console
 from bestofq.core.errors import InputError
 from bestofq.core.secrets import hidden
 from bestofq.core.usage import Usage, merge_usage
+from bestofq.rollouts.console import console
 
 
 def write_json(path: Path, result: Mapping[str, object]) -> None:

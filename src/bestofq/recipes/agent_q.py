@@ -7,7 +7,6 @@ from pathlib import Path
 from bestofq.config.context import OpenSuite, RunContext
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.console import console
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Task
@@ -17,6 +16,7 @@ from bestofq.learning.resuming import has_begun
 from bestofq.recipes.collect import begin
 from bestofq.recipes.policy_training import need_pairs, step_pairs, tune
 from bestofq.recipes.tree_search import search_tasks
+from bestofq.rollouts.console import console
 
 SEARCH_RUN = "search"
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.config.models import Models
-from bestofq.core.console import console
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.siblings import Siblings, ranked_right, siblings
 from bestofq.recipes.estimate import fold_of, learned_apart
 from bestofq.recipes.q_training import episodes_of, transitions_of
+from bestofq.rollouts.console import console
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store

@@ -8,13 +8,13 @@ from bestofq.agents.scorers.learned import Values
 from bestofq.config.agents import AgentKind, agent_config, check_agent, reads_q
 from bestofq.config.context import OpenSuite, RunContext
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.console import console
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split
 from bestofq.recipes.players import Play, players, run_options
 from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.run_config import Searcher, run_config, search_config_of
+from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import play_all
 from bestofq.store.configuration import DISCOUNT, Q

@@ -14,7 +14,6 @@ from pydantic import JsonValue
 
 from bestofq.config.artifacts import UNFINISHED, is_done, set_done
 from bestofq.config.models import Models, check_embedder
-from bestofq.core.console import console
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem, EmbedSettings
 from bestofq.core.errors import InputError
@@ -38,6 +37,7 @@ from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.run_config import endpoint_of
 from bestofq.recipes.training_episodes import select_episodes
+from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeKey, EpisodeSummary

@@ -14,7 +14,6 @@ from bestofq.config.agents import make_localizer, make_picker, make_proposer, ma
 from bestofq.config.context import OpenSuite, RunContext, opened_there
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.console import console
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, InfraError, SupersededError
 from bestofq.core.observation import Task
@@ -23,6 +22,7 @@ from bestofq.core.repeating import same_page
 from bestofq.core.seeds import episode_seed
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
+from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.shared import Shared
 from bestofq.rollouts.workers import SHARED, Here, Worker, queue_of, work_off

@@ -9,10 +9,10 @@ from typing import Any, Self
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from bestofq.core.console import console
 from bestofq.core.decision import DECIDED, Outcome, Verdict
 from bestofq.core.json_lines import JsonLines
 from bestofq.core.usage import Usage
+from bestofq.rollouts.console import console
 from bestofq.store.records import EpisodeSummary
 
 EVERY = 10.0  # seconds between plain lines where the console is no terminal
