@@ -130,13 +130,6 @@ async def test_a_file_of_tasks_before_a_run(tmp_path: Path) -> None:
     assert (await bestofq("tasks", "webvoyager", "--data", str(tmp_path / "nothing.jsonl")))[0] == 2
 
 
-async def test_a_mistyped_store_is_refused_and_not_made(tmp_path: Path) -> None:
-    code, said = await bestofq("judge", "--store", str(tmp_path / "rusn"), "--run", "shop", "--model", "m")
-    assert code == 2
-    assert "holds no bestofq store" in said
-    assert not (tmp_path / "rusn").exists()
-
-
 async def test_a_local_model_judges(tmp_path: Path) -> None:
     ended, model = await shopped(tmp_path / "runs"), save_instruct_llama(tmp_path / "tiny-judge")
     local = ("judge", "--store", str(tmp_path / "runs"), "--run", "shop", "--against-env", "--base-url", "local")

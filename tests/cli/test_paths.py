@@ -15,8 +15,8 @@ from bestofq.store.store import Store
 MADE = Provenance(version="0.0-test")
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One episode, and beside the store a file."""
 
     async def fill(opened: Store) -> None:
@@ -25,6 +25,7 @@ def store(tmp_path: Path) -> Path:
         episode = await opened.begin_episode("eval", "prompting", task, 0, MADE)
         await opened.finish_episode(episode, Verdict(reward=1.0, outcome="success"), None)
 
+    tmp_path = tmp_path_factory.mktemp("paths")
     (tmp_path / "file").write_text("mine", "utf-8")
     with Store.open(tmp_path / "store") as opened:
         asyncio.run(fill(opened))
@@ -59,18 +60,6 @@ def test_a_folder_that_is_named_as_a_file_is_refused(
     assert code == 2
     assert f"is a file's name: give {option.partition('.')[0]}" in " ".join(said.split())
     assert {one.name for one in store.parent.iterdir()} == {"file", "store"}
-
-
-@pytest.mark.parametrize("command", ["collect", "eval"])
-@pytest.mark.parametrize("where", ["file", "file/below"])
-def test_a_store_that_is_a_file(
-    store: Path, command: str, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(store.parent)
-    agent = {"collect": "--agent", "eval": "--agents"}[command]
-    code, said = result_of(capsys, command, "--store", where, "--tasks", "1", agent, "prompting")
-    assert (code, f"error: {where}" in said) == (2, True)
-    assert (store.parent / "file").read_text("utf-8") == "mine"
 
 
 def test_a_demo_does_not_take_a_file_s_place(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

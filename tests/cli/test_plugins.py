@@ -138,13 +138,3 @@ def test_the_package_of_a_new_suite_passes_its_tests_as_it_is(tmp_path: Path, mo
 def run_pytest(words: list[str]) -> None:
     sys.path.insert(0, str(Path.cwd()))
     sys.exit(int(pytest.main(words)))
-
-
-@pytest.mark.parametrize("name", ["json", "class", "my-suite", "../up", "bestofq"])
-def test_a_name_that_python_cannot_import_is_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["new", "suite", name])
-    assert repr(name) in str(done.exception)
-    assert list(tmp_path.iterdir()) == []

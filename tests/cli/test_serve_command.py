@@ -82,14 +82,6 @@ async def test_it_records_learns_and_then_chooses(tmp_path: Path, monkeypatch: p
     assert len({one.label for one in step.decision.candidates}) == len(step.decision.candidates)
 
 
-def test_what_it_refuses(tmp_path: Path) -> None:
-    words = ["serve", "--store", str(tmp_path / "s"), "--upstream"]
-    assert isinstance(CliRunner().invoke(app, [*words, "api.openai.com"]).exception, InputError)
-    assert isinstance(CliRunner().invoke(app, [*words, "http://127.0.0.1:9/v1", "--ab"]).exception, ConfigError)
-    both = [*words, "http://127.0.0.1:9/v1", "--rank", str(tmp_path), "--shadow", str(tmp_path)]
-    assert isinstance(CliRunner().invoke(app, both).exception, ConfigError)
-
-
 def test_a_model_is_not_loaded_where_its_port_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bestofq.models.serving.model_app", lambda _: pytest.fail("it was loaded"))
     with socket.create_server(("127.0.0.1", 0)) as other:

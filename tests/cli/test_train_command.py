@@ -78,15 +78,6 @@ def test_a_dry_run_trains_nothing(folder: Path, arguments: Arguments) -> None:
     assert not (folder / "dry").exists()
 
 
-def test_a_mistyped_store_is_refused_and_not_made(folder: Path, arguments: Arguments) -> None:
-    mistyped = folder / "stroe"
-    for more in ([], ["--dry-run"]):
-        done = CliRunner().invoke(app, [*arguments("none"), "--store", str(mistyped), *more])
-        assert isinstance(done.exception, DataError)
-        assert str(mistyped) in str(done.exception)
-    assert not mistyped.exists()
-
-
 @pytest.mark.parametrize("command", ["train", "estimate"])
 def test_a_run_that_the_store_has_not_is_named_with_those_it_has(
     command: str, folder: Path, arguments: Arguments
