@@ -18,7 +18,7 @@ MODULES = (
     "bestofq.core.decision",
     "bestofq.core.transitions",
     "bestofq.core.errors",
-    "bestofq.core.plugins",
+    "bestofq.core.loading",
     "bestofq.core.tracing",
     "bestofq.store.store",
     "bestofq.learning.iql",

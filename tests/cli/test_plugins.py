@@ -14,7 +14,7 @@ from bestofq.cli.config import load_config
 from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core import plugins
+from bestofq.core import loading
 from bestofq.core.errors import ConfigError
 from bestofq.envs.suites import make_suite
 from bestofq.interop.importing import reader_of
@@ -57,11 +57,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("kind", "name"), [("suite", "webshop"), ("model", "pocket"), ("command", "demo")])
 def test_what_our_sites_bring_names_its_package_if_it_is_not_installed(
-    kind: plugins.Kind, name: str, monkeypatch: pytest.MonkeyPatch
+    kind: loading.Kind, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugins, "entry_points", lambda **group: ())
+    monkeypatch.setattr(loading, "entry_points", lambda **group: ())
     with pytest.raises(ConfigError, match="pip install bestofq-sites"):
-        plugins.load_part(kind, name)
+        loading.load_part(kind, name)
 
 
 @pytest.mark.usefixtures("installed")

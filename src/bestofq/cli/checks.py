@@ -13,7 +13,7 @@ from bestofq.browser.chromium import ENVIRONMENT, find_chromium
 from bestofq.browser.session import BrowserSession
 from bestofq.cli.findings import DEADLINE, Finding, run_check
 from bestofq.core.errors import CheckpointError
-from bestofq.core.plugins import list_plugins
+from bestofq.core.loading import list_plugins
 from bestofq.envs.serving import serve_app
 from bestofq.envs.suites import KINDS
 from bestofq.learning.checkpoint import load_networks, read_card

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from bestofq.cli.options import CommonOptions, Place, takes
-from bestofq.core.plugins import load_part
+from bestofq.core.loading import load_part
 
 
 @takes("config", "set_", "model")

@@ -26,7 +26,7 @@ from bestofq.config.models import Models, in_pocket_prompts, is_pocket
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
-from bestofq.core.plugins import load_part, make_part
+from bestofq.core.loading import load_part, make_part
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.models.chat import HERE, ChatConfig, ChatModel

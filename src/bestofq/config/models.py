@@ -15,7 +15,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedConfig, EmbedSettings, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
-from bestofq.core.plugins import list_plugins, make_part
+from bestofq.core.loading import list_plugins, make_part
 from bestofq.core.protocols import Judge, LanguageModel, SimulatedUser, VisionModel
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import Budget

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 from pydantic import Discriminator, Tag, ValidationError
 
 from bestofq.core.errors import BestOfQError, ConfigError
-from bestofq.core.loading import call_object
-from bestofq.core.plugins import list_plugins, load_part, make_part, object_name
+from bestofq.core.loading import call_object, list_plugins, load_part, make_part, object_name
 from bestofq.core.protocols import Suite
 from bestofq.envs.miniwob.settings import MiniWobSettings
 from bestofq.envs.settings import OwnSuiteSettings, SuiteSettings

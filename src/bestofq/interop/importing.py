@@ -12,9 +12,8 @@ from typing import Any
 
 from bestofq.core.decision import DECIDED, Episode, Provenance
 from bestofq.core.errors import BestOfQError, DataError
-from bestofq.core.loading import call_object
+from bestofq.core.loading import call_object, object_name
 from bestofq.core.observation import Split
-from bestofq.core.plugins import object_name
 from bestofq.interop import atif, browser_use, chat, go_browse, jsonl, open_operator, webvoyager
 from bestofq.interop.atif import Exported
 from bestofq.interop.files import Malformed, Naming, Reader
@@ -192,7 +191,7 @@ def _of_run(episode: Episode, name: str, run: str, split: Split | None, made: Pr
 
 
 def reader_of(kind: str) -> Reader:
-    """The reader of that name (`core.plugins`). ConfigError where there is none."""
+    """The reader of that name (`core.loading`). ConfigError where there is none."""
     return READERS.get(kind) or partial(_own, object_name("reader", kind, READERS))
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from bestofq.core.errors import ConfigError
-from bestofq.core.plugins import make_part
+from bestofq.core.loading import make_part
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import fingerprint
 from bestofq.learning.checkpoint import put_training_tensors, training_tensors

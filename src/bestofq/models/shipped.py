@@ -6,7 +6,7 @@ suite as `model.suite` in the group `bestofq.q_functions`.
 
 from pathlib import Path
 
-from bestofq.core.plugins import SITES, list_plugins, load_part
+from bestofq.core.loading import SITES, list_plugins, load_part
 
 
 def find_model(path: str | Path) -> str | Path:

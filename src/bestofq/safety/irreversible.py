@@ -1,8 +1,9 @@
 """Return whether an action seems irreversible: then users confirm it first, and search avoids it on open pages.
 
-The page decides: the element's role, name and text in any spelling, its link, its form and what that would send, the
-page's address and the words before a bare "Yes". It is a seat belt and no wall. It may ask too often. A button without
-words, or one named "Next", gets past it, unless every form is confirmed. `benchmarks/gate.py` measures it.
+The page decides: the element's role, name, text and link in any spelling, its form and what that would send. The
+page's address counts too, and the words before a bare "Yes". It is a seat belt and no wall. It may ask too often. A
+button without words, or one named "Next", gets past it, unless every form is confirmed. `benchmarks/gate.py` measures
+it.
 """
 
 import re

@@ -364,7 +364,7 @@ class Proxy:
 
 
 def _read(asking: Asking, reply: UpstreamReply) -> Candidate | str | None:
-    """Return a reply's action, or why it cannot be read. None if it is of an unknown kind: then it is forwarded."""
+    """Return a reply's action, or why it cannot be read. None for an unknown kind, which is forwarded."""
     if reply.json is None:
         return None
     try:

@@ -61,10 +61,10 @@ class Sessions:
 
     def of(self, asked: DecisionRequest, given: str | None) -> AgentSession:
         """The session that the client named; else the one whose replies the request repeats; else a new one."""
-        found = self._all.get(given) if given else self._find_repeated(asked)
+        found = self._all.get(given) if given else self._match_replies(asked)
         return found or self._new(asked, given or secrets.token_hex(8))
 
-    def _find_repeated(self, asked: DecisionRequest) -> AgentSession | None:
+    def _match_replies(self, asked: DecisionRequest) -> AgentSession | None:
         """Find a session by the ids of its replies, else by the words of its last one under the same goal. Prefer one
         that waits for no reply, then the longest history."""
         for one in (one for message in reversed(asked.replies) for one in ids_of(message)):
