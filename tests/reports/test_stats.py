@@ -207,18 +207,18 @@ def test_an_interval_is_moved_by_bias_and_by_skew() -> None:
 
 
 def test_intervals_cover_the_true_difference_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 benchmarks of 60 tasks x 3 runs, whose tasks come from one population; its true difference is 0.1."""
+    """150 benchmarks of 60 tasks x 3 runs, whose tasks come from one population; its true difference is 0.1."""
     monkeypatch.setattr(stats, "RESAMPLES", 1000)
     rng = np.random.default_rng(7)
     hits = 0
-    for _ in range(300):
+    for _ in range(150):
         ease = rng.uniform(0.05, 0.85, 60)
         ours = attempts(*("".join("01"[int(won)] for won in rng.random(60) < ease + 0.1) for _ in range(3)))
         theirs = attempts(*("".join("01"[int(won)] for won in rng.random(60) < ease) for _ in range(3)))
         found = stats.paired_difference(ours, theirs)
         assert found is not None
         hits += found.low <= 0.1 <= found.high
-    assert 0.91 <= hits / 300 <= 0.985
+    assert 0.91 <= hits / 150 <= 0.985
 
 
 def test_many_rows_of_few_kinds_are_drawn_as_each_by_itself() -> None:

@@ -129,15 +129,6 @@ def test_words_of_pages_are_printed_as_they_are() -> None:
     ]
 
 
-def test_html_of_many_rows_reads_each_row_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report of many steps, bins and domains took minutes where the whole table was read again for each row."""
-    table, read = TABLE.model_copy(update={"rows": TABLE.rows * 50}), []
-    texts = Table.texts
-    monkeypatch.setattr(Table, "texts", lambda self: read.append(self) or texts(self))
-    assert table.to_html().count("<tr>") == 1 + 100
-    assert len(read) == 2
-
-
 def test_files_are_named_after_the_table(tmp_path: Path) -> None:
     written = write_tables([TABLE], tmp_path / "deep" / "tables", ["csv", "md"])
     assert [path.name for path in written] == ["some.csv", "some.md"]

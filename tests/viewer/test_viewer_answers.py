@@ -118,6 +118,7 @@ def test_a_page_is_sent_again_only_when_it_changed_and_a_screenshot_never(store:
         ("/episodes?page=2", "There is no page 2: the last one is 1."),
         ("/episodes?page=-1", "page is &#39;-1&#39;: give a whole number from 1."),
         ("/episodes?page=²", "page is &#39;²&#39;: give a whole number from 1."),
+        ("/results?run=other", "There are no results yet: there is no run &#39;other&#39; in the store"),
         ("/episode/0123", "There is no episode &#39;0123&#39; in this store."),
         ("/episode/ID?step=4", "This episode has no step &#39;4&#39;: it has 3."),
         ("/episode/ID?step=<b>", "This episode has no step &#39;&lt;b&gt;&#39;: it has 3."),

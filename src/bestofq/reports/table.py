@@ -120,7 +120,7 @@ class Table(FrozenModel):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """For the terminal: `console.print(table)`."""
         yield Text(self.title, style="bold")
-        yield from _parts_within(self, options.max_width)
+        yield from _draw_parts(self, options.max_width)
         if self.notes:
             yield Text("\n" + "\n".join(self.notes), style="dim")
 
@@ -173,53 +173,44 @@ def write_tables(tables: Iterable[Table], folder: Path, endings: Sequence[str]) 
     return [*texts]
 
 
-def _parts_within(table: Table, width: int) -> Iterator[RichTable]:
-    """One table where all columns fit; else several, with intervals below their values, each with the first columns.
-    Only columns that tell something."""
-    texts, every = table.texts(), table.telling
-    whole = [max(len(head), *(len(row[i]) for row in texts), 0) for i, head in enumerate(table.heads)]
-    if _taken([whole[i] for i in every]) <= width:
-        yield _drawn(table, texts, every, whole)
-        return
-    broken = [
-        tuple(
-            text if isinstance(cell, str) else text.replace(" [", "\n[")
-            for text, cell in zip(row, cells.cells, strict=True)
+def _draw_parts(table: Table, width: int) -> Iterator[RichTable]:
+    """One table if all columns fit, else several, each with the first columns, and with intervals below their values.
+    Only columns in which some row has something."""
+    texts, shown = table.texts(), table.telling
+    widths = [max(len(head), *(len(row[i]) for row in texts), 0) for i, head in enumerate(table.heads)]
+    parts = [[*shown]]
+
+    def needed(columns: Sequence[int]) -> int:
+        return sum(widths[i] for i in columns) + 3 * (len(columns) - 1)  # with the rules between them
+
+    if needed(shown) > width:
+        texts = tuple(
+            tuple(t if isinstance(c, str) else t.replace(" [", "\n[") for t, c in zip(row, cells.cells, strict=True))
+            for row, cells in zip(texts, table.rows, strict=True)
         )
-        for row, cells in zip(texts, table.rows, strict=True)
-    ]
-    widths = [_least(table, broken, i) for i in range(len(table.columns))]
-    keys = [i for i in every if i == 0 or (all(table.words[: i + 1]) and 2 * _taken(widths[: i + 1]) <= width)]
-    widths[0] = min(widths[0], max(width // 2, 8))
-    part = list(keys)
-    for i in every[len(keys) :]:
-        if len(part) > len(keys) and _taken([widths[j] for j in (*part, i)]) > width:
-            yield _drawn(table, broken, part, widths)
-            part = list(keys)
-        part.append(i)
-    yield _drawn(table, broken, part, widths)
+        widths = [_least_width(table, texts, i) for i in range(len(table.columns))]
+        keys = [i for i in shown if i == 0 or (all(table.words[: i + 1]) and 2 * needed(range(i + 1)) <= width)]
+        widths[0] = min(widths[0], max(width // 2, 8))
+        parts = [[*keys]]
+        for i in shown[len(keys) :]:
+            if len(parts[-1]) > len(keys) and needed([*parts[-1], i]) > width:
+                parts.append([*keys])
+            parts[-1].append(i)
+    for part in parts:
+        drawn = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for i in part:
+            justify = "left" if table.words[i] else "right"
+            drawn.add_column(Text(table.heads[i]), justify=justify, width=widths[i], overflow="fold")  # type: ignore[arg-type]
+        for row in texts:
+            drawn.add_row(*(Text(row[i]) for i in part))
+        yield drawn
 
 
-def _least(table: Table, texts: Sequence[tuple[str, ...]], i: int) -> int:
+def _least_width(table: Table, texts: Sequence[tuple[str, ...]], i: int) -> int:
     """The least width of a column in which no word is broken."""
     words = max(map(len, table.heads[i].split()), default=1)
     lines = max((len(line) for row in texts for line in row[i].split("\n")), default=0)
     return max(words, min(lines, TEXT_WIDTH) if table.words[i] and i > 0 else lines)
-
-
-def _taken(widths: Sequence[int]) -> int:
-    """What a table with columns of these widths takes, its rules included."""
-    return sum(widths) + 3 * (len(widths) - 1)
-
-
-def _drawn(table: Table, texts: Sequence[tuple[str, ...]], columns: Sequence[int], widths: Sequence[int]) -> RichTable:
-    drawn = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for i in columns:
-        justify = "left" if table.words[i] else "right"
-        drawn.add_column(Text(table.heads[i]), justify=justify, width=widths[i], overflow="fold")  # type: ignore[arg-type]
-    for row in texts:
-        drawn.add_row(*(Text(row[i]) for i in columns))
-    return drawn
 
 
 def _pipes(cells: Sequence[str]) -> str:
