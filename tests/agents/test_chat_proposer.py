@@ -32,8 +32,10 @@ from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.webshop.pages import ShopVisit
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
+from bestofq_sites.webshop.views import View
 
 PAGE = Observation(
     url="http://shop/",
@@ -324,30 +326,18 @@ async def test_a_reply_without_candidates_gets_a_repair_turn(fault: Fault) -> No
     assert "cannot be used" in server.requests[1]["messages"][-1]["content"]
 
 
-class CheckedEnv:
+class CheckedEnv(TextEnv[ShopVisit, View | None]):
     """`TextEnv` that keeps what it was given and should not have been."""
 
     def __init__(self, suite: WebShop, refused: list[Action]) -> None:
-        self._env, self._refused = TextEnv(suite), refused
-        self._marks: set[int] = set()
-
-    async def reset(self, task: Task, *, seed: int) -> Observation:
-        return self._seen(await self._env.reset(task, seed=seed))
+        super().__init__(suite)
+        self._refused = refused
 
     async def step(self, action: Action) -> StepResult:
-        known = not isinstance(action, Targeted) or action.mark in self._marks
+        known = not isinstance(action, Targeted) or 1 <= (action.mark or 0) <= len(self.place.page.controls)
         if not known or ACTION.validate_python(action.model_dump()) != action:
             self._refused.append(action)
-        result = await self._env.step(action)
-        self._seen(result.observation)
-        return result
-
-    async def close(self) -> None:
-        await self._env.close()
-
-    def _seen(self, observation: Observation) -> Observation:
-        self._marks = {element.mark for element in observation.elements}
-        return observation
+        return await super().step(action)
 
 
 async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path) -> None:

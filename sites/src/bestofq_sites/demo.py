@@ -125,7 +125,7 @@ def _in_words(found: Grouping, episodes: int) -> str:
 
 @contextmanager
 def _serve_viewer(out: Path) -> Iterator[None]:
-    """The viewer beside it, on any free port, as long as this process lives."""
+    """Serve the viewer on any free port, as long as this process lives."""
 
     def ready(address: str) -> None:
         console.print(f"Watch it live: [bold]{address}[/bold]")
@@ -220,6 +220,6 @@ def _clearest(trees: Sequence[SearchTree], alpha: float, threshold: float) -> It
         for tree in trees
         if (pairs := [*node_pairs(tree, alpha=alpha, threshold=threshold)])
     ]
-    for pair, tree in sorted(found, key=lambda one: -one[0].margin)[:3]:
+    for pair, tree in sorted(found, key=lambda entry: -entry[0].margin)[:3]:
         labels = [one.label[:60] for node in (pair.chosen, pair.rejected) if (one := tree.candidate[node])]
         yield escape(f"  {'  rather than  '.join(labels)}: by {pair.margin:.2f} ({tree.task.id})")

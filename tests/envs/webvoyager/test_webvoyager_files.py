@@ -73,7 +73,7 @@ def test_a_word_that_is_no_way_to_allow_hosts_is_refused() -> None:
         ({"id": "a", "ques": "b", "web": "http://c/"}, "line 2: web_name: Field required"),
         ({**LINE, "id": "x", "web": "soup.example"}, "line 2: web is 'soup.example'"),
         ({**LINE, "id": "x", "web": "http://[soup/"}, "line 2: web is "),
-        (LINE, "line 2: the id 'Soup Site--3' stands in line 1 already"),
+        (LINE, "line 2: the id 'Soup Site--3' is in line 1 already"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, entry: object, problem: str) -> None:

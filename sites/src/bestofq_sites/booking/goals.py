@@ -107,5 +107,5 @@ def reply(goal: BookingGoal, question: str) -> str:
 
 
 def details(goal: BookingGoal) -> str:
-    """What the user knows besides the instruction, as a simulated user reads it."""
+    """What the user also knows, apart from the instruction, as a simulated user reads it."""
     return f"Preferred seating: {goal.seating or 'any'}. If the time is taken: the nearest free one."

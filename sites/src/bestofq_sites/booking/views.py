@@ -83,7 +83,7 @@ def plan_query(plan: Plan) -> list[tuple[str, str]]:
 
 
 def from_url(url: str, directory: Directory, tables: Tables) -> View | None:
-    """The view an address stands for; None when the site has no such page. What is left out has its usual value."""
+    """The view at an address. None if the site has no such page. Parts that are left out have their usual values."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     city = query.get("city")

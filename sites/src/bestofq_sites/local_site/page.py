@@ -47,7 +47,7 @@ class SelectField:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """Sends its form; one with an address of its own stands in no form and posts there."""
+    """Sends its form. A button with an address of its own is in no form and posts there."""
 
     name: str
     to: str = ""
@@ -80,7 +80,7 @@ class Page:
 
     @property
     def lines(self) -> Iterator[tuple[Line, Form | None]]:
-        """All lines, each with the form it stands in."""
+        """All lines, each with its form."""
         for part in self.parts:
             if isinstance(part, Form):
                 yield from ((line, part) for line in part.lines)

@@ -90,7 +90,7 @@ class Rules(ABC, Generic[GoalT, VisitT, ViewT_co]):
         return None
 
     def details(self, task: Task) -> str:
-        """What the task's user knows besides the goal, as a simulated user reads it."""
+        """What the task's user also knows, apart from the goal, as a simulated user reads it."""
         return ""
 
     @abstractmethod

@@ -37,7 +37,7 @@ class Shop:
     """Products, their search, and what the shop answers (`local_site.rules.Server`)."""
 
     def __init__(self, catalogue: Catalogue, search: Search) -> None:
-        """`search` is asked once for each query: what it found stays, in its order."""
+        """`search` runs once for each query, and its results stay in their order."""
         self.catalogue = catalogue
         self.results = lru_cache(10_000)(search)
 

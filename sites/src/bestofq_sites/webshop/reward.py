@@ -15,7 +15,7 @@ when two or more levels are shared. Where the paper is silent this follows the p
 
 - Two texts match when `token_set_ratio > 85`, as thefuzz 0.22 works it out by rapidfuzz: characters U+0080 to U+00FF
   dropped, lower case, all but letters and digits blank, the ratio rounded to a whole number.
-- U_att ∩ Y_att: a goal attribute matches one of the product's, or stands in its lower-cased name, bullets or
+- U_att ∩ Y_att: a goal attribute matches one of the product's, or is in its lower-cased name, bullets or
   description.
 - U_opt ∩ Y_opt: a goal option counts once, when one of the chosen values matches it. A chosen value that contains one
   of 102 colour words (even inside another word: `standard` holds `tan`) becomes the first of them. The goal's option is
@@ -54,7 +54,7 @@ _NOT_NOUNS = frozenset(_WORDS["not_nouns"].split())
 
 
 class RewardParts(NamedTuple):
-    """Parts in [0, 1]; `r_att` and `r_option` are 1 where none is asked for. Their mean is not `total`."""
+    """Parts in [0, 1]. `r_att` and `r_option` are 1 if the goal names none. Their mean is not `total`."""
 
     r_type: float
     r_att: float

@@ -71,7 +71,7 @@ def _item_query(item: Item) -> str:
 
 
 def from_url(url: str, catalogue: Catalogue) -> View | None:
-    """The view a URL stands for; None when the shop has no such page. Buying is not reached by a URL."""
+    """The view at a URL. None if the shop has no such page. No URL buys."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     page = query.get("page", "1")

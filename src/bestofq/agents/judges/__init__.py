@@ -1,1 +1,1 @@
-"""Judges: how an episode ended, where its environment cannot tell."""
+"""Judges: how an episode ended, if its environment cannot tell."""

@@ -42,7 +42,7 @@ def load_entries(path: Path) -> list[Entry]:
             continue
         entry = _entry(line, f"{path}, line {number}")
         if entry.key in line_of:
-            raise DataError(f"{path}, line {number}: the id {entry.key!r} stands in line {line_of[entry.key]} already")
+            raise DataError(f"{path}, line {number}: the id {entry.key!r} is in line {line_of[entry.key]} already")
         line_of[entry.key] = number
         found.append(entry)
     if not found:
