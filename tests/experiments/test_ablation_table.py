@@ -41,14 +41,3 @@ def test_right_choices_over_seeds_and_their_difference_to_the_first_arm() -> Non
     assert other.right_difference.tasks == base.contested == 3
     assert (base.first, base.chance, base.right_difference) == (0.0, 0.5, None)
     assert ablation_table("T", [base, other]).texts()[1][-1].startswith("+16.7 [")
-
-
-def test_choices_that_are_all_alike_are_not_certain() -> None:
-    """With the bounds of three tasks, as success has."""
-    base, same = results_of([arm("base", (1, 1, 1)), arm("same", (1, 1, 1))])
-    assert base.right is not None
-    assert base.right.interval is not None
-    assert (base.right.interval.low, base.right.interval.high) == pytest.approx((0.025 ** (1 / 3), 1.0))
-    assert same.right_difference is not None
-    assert same.right_difference.low == pytest.approx(0.025 ** (1 / 3) - 1)
-    assert not same.right_difference.clear

@@ -1,9 +1,7 @@
 """What the pocket model is taught in Agent Q's format can be read back, and leads to the goal."""
 
 import random
-import re
 from collections.abc import AsyncIterator
-from itertools import pairwise
 
 import pytest
 
@@ -52,19 +50,3 @@ async def test_the_expert_ends_where_the_goal_is_and_the_novice_gets_there_soone
     expert, novice = await walks(suite, 1.0), await walks(suite, 0.0)
     assert all(last in walk[-1][0].prompt for walk in expert)
     assert sum(map(len, novice)) < sum(map(len, expert))
-
-
-@pytest.mark.parametrize("suite", ["booking", "webshop"])
-async def test_what_is_picked_is_what_the_expert_would_do(suite: str) -> None:
-    """Of a novice's walk: where the prompt before a choice shows haste, the choice is another."""
-    corrected = 0
-    for walk in await walks(suite, 0.0, pick_share=1.0):
-        for (acted,), (picked,) in pairwise(walk):
-            if not picked.prompt.endswith("best:") or acted.prompt.endswith("best:"):
-                continue
-            listed = re.findall(r"^\d+\. (.*)$", picked.prompt.rpartition("candidates:\n")[2], re.MULTILINE)
-            best = listed[int(picked.reply) - 1]
-            if "will do" in acted.reply and "CLICK Find a table" in acted.reply:
-                corrected += "Find a table" not in best
-            assert len(set(listed)) == len(listed) > 1
-    assert suite != "booking" or corrected > 0

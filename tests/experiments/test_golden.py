@@ -106,30 +106,6 @@ async def test_whose_success_is_golden_can_be_said(store: Store) -> None:
     assert {s.golden for s in found.steps} == {"wander"}
 
 
-async def test_the_golden_episode_itself_can_be_said(store: Store, tmp_path: Path) -> None:
-    with Store.open(tmp_path / "human") as human:
-        for run in ("first", "second"):
-            await human.begin_run(run, {}, Provenance(version="test"))
-            await record(human, "hand", "one", "success", step(0, "home", f"{run} way"), run=run)
-        failed = await record(human, "hand", "two", "failure", step(0, "home", "lost"), run="first")
-        slow = store.summaries(agent="slow")[0].id
-        async with FaultServer(judge) as server, model(server) as chat:
-            found: list[tuple[set[str], list[tuple[str, str]]]] = []
-            for held in (Golden(store=human, run="second"), Golden(ids=[slow])):
-                one = await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", golden=held)
-                found.append(({s.golden for s in one.steps}, [(e.run, e.agent) for e in one.golden]))
-            refused = [
-                ("no run 'third' .* --golden-run one of eval", Golden(run="third")),
-                ("episode 'e9' is not in the store", Golden(ids=["e9"])),
-                ("is no success: give --golden-episode", Golden(store=human, ids=[failed])),
-                ("leave out --golden-run and --golden-agent", Golden(run="eval", ids=[slow])),
-            ]
-            for said, held in refused:
-                with pytest.raises(InputError, match=said):
-                    await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", golden=held)
-    assert found == [({"second way"}, [("second", "hand")]), ({"wander"}, [("eval", "slow")])]
-
-
 @pytest.mark.parametrize("bad", ['{"contained": true, "matched_index": 7}', '{"contained": "no"}', "no idea", "{}"])
 async def test_a_reply_that_cannot_be_read_is_repaired_once_then_left_out(store: Store, bad: str) -> None:
     replies = iter([bad, '{"rationale": "r", "contained": false, "matched_index": null}', bad, bad])

@@ -1,16 +1,11 @@
 """Induction heads laid by hand copy before any training; the drill asks for nothing else."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from bestofq.models.local import LocalModel
-from experiments.pocket_models.demonstrations import DemonstrationConfig
 from experiments.pocket_models.induction import InductionConfig, drill, lay_heads
-from experiments.pocket_models.making import PocketConfig, make_pocket_model
-from experiments.pocket_models.sft import SFTConfig, TokenizedExample
+from experiments.pocket_models.sft import TokenizedExample
 
 VOCABULARY = 2048
 
@@ -43,23 +38,3 @@ def test_heads_laid_by_hand_copy_without_training(width: int) -> None:
     assert copied(model, rows) < 0.01
     lay_heads(model)
     assert copied(model, rows) > 0.1  # of 2,048 tokens
-
-
-@pytest.mark.slow
-def test_a_model_with_induction_heads_is_an_ordinary_checkpoint(tmp_path: Path) -> None:
-    config = PocketConfig(
-        examples=200,
-        vocabulary=400,
-        width=64,
-        layers=2,
-        heads=4,
-        feed_forward=64,
-        induction=InductionConfig(steps=2, width=32, batch_tokens=64),
-        demonstrations=DemonstrationConfig(catalogue_seeds=(1,)),
-        training=SFTConfig(steps=2, batch_tokens=1024, compile=False),
-    )
-    make_pocket_model(config, tmp_path)
-    model = LocalModel.load(tmp_path, device="cpu").model
-    assert model.config.rope_parameters["rope_theta"] == 1e6
-    sharp = model.model.layers[0].self_attn.k_proj.bias[:8]
-    assert (sharp > 5).all()  # loaded again, two steps away from what was laid

@@ -9,15 +9,14 @@ import pytest
 from bestofq.agents.dialects.commands import parse_action
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.actions import Click, Write, action_text
-from bestofq.core.decision import Decision, Episode, Provenance, State, Step, Verdict
+from bestofq.core.actions import Write, action_text
+from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobSettings
 from bestofq.envs.miniwob.suite import SEEDS
-from experiments.pocket_models.examples import Example, after, candidate
+from experiments.pocket_models.examples import Example, candidate
 from experiments.pocket_models.miniwob_demonstrations import FIRST_SEED, MiniWobDemonstrations, demonstrate_miniwob
-from experiments.pocket_models.miniwob_reviews import review
 from experiments.ranking import by_kind, oracle_steps
 
 NAMES = ("click-button", "click-checkboxes", "enter-text")
@@ -83,38 +82,7 @@ FORM = Observation(
         Element(mark=8, role="button", name="ONE"),
     ),
 )
-BOXES = "Select kiwi, plum and click Submit."
 TEXT = 'Enter "Ann" into the text field and press Submit.'
-TURN = "Click button ONE, then click button TWO."
-
-
-@pytest.mark.parametrize(
-    ("goal", "past", "action", "said"),
-    [
-        (BOXES, (), Click(mark=3), "kiwi fits, new fits: right"),
-        (BOXES, (), Click(mark=5), "fig not, new not: right"),
-        (BOXES, (Click(mark=3),), Click(mark=2), "kiwi fits, plum not: wrong"),
-        (BOXES, (Click(mark=3), Click(mark=4)), Click(mark=2), "kiwi fits, plum fits, Submit fits, new fits: right"),
-        ("Select nothing and click Submit.", (), Click(mark=2), "Submit fits, new fits: right"),
-        ("Select nothing and click Submit.", (), Click(mark=3), "kiwi not, new fits: wrong"),
-        (TEXT, (), Write(mark=1, text="Ann"), "Ann fits, new fits: right"),
-        (TEXT, (), Write(mark=1, text="press"), "press not, new fits: wrong"),
-        (TEXT, (Write(mark=1, text="Ann"),), Click(mark=2), "Ann fits, Submit fits, new fits: right"),
-        (TEXT, (Write(mark=1, text="Ann"), Write(mark=1, text="Bo")), Click(mark=2), "Ann not: wrong"),
-        ('Type "Ann" in all upper case', (), Write(mark=1, text="ANN"), "ANN fits, new fits: right"),
-        (TURN, (), Click(mark=7), "ONE not: wrong"),
-        (TURN, (Click(mark=8),), Click(mark=7), "ONE fits, TWO fits, new fits: right"),
-        ("Solve the problem and press submit.", (), Click(mark=2), "moves on"),
-        ('Click on the link "Sed."', (Click(mark=6),), Click(mark=6), "moves on again"),
-    ],
-)
-def test_a_review_is_told_by_goal_history_and_label(
-    goal: str, past: tuple[Click | Write, ...], action: Click | Write, said: str
-) -> None:
-    state = State(task=Task(id="t/1", suite="miniwob", goal=goal, start_url="/"), observation=FORM)
-    for done in past:
-        state = after(state, candidate(done, FORM), FORM)
-    assert review(state, candidate(action, FORM)) == said
 
 
 def test_ranking_counts_what_the_oracle_advises() -> None:

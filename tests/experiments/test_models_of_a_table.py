@@ -8,13 +8,12 @@ import pytest
 
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.errors import DataError, InputError
+from bestofq.core.errors import InputError
 from experiments.agent_q import results as results_module
 from experiments.agent_q.comparison import AGENT_Q, ZERO
 from experiments.agent_q.methods import (
     MethodEpisode,
     read_method_episodes,
-    write_method_episodes,
 )
 
 
@@ -111,13 +110,3 @@ async def test_models_that_another_call_adds_meanwhile_stay(tmp_path: Path, monk
 
     await _call(tmp_path, monkeypatch, range(1, 2), trained=trained)
     assert {episode.model for episode in read_method_episodes(tmp_path / "episodes.csv")} == {0, 1, 2}
-
-
-def test_episodes_come_back_from_their_file_as_they_were(tmp_path: Path) -> None:
-    path = tmp_path / "episodes.csv"
-    assert read_method_episodes(path) == []
-    write_method_episodes(path, _played(0) + _played(1))
-    assert read_method_episodes(path) == _played(0) + _played(1)
-    path.write_text("method,model\nRFT,0\n", "utf-8")
-    with pytest.raises(DataError, match=r"episodes\.csv holds no episodes of methods"):
-        read_method_episodes(path)

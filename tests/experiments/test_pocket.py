@@ -11,9 +11,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.agents.dialects.commands import parse_reply
 from bestofq.agents.dialects.composite import composite_prompt
-from bestofq.agents.prompting import propose_prompt, review_prompt
+from bestofq.agents.prompting import propose_prompt
 from bestofq.cli.config import load_config
-from bestofq.core.actions import Click, Goto
 from bestofq.core.decision import State
 from bestofq.core.errors import CheckpointError
 from bestofq.core.language import Request, user
@@ -21,18 +20,13 @@ from bestofq.core.observation import Element, Observation, Task
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import find_model
 from bestofq_sites.local_site.text import TextEnv
-from bestofq_sites.webshop.pages import BUY
-from bestofq_sites.webshop.products import ShopGoal
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
-from bestofq_sites.webshop.views import Item, ShopResults, to_url
 from experiments.listing import LISTED, listed
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
-from experiments.pocket_models.examples import candidate
 from experiments.pocket_models.making import LOG, PocketConfig, make_pocket_model
 from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstrations
-from experiments.pocket_models.reviews import review
 from experiments.pocket_models.sft import SFTConfig, TokenizedExample, train_language_model
 
 COMMANDED = ' search for it\nwrite [1] "silent computer mouse" enter'
@@ -86,12 +80,6 @@ async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) ->
             assert all(each.thought for each in found)
             assert len(found) == len(reply.strip().split("\n")) - 1
     assert min(kinds[kind] for kind in ("next:", f"next {LISTED}:", "best:", "so:")) / len(examples) > 0.05
-
-
-def _plain(suite: WebShop, goal: ShopGoal) -> bool:
-    """Two options, and every attribute to be seen in the product's name."""
-    name = suite.catalogue[goal.product_id].name.lower()
-    return len(goal.options) == 2 and all(attribute in name for attribute in goal.attributes)
 
 
 def tiny() -> LlamaForCausalLM:
@@ -177,26 +165,3 @@ def test_the_shipped_models_are_small_and_know_their_shop(
     prompt = prompt_of(State(task=task, observation=page))
     reply = model.generate_batch([Request(messages=user(prompt))])[0].replies[0]
     assert reply.text == says
-
-
-async def test_the_shipped_model_reads_what_it_is_about_to_buy() -> None:
-    """Buy Now with all that is asked for, and with one option wrong, on dev tasks of a shop it has not seen."""
-    model = LocalModel.load(device="cpu")
-    suite = synthetic_suite(SyntheticConfig(seed=77))
-    env, shop, asked, true = TextEnv(suite), suite.server("dev"), [], []
-    for task in [t for t in suite.tasks("dev") if _plain(suite, suite.goal(t.id))][:24]:
-        goal = suite.goal(task.id)
-        product = shop.catalogue[goal.product_id]
-        *same, (name, value) = goal.options
-        other = next(v for option in product.options if option.name == name for v in option.values if v != value)
-        for chosen in (goal.options, (*same, (name, other))):
-            await env.reset(task, seed=0)
-            item = Item(product_id=product.id, results=ShopResults(query="x"), chosen=chosen)
-            seen = (await env.step(Goto(url=to_url(item)))).observation
-            buy = candidate(Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY))), seen)
-            state = State(task=task, observation=seen)
-            asked.append(Request(messages=user(review_prompt(state, buy)), max_tokens=64, one_line=True))
-            true.append(review(Oracle(suite, goal), shop, env.view, state, buy).rpartition(": ")[2])
-    said = [g.replies[0].text.strip().rpartition(": ")[2] for g in model.generate_batch(asked)]
-    assert true == ["right", "wrong"] * 24
-    assert sum(a == b for a, b in zip(said, true, strict=True)) >= 0.85 * len(true)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
-from bestofq.learning.distributed import SOLO, Group
+from bestofq.learning.distributed import SOLO, ProcessGroup
 
 RESIDENT_SHARE = 0.6  # of the free GPU memory that the table may take
 
@@ -37,7 +37,7 @@ class Batches:
         seed: int,
         device: torch.device,
         dtype: torch.dtype = torch.float32,
-        group: Group = SOLO,
+        group: ProcessGroup = SOLO,
     ) -> None:
         check(data)
         self.size, self.batch_size, self.seed, self.device, self.group = len(data), batch_size, seed, device, group

@@ -7,7 +7,8 @@ replaced last, in one move. So a kill or a power cut at any moment leaves either
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -71,11 +72,8 @@ def load_learner(directory: Path, *, embed: EmbedSpec, device: str | None = None
     """Load the learner as it was saved, for `train_iql(..., resume=...)`. Raises CheckpointError."""
     card = _fitting_card(directory, "training", embed)
     iql = IQL(card.embed.dim, card.config if device is None else card.config.model_copy(update={"device": device}))
-    tensors = _read_tensors(directory, card)
-    try:
-        put_training_tensors(iql, tensors)
-    except (RuntimeError, KeyError) as error:
-        raise CheckpointError(f"The weights in {directory} do not fit the networks of its {CARD}: {error}") from error
+    with _fits(directory):
+        put_training_tensors(iql, _read_tensors(directory, card))
     iql.step, iql.data = card.step, card.data
     return iql
 
@@ -112,12 +110,18 @@ def load_networks(directory: Path, *, embed: EmbedSpec) -> tuple[QNetwork, VNetw
     card = _fitting_card(directory, None, embed)
     tensors = _read_tensors(directory, card)
     q, v = QNetwork(card.embed.dim, card.network), VNetwork(card.embed.dim, card.network)
-    try:
+    with _fits(directory):
         q.load_state_dict(_below("q", tensors))
         v.load_state_dict(_below("v", tensors))
-    except RuntimeError as error:
-        raise CheckpointError(f"The weights in {directory} do not fit the networks of its {CARD}: {error}") from error
     return q, v
+
+
+@contextmanager
+def _fits(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, KeyError) as error:
+        raise CheckpointError(f"The weights in {directory} do not fit the networks of its {CARD}: {error}") from error
 
 
 def read_card(directory: Path) -> Card:
@@ -144,8 +148,8 @@ def _fitting_card(directory: Path, kind: Kind | None, embed: EmbedSpec) -> Card:
         raise CheckpointError(f"{directory} holds a {card.kind} checkpoint, but a {kind} checkpoint is needed.")
     if embed != card.embed:
         pairs = [(name, getattr(card.embed, name), getattr(embed, name)) for name in EmbedSpec.model_fields]
-        said = ", ".join(f"{name} {trained!r}, not {given!r}" for name, trained, given in pairs if trained != given)
-        raise CheckpointError(f"Q and V in {directory} were trained on other embeddings: {said}.")
+        other = ", ".join(f"{name} {trained!r}, not {now!r}" for name, trained, now in pairs if trained != now)
+        raise CheckpointError(f"Q and V in {directory} were trained on other embeddings: {other}.")
     return card
 
 
@@ -181,9 +185,9 @@ def _read_tensors(directory: Path, card: Card) -> dict[str, Tensor]:
     if not path.is_file():
         raise CheckpointError(f"The weights {path} that {CARD} names are missing.")
     content = path.read_bytes()
-    if (found := _digest(content)) != path.stem.rpartition("-")[2]:
+    if (digest := _digest(content)) != path.stem.rpartition("-")[2]:
         raise CheckpointError(
-            f"The weights {path} are not what was written: their hash is {found}. Put back a copy, or delete "
+            f"The weights {path} are not what was written: their hash is {digest}. Put back a copy, or delete "
             f"{directory} and make it again by the command that made it."
         )
     try:
@@ -207,11 +211,8 @@ def _write(directory: Path, iql: IQL, kind: Kind, tensors: Mapping[str, Tensor],
     name = f"{kind}-{_digest(weights)}.safetensors"
     card = Card(kind=kind, weights=name, step=iql.step, config=iql.config, data=iql.data, **known)
     card = card.model_copy(update={"digest": _card_digest(card.model_dump_json())})
-    for path, content in (
-        (directory / name, weights),
-        (directory / CARD, f"{card.model_dump_json(indent=2)}\n".encode()),
-    ):
-        with whole_file(path) as file:
+    for file_name, content in {name: weights, CARD: f"{card.model_dump_json(indent=2)}\n".encode()}.items():
+        with whole_file(directory / file_name) as file:
             file.write(content)
     for old in directory.glob(f"{kind}-{'[0-9a-f]' * 16}.safetensors"):
         if old.name != name:

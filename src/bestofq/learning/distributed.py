@@ -52,7 +52,7 @@ def group_left() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Group:
+class ProcessGroup:
     """The processes that train together. Each takes every `size`-th row of the global batch, from `rank` on."""
 
     rank: int = 0
@@ -83,25 +83,25 @@ class Group:
             tensor.copy_(mean.view_as(tensor))
 
 
-SOLO = Group()
-_CURRENT: ContextVar[Group | None] = ContextVar("group of processes", default=None)
+SOLO = ProcessGroup()
+_CURRENT: ContextVar[ProcessGroup | None] = ContextVar("group of processes", default=None)
 
 
 @contextmanager
-def process_group(device: torch.device) -> Iterator[Group]:
+def process_group(device: torch.device) -> Iterator[ProcessGroup]:
     """Yield the group of this process: that of the block around this one, or one already initialized. Else it is
     torchrun's for the time of the block (NCCL on GPUs, gloo on CPUs), or this process alone."""
     if around := _CURRENT.get():
         yield around
     elif _is_initialized():
-        yield Group(distributed.get_rank(), distributed.get_world_size())
+        yield ProcessGroup(distributed.get_rank(), distributed.get_world_size())
     elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
         if device.type == "cuda":
             torch.cuda.set_device(device)
         distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
         try:
             patient = distributed.new_group(backend="gloo", timeout=timedelta(days=7))
-            group = Group(distributed.get_rank(), distributed.get_world_size(), patient)
+            group = ProcessGroup(distributed.get_rank(), distributed.get_world_size(), patient)
             _CURRENT.set(group)
             yield group
         finally:

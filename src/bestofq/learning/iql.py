@@ -18,7 +18,7 @@ from bestofq.core.identity import differences, identity_of
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
 from bestofq.learning.config import IQLConfig
-from bestofq.learning.distributed import SOLO, Group, choose_device, fast_bfloat16, process_group
+from bestofq.learning.distributed import SOLO, ProcessGroup, choose_device, fast_bfloat16, process_group
 from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
 
 MEANS = ("v_loss", "q_loss", "v_mean", "q_mean")  # of a step, in the order in which `IQL.update` gives them
@@ -84,7 +84,7 @@ class IQL:
         self.q.fit_scale(state, action, task)
         self.v.fit_scale(state, task)
 
-    def update(self, batch: Batch, group: Group = SOLO) -> Tensor:
+    def update(self, batch: Batch, group: ProcessGroup = SOLO) -> Tensor:
         """One step of V (Eq. 3), then one of Q towards the new V (Eq. 4); returns [v_loss, q_loss, mean V, mean Q]."""
         self.begin_step(group.rank)
         v_loss, v = self._v_loss(batch)
@@ -134,7 +134,7 @@ class IQL:
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16)
 
-    def _descend(self, loss: Tensor, network: EmbeddingMLP, adam: torch.optim.Adam, group: Group) -> None:
+    def _descend(self, loss: Tensor, network: EmbeddingMLP, adam: torch.optim.Adam, group: ProcessGroup) -> None:
         """One clipped Adam step on the mean gradient over the processes."""
         adam.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -158,7 +158,7 @@ def train_iql(
     resume: IQL | None = None,
     on_row: Callable[[IQLRow], Any] | None = None,
     on_step: Callable[[IQL], Any] | None = None,
-    group: Group | None = None,
+    group: ProcessGroup | None = None,
 ) -> IQL:
     """Train Q and V on `data`, up to `config.steps` steps.
 

@@ -14,7 +14,7 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import fingerprint
 from bestofq.learning.checkpoint import put_training_tensors, training_tensors
 from bestofq.learning.config import IQLConfig
-from bestofq.learning.distributed import Group, choose_device, process_group
+from bestofq.learning.distributed import ProcessGroup, choose_device, process_group
 from bestofq.learning.iql import IQL, IQLRow, train_iql
 
 
@@ -59,7 +59,7 @@ def training_processes(device: str) -> Iterator[bool]:
             _train(data, config, begun, group)
 
 
-def _receive_training(group: Group) -> tuple[Transitions, IQLConfig, Any] | None:
+def _receive_training(group: ProcessGroup) -> tuple[Transitions, IQLConfig, Any] | None:
     """Return the next training of the first process; None if that has finished, or has failed and left."""
     try:
         return group.share(lambda: None)
@@ -71,7 +71,7 @@ def _train(
     data: Transitions,
     config: IQLConfig,
     begun: IQL | None,
-    group: Group,
+    group: ProcessGroup,
     save: Callable[[IQL], Any] | None = None,
     on_step: Callable[[IQL], Any] | None = None,
     on_row: Callable[[IQLRow], Any] | None = None,

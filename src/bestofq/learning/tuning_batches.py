@@ -10,7 +10,7 @@ import numpy as np
 
 from bestofq.core.preferences import Turn
 from bestofq.learning.config import TuningConfig
-from bestofq.learning.distributed import SOLO, Group
+from bestofq.learning.distributed import SOLO, ProcessGroup
 from bestofq.learning.shared_prefix import Branches
 
 Tokens = tuple[int, ...]
@@ -65,7 +65,7 @@ class PairBatches(Generic[Item]):
         config: TuningConfig,
         *,
         share: bool,
-        group: Group = SOLO,
+        group: ProcessGroup = SOLO,
     ) -> None:
         self.limit, self.share, self.group, self._turns = config.micro_batch_tokens, share, group, turns
         all_units = units(items, turns)

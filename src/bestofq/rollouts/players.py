@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Self
 
 from bestofq.agents.agent import Agent
@@ -41,8 +40,7 @@ class PlayedEpisode:
 
 
 class LocalPlayer:
-    """Plays in this process, each episode at once in an environment of its own. An async context manager, which closes
-    these."""
+    """Plays in this process, each episode in an environment of its own. The async context manager closes them."""
 
     def __init__(self, make_env: EnvFactory, agent: Agent, store: Store, run: str, options: EpisodeOptions) -> None:
         self._make_env, self._agent, self._store, self._run, self._options = make_env, agent, store, run, options
@@ -52,9 +50,7 @@ class LocalPlayer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, at: object) -> None:
         for env in self._all:
             await (env.close() if error is None else _close_broken(env))
 
