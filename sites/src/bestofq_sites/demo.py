@@ -1,6 +1,7 @@
 """`bestofq demo`: sites whose rules no page tells, before and after Q was learned from a frozen model's episodes. With
 --agentq the booking site, before and after RFT and one round of search, pairs and DPO (Agent Q, 6.2)."""
 
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,12 +15,11 @@ from rich.rule import Rule
 
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import models_of
-from bestofq.cli.writing import make_room
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import RunContext, open_suite
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.errors import ConfigError
+from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree
@@ -81,7 +81,7 @@ async def run_demo(models: Models, *, tasks: int, out: Path, fresh: bool) -> Non
     """Play held-out tasks; explore others of the same sites and learn Q; play again; some in Chromium; report."""
     _ = models.embedder  # a model that is not there is found out before an earlier demo is removed
     if fresh:
-        make_room(out)
+        remove_demo(out)
     text, seen = _on(models, env="text"), _on(models, env="browser", screenshots=True, concurrency=IN_CHROMIUM)
     with Store.open(out) as store, _serve_viewer(out):
         async with open_suite(text) as suite:
@@ -143,7 +143,7 @@ async def run_demo_agent_q(models: Models, *, tasks: int, out: Path, fresh: bool
         raise ConfigError(f"the demo of Agent Q plays on the booking site, not on {models.settings.suite.name}")
     extra("accelerate")  # before the minutes that the first steps take
     if fresh:
-        make_room(out)
+        remove_demo(out)
     chosen, numbers = models.settings.agent_q, count(1)
     text, seen = _on(models, env="text"), _on(models, env="browser", screenshots=True, concurrency=8)
 
@@ -223,3 +223,11 @@ def _clearest(trees: Sequence[SearchTree], alpha: float, threshold: float) -> It
     for pair, tree in sorted(found, key=lambda entry: -entry[0].margin)[:3]:
         labels = [one.label[:60] for node in (pair.chosen, pair.rejected) if (one := tree.candidate[node])]
         yield escape(f"  {'  rather than  '.join(labels)}: by {pair.margin:.2f} ({tree.task.id})")
+
+
+def remove_demo(out: Path) -> None:
+    """Remove an earlier demo. InputError if the folder holds something else."""
+    if out.exists():
+        if not (out / "store.sqlite").exists() and any(out.iterdir()):
+            raise InputError(f"{out} holds something that is no demo: give --out another folder")
+        shutil.rmtree(out)

@@ -16,7 +16,6 @@ from bestofq.cli.options import Files, StoreOption, StorePlace, refuse_given
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 
-PYTHON = (3, 11)
 DISK = 2.0  # GB; the demo's store, pictures and checkpoints take a part of one
 
 
@@ -43,8 +42,7 @@ def doctor(
 def examine(folder: Path) -> Iterator[Finding]:
     """The rows; runs will be stored in `folder`. Parts that need the packages are looked at only where those are."""
     found = ".".join(map(str, sys.version_info[:3]))
-    fix = "" if sys.version_info >= PYTHON else "install Python 3.11 or later, then `make clean setup`"
-    yield Finding(what="Python", found=f"{found}, {sys.executable}", fix=fix)
+    yield Finding(what="Python", found=f"{found}, {sys.executable}")
     packages = list(_packages())
     yield from packages
     if all(row.ok for row in packages):

@@ -1,15 +1,12 @@
 """Grow a search tree for each task, 100 tasks by default: MCTS with feedback. Resumable."""
 
-from collections.abc import Sequence
-from typing import get_args
-
 from bestofq.cli.options import CommonOptions, Q, SearchRun, Split, Tasks, takes
 from bestofq.cli.planning import plan_searches
 from bestofq.cli.shared import hosts_of, models_of, named_only, store_at, store_of, with_values
 from bestofq.cli.writing import print_spending
 from bestofq.config.context import RunContext, open_suite
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.tree import SearchTree, Way
+from bestofq.core.tree import SearchTree
 from bestofq.recipes.collect import begin
 from bestofq.recipes.tree_search import search_tasks
 from bestofq.reports.searches import search_row, search_table
@@ -45,15 +42,4 @@ def search(
     trees = run_interruptible(work())
     row = search_row(run, trees, alpha=settings.agent_q.alpha, threshold=settings.agent_q.threshold)
     console.print(search_table([row]).with_title(f"{settings.suite.name}, {split}"))
-    console.print(_ways_back(trees))
     print_spending(row.usage)
-
-
-def _ways_back(trees: Sequence[SearchTree]) -> str:
-    """How often a search came back to a page in each way, and the mean time of that."""
-    ways = []
-    for way in get_args(Way):
-        back = [part for tree in trees for part in tree.back if part.way == way]
-        count = sum(part.count for part in back)
-        ways.append(f"{way} {count:,} × {1000 * sum(part.seconds for part in back) / max(1, count):.1f} ms")
-    return f"back to a page: {', '.join(ways)}"

@@ -1,6 +1,6 @@
-"""`bestofq doctor --store`: what of a store is not what was written, and what becomes of it."""
+"""`bestofq doctor --store`: which parts of a store are damaged, and what repair does with them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 
 from rich.console import Console
@@ -10,11 +10,18 @@ from bestofq.store.location import Location
 from bestofq.store.repair import Condition, examine, repair, unwritten
 
 _NAMED = 5
+_LOST = {  # by table: what happens to its damaged rows
+    "runs": "their settings are lost: with --repair their episodes are read, and none are added",
+    "trees": "{fix}; the same `bestofq search` then searches these tasks again",
+    "verdicts": "{fix}; `bestofq judge` gives those of other judges again",
+    "vectors": "{fix}; they are computed again when they are needed",
+    "shards": "{fix}; the vectors in them are computed again when they are needed",
+}
 
 
 def check_store(out: Console, folder: Location, *, mend: bool) -> int:
-    """Print what was found; 0 where all is what was written, or was repaired. DataError where there is no store.
-    Nothing is left out that another command commits meanwhile: then, and while one writes, it is not repaired."""
+    """Print what is damaged; return 0 if nothing is, or if it was repaired. DataError without a store. A store that
+    another command writes meanwhile is not repaired."""
     with unwritten(folder) if mend else nullcontext(lambda: None) as check:
         return _check_store(out, folder, check, mend=mend)
 
@@ -34,38 +41,24 @@ def _check_store(out: Console, folder: Location, check: Callable[[], None], *, m
 
 
 def _findings(folder: Location, condition: Condition) -> Iterator[Finding]:
-    fix = f"bestofq doctor --store {folder} --repair"
-    lost, kept = condition.lost, condition.kept
-    yield Finding(what="database", found=condition.file or "its file is well", fix=fix if condition.file else "")
-    yield Finding(
-        what="episodes",
-        found=_of(len(kept["episodes"]), _join_names(condition.episodes)),
-        fix=f"{fix} leaves these out; the commands that made them then play their tasks again"
-        if condition.episodes
-        else "",
-    )
-    again = {
-        "runs": "their settings are lost: with --repair their episodes are read, and none are added",
-        "trees": f"{fix}; the same `bestofq search` then searches these tasks again",
-        "verdicts": f"{fix}; `bestofq judge` gives those of other judges again",
-        "vectors": f"{fix}; they are computed again when they are needed",
-        "shards": f"{fix}; the vectors in them are computed again when they are needed",
-    }
-    for name, way in again.items():
-        yield Finding(
-            what=name,
-            found=_of(len(kept[name]), f"{lost[name]} more" if lost[name] else ""),
-            fix=way if lost[name] else "",
-        )
+    fix, lost, kept = f"bestofq doctor --store {folder} --repair", condition.lost, condition.kept
+
+    def finding(what: str, found: str, damaged: object, way: str) -> Finding:
+        return Finding(what=what, found=found, fix=way if damaged else "")
+
+    def count(name: str, others: str) -> str:
+        return f"{len(kept[name])} as written" + (f"; not: {others}" if others else "")
+
+    yield finding("database", condition.file or "its file is well", condition.file, fix)
+    again = f"{fix} leaves these out; the commands that made them then play their tasks again"
+    yield finding("episodes", count("episodes", _join_names(condition.episodes)), condition.episodes, again)
+    for name, way in _LOST.items():
+        yield finding(name, count(name, f"{lost[name]} more" if lost[name] else ""), lost[name], way.format(fix=fix))
     shown = _join_names([f"{path.name} (episode {episode})" for path, episode in condition.pictures.items()])
-    way = f"{fix}; they are lost, the texts of their pages are not"
-    yield Finding(what="pictures", found=shown or "each as it was written", fix=way if shown else "")
+    gone = f"{fix}; they are lost, the texts of their pages are not"
+    yield finding("pictures", shown or "each as it was written", shown, gone)
 
 
-def _of(count: int, others: str) -> str:
-    return f"{count} as written" + (f"; not: {others}" if others else "")
-
-
-def _join_names(names: "tuple[str, ...] | list[str]") -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

@@ -1,9 +1,8 @@
-"""What commands put out: results as files and room for them; what a model used outside of any episode, in a line."""
+"""What commands put out: results as files; what a model used outside of any episode, in a line."""
 
 import asyncio
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from math import isinf, isnan
 from pathlib import Path
@@ -70,14 +69,6 @@ def _known(value: object) -> object:
             return [*map(_known, value)]
         case _:
             return value
-
-
-def make_room(out: Path) -> None:
-    """Remove an earlier demo. InputError where the folder holds something else."""
-    if out.exists():
-        if not (out / "store.sqlite").exists() and any(out.iterdir()):
-            raise InputError(f"{out} holds something that is no demo: give --out another folder")
-        shutil.rmtree(out)
 
 
 def spending_lines(usage: Iterable[Usage], who: str | None = None) -> Iterator[str]:
