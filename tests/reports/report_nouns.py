@@ -8,7 +8,7 @@ from bestofq.core.actions import Click, Scroll, Write
 from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, Step, Verdict
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.core.usage import Usage
-from bestofq.reports.success import Group, Grouping
+from bestofq.reports.success import Grouping, GroupResult
 from bestofq.store.store import Store
 
 PROVENANCE = Provenance(version="0.0-test", commit="0123456789abcdef", seed=3)
@@ -19,7 +19,7 @@ def task(name: str, goal: str = "find a red kettle under £30") -> Task:
     return Task(id=name, suite="shop", goal=goal, start_url="http://shop/", split="test")
 
 
-def of(results: Grouping, agent: str) -> Group:
+def of(results: Grouping, agent: str) -> GroupResult:
     return next(row for row in results.rows if row.agent == agent)
 
 

@@ -13,7 +13,7 @@ from bestofq.reports.calibration import (
     valued_steps,
 )
 from bestofq.reports.charts import calibration_svg, values_svg
-from bestofq.reports.differences import differences_table, measure_agents
+from bestofq.reports.diagnosis import differences_table, measure_agents
 from bestofq.reports.stats import PairedDifference
 from bestofq.reports.values import telling_pair, value_path, values_table
 from bestofq.store.store import Store

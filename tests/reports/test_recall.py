@@ -6,7 +6,7 @@ from report_nouns import decision, page, record, task
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.observation import Point
-from bestofq.reports.differences import differences_table, measure_agents
+from bestofq.reports.diagnosis import differences_table, measure_agents
 from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.reports.stats import PairedDifference
 from bestofq.store.store import Store

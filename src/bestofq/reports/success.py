@@ -40,7 +40,7 @@ _TITLES = {
 }
 
 
-class Group(FrozenModel):
+class GroupResult(FrozenModel):
     """What every table of success says of some episodes. Rates lie in [0, 1]; a run is one (run, repeat) of a store."""
 
     agent: str  # the row's name: its values with commas
@@ -80,7 +80,7 @@ class Grouping(FrozenModel):
     """Success by the values of `keys`, and the runs that it comes from."""
 
     keys: tuple[str, ...] = ("agent",)
-    rows: tuple[Group, ...]
+    rows: tuple[GroupResult, ...]
     baseline: str | None
     runs: tuple[str, ...] = ()
     apart: bool = False  # whether a row holds only some of its agent's runs
@@ -136,7 +136,7 @@ class Grouping(FrozenModel):
 
 
 def performance(attempts: Attempts, against: Attempts = ()) -> dict[str, Any]:
-    """The numbers of a `Group`. The difference is to `against` on the tasks of both; nothing without an attempt."""
+    """The numbers of a `GroupResult`. The difference is to `against` on common tasks; empty without an attempt."""
     if not (tries := Tries.of(attempts)):
         return {}
     return {
@@ -158,8 +158,8 @@ def _group(
     against: Attempts,
     judged: Sequence[EpisodeSummary] = (),
     tries: Tries | None = None,
-) -> Group:
-    return Group(
+) -> GroupResult:
+    return GroupResult(
         agent=values[-1] if values[0] == ALL else ", ".join(values),
         values=tuple(values),
         **performance(tries or _count_tries(tallies), against),

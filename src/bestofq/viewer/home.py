@@ -12,7 +12,7 @@ from bestofq.reports.figures import success_bars_svg
 from bestofq.reports.naming import OURS, kind, place
 from bestofq.reports.rows import BASELINE, HELD_OUT
 from bestofq.reports.stats import attempts_of, group_by
-from bestofq.reports.success import Group, performance
+from bestofq.reports.success import GroupResult, performance
 from bestofq.reports.svg import inline
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -21,7 +21,7 @@ SAMPLE = 40  # episodes of an agent whose tokens are read, spread over its tasks
 KEPT = 16  # comparisons that are remembered
 
 
-class AgentLine(Group):
+class AgentLine(GroupResult):
     """One agent in one run, and what an episode took. `episodes` are all finished ones."""
 
     tokens: float  # the mean of an episode
