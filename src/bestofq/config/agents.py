@@ -85,7 +85,7 @@ class AgentConfig:
         return GreedySelector()
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return what only this agent depends on, besides N. `q` describes the Q-function."""
+        """Return what only this agent depends on, apart from N. `q` describes the Q-function."""
         return {**q}
 
     def build(self, name: str, parts: AgentParts) -> Agent:
@@ -286,7 +286,7 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False, vo
 
 
 def dialect_of(settings: BestOfQSettings) -> Dialect:
-    """How the local model is asked, and how its replies are read."""
+    """Return the dialect that the local model's prompts and replies have."""
     return COMMANDS if settings.model.dialect == "commands" else COMPOSITE
 
 

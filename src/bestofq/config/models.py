@@ -86,12 +86,12 @@ class Models:
 
     @cached_property
     def prompted(self) -> LanguageModel | None:
-        """The proposer, where it is asked in the pocket model's prompts."""
+        """The proposer, if it reads the pocket model's prompts."""
         return self.chatting if in_pocket_prompts(self.settings) else None
 
     @property
     def chatting(self) -> VisionModel:
-        """The proposer, however it is asked."""
+        """The proposer, whatever prompts it reads."""
         return self.endpoint or (self.local if self.actors is None else self._in_actors(self.settings.model.path))
 
     @property
@@ -115,7 +115,7 @@ class Models:
         await check_token_ids(self.endpoint, temperature, name, tokens)
 
     async def gives_log_probs(self) -> bool:
-        """Whether the model that proposes says how probable a reply is. An endpoint is asked for a word to find out."""
+        """Tell whether the proposer says how probable a reply is. An endpoint writes a word to show it."""
         if self.endpoint is None:
             return True
         word = Request(messages=user("Reply with one word."), greedy=False, log_probs=True)
@@ -159,7 +159,7 @@ class Models:
 
     @property
     def locating(self) -> VisionModel | None:
-        """The model of a localizer: one of its own, or the proposer where that is asked with instructions."""
+        """The model of a localizer: one of its own, or a proposer that reads instructions."""
         if (own := self.settings.endpoint_of("localizer_chat")) is not None:
             return self.in_role(own)
         return self.endpoint or (None if self.prompted else self.chatting)

@@ -115,7 +115,7 @@ class ChatModel:
         config = self.config
         if config.base_url == HERE:
             raise ConfigError(
-                f"{config.model} is asked behind an endpoint: give its base_url; a local model that proposes is "
+                f"{config.model} is behind an endpoint: give its base_url; a local model that proposes is "
                 "model.path, or --model alone"
             )
         self._where = config.place
@@ -172,15 +172,14 @@ class ChatModel:
         return await self._pictures.resize(screenshot, self.config.limits.within(pixels))
 
     async def generate(self, request: Request) -> Generation:
-        """The draws of a request. Greedy decoding is temperature 0 in a call of its own. The others are asked for
-        together with `n`, and one by one, each with the next seed, from an endpoint that gives one reply whatever `n`
-        says or refuses it; which draws a seed stands for is up to the endpoint: behind `models.serving` they are
-        `LocalModel`'s.
+        """Return the draws of a request.
 
-        Raises, with what earlier calls used: BudgetError once the budget is spent, ConfigError where a setting must be
-        changed (key, model, address) or beams are asked for, ContextError where the request is too long for the model,
-        ModelError when the attempts or the deadline are spent, SetupError where nobody was ever there by then, or for
-        `STARTING` seconds.
+        Greedy decoding is a call of its own, at temperature 0. The other draws come from one call with `n`. An endpoint
+        that ignores or refuses `n` gets a call for each, with the next seed. What a seed means is up to the endpoint.
+
+        Errors carry what earlier calls used. BudgetError: the budget is spent. ConfigError: a setting must change (key,
+        model, address, beams). ContextError: the request is too long. ModelError: the attempts or the deadline are
+        spent. SetupError: nobody was there by then, or for `STARTING` seconds.
         """
         if request.beams:
             raise ConfigError(f"{self.name} is behind an endpoint, which finds no beams: leave the agent beam out")

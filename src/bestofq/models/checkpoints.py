@@ -117,8 +117,10 @@ class GpuRoom(NamedTuple):
 
 
 def room_for(path: str, device: str = "auto") -> GpuRoom:
-    """For the weights of a checkpoint, in bfloat16 on a GPU and in float32 elsewhere: by its files where it is a
-    directory or lies in the hub's cache, else by its name (`3B`)."""
+    """Return the room for a checkpoint's weights, in bfloat16 on a GPU and in float32 elsewhere.
+
+    Its files tell the size if it is a directory or lies in the hub's cache, else its name does (`3B`).
+    """
     target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
     on_gpu = target.startswith("cuda")
     free = torch.cuda.mem_get_info(target)[0] if on_gpu else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,7 @@
 """Token by token with a key-value cache: room for what is still to come, and attention that reads the keys in order.
 
-The fused kernels are made for many queries; for the few of a decoding step a CPU's takes twice as long as two plain
-products, once the keys lie as the first of them reads them.
+The fused kernels are made for many queries. For the few of a decoding step a CPU's kernel takes twice as long as two
+plain products over keys in the right order.
 """
 
 from collections.abc import Sequence
@@ -41,10 +41,12 @@ def _attention(model: Any) -> str:
 
 @torch.inference_mode()
 def window_of(model: Any, ids: Tensor) -> float:
-    """Tokens of prompt and reply up to which a mask alone keeps the branches of a row apart: infinite where all layers
-    see every token before, the smallest window where some do not, 0 where a layer keeps a state, as recurrent ones, or
-    reads no such mask, as those without "sdpa" and with ALiBi. Told by the cache of any prompt, such as `ids` [1, 1].
-    ConfigError where there is none."""
+    """Return the most tokens of prompt and reply for which a mask alone separates the branches of a row.
+
+    It is infinite if all layers see every earlier token, else the smallest window. It is 0 if a layer keeps a state, as
+    recurrent ones do, or reads no such mask (ALiBi, no "sdpa"). The cache of any prompt shows it, such as `ids` [1, 1].
+    ConfigError if there is no cache.
+    """
     cache: Any = getattr(model(input_ids=ids, use_cache=True), CACHE, None)
     if not hasattr(cache, "layers"):
         raise ConfigError(
@@ -59,7 +61,7 @@ def window_of(model: Any, ids: Tensor) -> float:
 
 
 def with_room(cache: Any, room: int) -> Any:
-    """The cache of a prompt with room for `room` tokens of branches, each of which stays within `window_of` it."""
+    """Return a prompt's cache with room for `room` tokens of branches. Each branch stays within `window_of`."""
     cache.layers = [_RoomyLayer(layer, room) for layer in cache.layers]
     return cache
 
@@ -129,8 +131,8 @@ def beam_search(
     The beams of a prompt are branches of one row, as the draws of `models/local.py` are. A beam that continues another
     inherits what that one sees, in the mask: no key or value is ever moved.
 
-    `seen` [B, P] bool is False where a prompt is padded, on the right; `cache` holds the prompts, with room for
-    width · limit tokens; `first` [B, V] are the logits of the first token. A search ends when no beam can become
+    `seen` [B, P] bool is False for the padding, on the right. `cache` holds the prompts, with room for
+    width · limit tokens. `first` [B, V] are the logits of the first token. A search ends when no beam can become
     likelier than `width` replies found.
     """
     lengths, vocabulary = seen.sum(1), first.shape[-1]

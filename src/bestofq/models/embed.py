@@ -1,10 +1,10 @@
 """Embeddings: a frozen model's hidden states, mean-pooled over a text's own tokens (Best-of-Q, A.3).
 
 State, action and task are embedded separately. A text is read after the model's start token, where it has one, and
-without a chat's frame; the start token is read but not pooled. An empty text is read as one end token. Variants, each
-named by its EmbedSpec: another layer; the last token instead of the mean; actions read in the context of their state
-(`EmbedItem.context`), whose key-value cache serves them all; behind the vector, how the text's tokens match those of a
-goal (`matching.matches`).
+without a chat's frame; the start token is read but not pooled. An empty text is read as one end token. An EmbedSpec
+names the variants: another layer, or the last token instead of the mean. Actions may be read in the context of their
+state (`EmbedItem.context`), which has one key-value cache for all. Numbers on how the text's tokens match those of a
+goal may follow the vector (`matches`).
 """
 
 from collections import defaultdict
@@ -160,9 +160,12 @@ SAME = 0.999
 
 
 def matches(text: Tensor, goal: Tensor) -> Tensor:
-    """[MATCHES], from the frozen model's input embeddings of the tokens of a text [T, D] and of its goal [G, D]. Of
-    each of the text's tokens, the largest cosine with a token of the goal: mean, least, share of the same, whether all
-    are the same, number of the same / 10. Of each of the goal's tokens: mean, share of the same. Then T / 10."""
+    """Return [MATCHES] numbers from the model's input embeddings of a text [T, D] and of its goal [G, D].
+
+    For each token of the text, take the largest cosine with a token of the goal. The first five numbers are the mean,
+    the least, the share of equal tokens, whether all are equal, and the number of equal tokens / 10. Two more are the
+    mean and the share for the goal's tokens. The last is T / 10.
+    """
     cosine = torch.nn.functional.normalize(text.float(), dim=-1) @ torch.nn.functional.normalize(goal.float(), dim=-1).T
     ours, theirs = cosine.amax(1), cosine.amax(0)
     found, covered = (ours > SAME).float(), (theirs > SAME).float()

@@ -1,7 +1,7 @@
 """Embeddings of text and pictures by a vision-language model (Best-of-Q, A.3).
 
-The paper's embedders are Qwen2.5-VL-3B (2048 numbers) and 7B (3584; Table 12); Holo1-7B is of the same family. What is
-pooled is the last hidden state over all tokens of an item, its pictures' among them (`vision_readers`).
+The paper's embedders are Qwen2.5-VL-3B (2048 numbers) and 7B (3584; Table 12); Holo1-7B belongs to the same
+family. The last hidden state is pooled over all tokens of an item, with those of its pictures.
 """
 
 import io

@@ -1,10 +1,9 @@
 """Any causal language model in a transformers directory, the pocket model among them: batched generation.
 
-A prompt's key-value cache is computed once for all its draws. The draws are branches of one row: at each step a row
-feeds one token a branch, and a mask lets each branch see the prompt and its own tokens only, so that the cache of the
-prompt is neither copied nor read more than once. Layers that keep a state, or whose window prompt and reply exceed,
-cannot tell branches apart, nor can classes without "sdpa": there each draw is a row of its own, beside those of prompts
-as long.
+A prompt's key-value cache is computed once for all its draws, which are branches of one row. At each step a row feeds
+one token a branch. A mask lets each branch see the prompt and its own tokens only, so the prompt's cache is never
+copied and is read once. Layers that keep a state, or have too short a window, cannot separate branches, nor can classes
+without "sdpa". Then each draw is a row of its own, in a batch with prompts of the same length.
 """
 
 import hashlib
@@ -295,8 +294,10 @@ def _most_tokens(request: Request) -> int:
 
 
 class _Sampler:
-    """Greedy for each request's first branch where it asks so; inverse-CDF sampling for the others, from uniforms that
-    depend on the prompt and seed alone and so not on what else is in the batch."""
+    """Greedy choices for a request's first branch if it wants that; inverse-CDF sampling for the others.
+
+    The uniforms depend on the prompt and the seed alone, not on the rest of the batch.
+    """
 
     def __init__(self, requests: Sequence[Request], limit: int, device: torch.device) -> None:
         draws, self._first = requests[0].n, int(requests[0].greedy)

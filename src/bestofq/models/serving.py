@@ -1,8 +1,8 @@
 """A `LocalModel` as an OpenAI-compatible endpoint: chat completions without streaming, tools or structured output.
 
-The messages' texts, joined by line breaks, are the prompt. Temperature 0 is greedy; above it `n`, `seed` and the prompt
-alone make the draws, and they are the draws 2 to n + 1 that `LocalModel` makes for that seed. Log-probabilities are
-those at temperature 1. With `return_token_ids` the tokens are told as vLLM tells them.
+The messages' texts, joined by line breaks, are the prompt. Temperature 0 is greedy. Above it the draws depend on `n`,
+`seed` and the prompt alone: they are the draws 2 to n + 1 of `LocalModel` for that seed. Log-probabilities are those at
+temperature 1. With `return_token_ids` the answer has the tokens in vLLM's form.
 """
 
 import json

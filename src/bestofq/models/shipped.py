@@ -1,7 +1,7 @@
 """Models and Q-functions that installed packages ship, by name.
 
-A package names folders in the entry points of the group `bestofq.models`, and those of a Q-function for a model and a
-suite as `model.suite` in the group `bestofq.q_functions`.
+A package names a model's folder in the entry points `bestofq.models`. It names the folder of a Q-function for a model
+and a suite as `model.suite` in `bestofq.q_functions`.
 """
 
 from pathlib import Path

@@ -14,10 +14,12 @@ _WORD = "Name any number between 1 and 100. Reply with the number alone."  # man
 
 
 async def check_token_ids(model: ChatModel, temperature: float, setting: str, tokens: "PromptTokens | None") -> None:
-    """ConfigError where a server gives no token ids, or log-probabilities at the temperature of its draws (SGLang's
-    default, vLLM's with `--logprobs-mode processed_logprobs`): DPO's reference is π_ref(a|h) at temperature 1 (Agent Q,
-    Eq. 5). So where it reads another prompt than `tokens` make. It is asked for a token, at most nine times; at
-    temperature 0 servers answer as at 1. `setting`: names `temperature`."""
+    """Raise ConfigError if a server cannot give what tuning needs. It draws one token, at most nine times.
+
+    Tuning needs token ids, the prompt that `tokens` make, and log-probabilities at temperature 1: DPO's reference is
+    π_ref(a|h) (Agent Q, Eq. 5). SGLang gives them at the temperature of its draws, and so does vLLM with
+    `--logprobs-mode processed_logprobs`. At temperature 0 servers answer as at 1. `setting` names `temperature`.
+    """
     n, prompt = 1 if temperature == 1 else 9, user(_WORD)
     ask = Request(messages=prompt, n=n, max_tokens=1, temperature=temperature, seed=0, log_probs=True)
     greedy, *draws = (await model.generate(ask)).replies
