@@ -61,32 +61,15 @@ async def test_a_reply_with_its_usage() -> None:
     async with BrokenServer(good) as server, model(server) as asked:
         said = await asked.generate(ASK)
     [reply] = said.replies
-    assert (json_of(reply), reply.finish, said.prompt_tokens, said.reply_tokens, said.calls) == (
-        {"a": 1},
-        "stop",
-        100,
-        20,
-        1,
-    )
+    assert (json_of(reply), reply.finish) == ({"a": 1}, "stop")
+    assert (said.prompt_tokens, said.reply_tokens, said.calls) == (100, 20, 1)
     sent = server.requests[0]
     assert sent["messages"] == [{"role": "user", "content": "hello"}]
     assert sent["response_format"]["json_schema"]["schema"] == SCHEMA
 
 
-PASSING: list[Fault] = [
-    "429",
-    "408",
-    "500",
-    "503",
-    "reset",
-    "silence",
-    "drip",
-    "garbage",
-    "page",
-    "half",
-    "cut",
-    "deep",
-]
+PASSING: list[Fault] = ["429", "408", "500", "503", "reset", "silence"]
+PASSING += ["drip", "garbage", "page", "half", "cut", "deep"]
 
 
 @pytest.mark.parametrize("fault", PASSING)

@@ -12,7 +12,7 @@ from PIL import Image
 from bestofq.core.errors import DataError, ReplyError
 from bestofq.core.observation import Point, Screenshot
 from bestofq.core.picture import FLOOR, Picture, PictureLimits
-from bestofq.models.images import FAMILIES, PictureCache, limits_of, resize
+from bestofq.models.images import FAMILIES, limits_of, resize
 
 try:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
@@ -80,17 +80,6 @@ def test_what_is_no_picture_is_named() -> None:
     broken = shot(300, 200).model_copy(update={"data": b"no picture"})
     with pytest.raises(DataError, match="cannot be read as a picture"):
         resize(broken, QWEN)
-
-
-async def test_a_picture_is_made_once_and_the_oldest_are_forgotten() -> None:
-    cache = PictureCache(kept=2)
-    first, second, third = shot(301, 200), shot(302, 200), shot(303, 200)
-    made = await cache.resize(first, QWEN)
-    assert await cache.resize(first, QWEN) is made
-    assert await cache.resize(first, QWEN.within(20_000)) is not made
-    await cache.resize(second, QWEN)
-    await cache.resize(third, QWEN)
-    assert await cache.resize(first, QWEN) is not made
 
 
 def answered(picture: Picture, x: float, y: float) -> tuple[int, int]:

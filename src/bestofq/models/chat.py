@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import inf
 from typing import Annotated, Any, Literal, Self
 
@@ -35,7 +36,7 @@ from bestofq.models.endpoint import (
     key_of,
     without_key,
 )
-from bestofq.models.images import PictureCache, image_part, limits_of
+from bestofq.models.images import image_part, limits_of, resize
 from bestofq.models.prices import Budget, Price, price_of
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ Rung = Literal["json_schema", "json_object", "text"]
 LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
 HERE = "local"  # in the place of an address
 STARTING = 10.0  # seconds that a server may need until it is there
+KEPT_PICTURES = 64
 BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 30.0  # before the second try, which doubles; between tries at most
 TRIP_AFTER, COOLDOWN_SECONDS = 20, 15.0  # failures in a row after which the run pauses; before it probes the endpoint
 
@@ -136,7 +138,7 @@ class ChatModel:
         self._began: float | None = None  # of the first call
         self._met = False  # whether somebody was ever there
         self._dearest = 0.0  # USD, of the replies so far: what one costs of which the endpoint does not say it
-        self._pictures, self._jitter = PictureCache(), random.Random()
+        self._resize, self._jitter = lru_cache(KEPT_PICTURES)(resize), random.Random()
 
     @classmethod
     def at(cls, base_url: str, model: str, **settings: object) -> Self:
@@ -169,7 +171,7 @@ class ChatModel:
 
     async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
         """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
-        return await self._pictures.resize(screenshot, self.config.limits.within(pixels))
+        return await asyncio.to_thread(self._resize, screenshot, self.config.limits.within(pixels))
 
     async def generate(self, request: Request) -> Generation:
         """Return the draws of a request.

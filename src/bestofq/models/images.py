@@ -4,11 +4,9 @@ An endpoint that resizes a picture answers in pixels of one that nobody here has
 side, by the rule of the models' processors, and each knows how its pixels lie on the page.
 """
 
-import asyncio
 import base64
 import io
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from PIL import Image
@@ -17,7 +15,6 @@ from bestofq.core.errors import DataError
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture, PictureLimits
 
-KEPT = 64  # pictures in a cache
 QUALITY = 90  # of JPEG and WebP
 
 
@@ -68,13 +65,3 @@ def image_part(picture: Picture | Screenshot) -> dict[str, Any]:
     """The picture as a part of a message to an endpoint."""
     data = base64.b64encode(picture.data).decode()
     return {"type": "image_url", "image_url": {"url": f"data:{picture.media_type};base64,{data}"}}
-
-
-class PictureCache:
-    """`resize`, in a thread, with the last pictures kept."""
-
-    def __init__(self, kept: int = KEPT) -> None:
-        self._resized = lru_cache(kept)(resize)
-
-    async def resize(self, screenshot: Screenshot, limits: PictureLimits) -> Picture:
-        return await asyncio.to_thread(self._resized, screenshot, limits)
