@@ -1,8 +1,6 @@
 """The learned Q and V for inference: numpy in, numpy out."""
 
-from functools import lru_cache
-from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +11,7 @@ from bestofq.core.errors import CheckpointError
 from bestofq.core.transitions import Floats
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
 
-_KEPT = 512  # lone vectors' parts, each 4 × (D + H) bytes
+MAX_KEPT_PARTS = 1024  # each has 4 × (D + H) bytes
 
 
 class ValueModel:
@@ -42,67 +40,50 @@ class ValueModel:
         self.q_network, self.v_network = fold_projections(q).eval(), fold_projections(v).eval()
         self.embed, self.train_n, self.step = embed, train_n, step
         self.checkpoint, self.discount = checkpoint, discount
-        self._keep()
-
-    def _keep(self) -> None:
-        """What lone vectors gave: a task stays the same for an episode, a state for all its candidates."""
-        self._part_kept = lru_cache(_KEPT)(self._part)
-        self._value_kept = lru_cache(_KEPT)(self._value)
+        self._parts: dict[tuple[bool, int, tuple[int, ...], bytes], Tensor] = {}
+        """Parts of single vectors: a task stays the same for an episode, a state for all its candidates."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """To be sent to another process: without what is kept."""
-        return {name: value for name, value in vars(self).items() if name not in ("_part_kept", "_value_kept")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._keep()
+        return vars(self) | {"_parts": {}}  # another process computes its own
 
     def q(self, state: Floats, action: Floats, task: Floats) -> Floats:
         """state [B, D], action [B, N, D], task [B, D] -> [B, N]; or action [B, D] -> [B]."""
         if action.ndim == 3:
             state, task = state[:, None], task[:, None]
-        return self._value(self.q_network, *map(self._content, (state, action, task)))
+        return self._value(self.q_network, state, action, task)
 
     def v(self, state: Floats, task: Floats) -> Floats:
         """state [B, D], task [B, D] -> [B]."""
-        value = self._value_kept if state.size == task.size == self.embed.dim else self._value
-        return value(self.v_network, self._content(state), self._content(task)).copy()
+        return self._value(self.v_network, state, task)
 
     def prepare(self, state: Floats, task: Floats) -> None:
-        """Do ahead what does not depend on the action, of one state [1, D] and task [1, D]."""
+        """Compute ahead what does not depend on the action, for one state [1, D] and task [1, D]."""
         self.v(state, task)
         for index, vectors in ((0, state), (2, task)):
-            self._part_kept(self.q_network, index, self._content(vectors[:, None]))
+            self._part(self.q_network, index, vectors[:, None])
 
     @torch.inference_mode()
-    def _value(self, network: QNetwork | VNetwork, *contents: "_Content") -> Floats:
-        parts = [
-            (self._part_kept if content.lone else self._part)(network, index, content)
-            for index, content in enumerate(contents)
-        ]
-        values: np.ndarray[Any, np.dtype[np.float32]] = network.value_of(*parts).cpu().numpy()
+    def _value(self, network: QNetwork | VNetwork, *inputs: Floats) -> Floats:
+        parts = [self._part(network, index, vectors) for index, vectors in enumerate(inputs)]
+        values: Floats = network.value_of(*parts).cpu().numpy()
         return values
 
     @torch.inference_mode()
-    def _part(self, network: QNetwork | VNetwork, index: int, content: "_Content") -> Tensor:
-        """[..., H], of vectors [..., D]."""
-        vectors = torch.frombuffer(bytearray(content.data), dtype=torch.float32).reshape(content.shape)
-        return network.part(index, vectors.to(network.out.weight.device))
-
-    def _content(self, vectors: Floats) -> "_Content":
+    def _part(self, network: QNetwork | VNetwork, index: int, vectors: Floats) -> Tensor:
+        """[..., H] of vectors [..., D]. The part of a single vector is kept."""
         if vectors.shape[-1] != self.embed.dim:
             raise CheckpointError(
                 f"A vector has {vectors.shape[-1]} numbers, but Q and V were trained on {self.embed.dim} "
                 f"(embeddings of {self.embed.model})."
             )
-        single = np.asarray(vectors, np.float32)
-        return _Content(single.shape, single.tobytes())
-
-
-class _Content(NamedTuple):
-    shape: tuple[int, ...]
-    data: bytes
-
-    @property
-    def lone(self) -> bool:
-        return prod(self.shape[:-1]) == 1
+        content = np.asarray(vectors, np.float32).tobytes()
+        key = network is self.q_network, index, vectors.shape, content
+        part = self._parts.get(key)
+        if part is None:
+            rows = torch.frombuffer(bytearray(content), dtype=torch.float32).reshape(vectors.shape)
+            part = network.part(index, rows.to(network.out.weight.device))
+            if vectors.size == self.embed.dim:
+                if len(self._parts) >= MAX_KEPT_PARTS:
+                    self._parts.clear()
+                self._parts[key] = part
+        return part
