@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from bestofq.cli.config import config_of, merge_settings, read_tree
 from bestofq.cli.writing import write_out
 from bestofq.config.agents import agent_config, reads_q
-from bestofq.config.context import RunContext, open_suite, step_limit_of
+from bestofq.config.context import open_suite, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
@@ -103,7 +103,7 @@ class AblationRunner:
         """Episodes in the run of the kind that is named by all that they depend on; `facts`: what else that is."""
         run = f"{kind}-{key_of({**facts_of(models, play.split), **(facts or {})})}"
         async with open_suite(models) as suite:
-            return await collect(RunContext(models, suite, self.store), run, play)
+            return await collect(models, suite, self.store, run, play)
 
     def _learn(
         self, models: Models, source: Store, learned: Sequence[EpisodeSummary], seed: int

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bestofq.cli.writing import write_json
 from bestofq.config.agents import AgentKind
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
@@ -65,17 +65,26 @@ async def run_best_of_q(
     tasks (Table 2)."""
     with Store.open(out) as store:
         async with open_suite(models) as suite:
-            context = RunContext(models, suite, store)
-            values = await best_of_q(context, out / "q")
+            values = await best_of_q(models, suite, store, out / "q")
             for cycle in range(models.settings.cycles + 1 if dev_tasks else 0):
                 learned = load_value(out / "q" / f"q{cycle}", embed=models.embedder.spec)
                 await compare(
-                    context, dev_run(cycle), ["best-of-q"], values=learned, split="dev", tasks=dev_tasks, runs=1
+                    models,
+                    suite,
+                    store,
+                    dev_run(cycle),
+                    ["best-of-q"],
+                    values=learned,
+                    split="dev",
+                    tasks=dev_tasks,
+                    runs=1,
                 )
             if dev_tasks:
-                await compare(context, DEV_BASE, ["prompting"], values=None, split="dev", tasks=dev_tasks, runs=1)
+                await compare(
+                    models, suite, store, DEV_BASE, ["prompting"], values=None, split="dev", tasks=dev_tasks, runs=1
+                )
             agents = compared(models.settings)
-            await compare(context, TEST, agents, values=values, split="test", tasks=tasks, runs=runs)
+            await compare(models, suite, store, TEST, agents, values=values, split="test", tasks=tasks, runs=runs)
         _write(models, store, out, results, agents)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from markupsafe import Markup
 
 from bestofq.cli.config import load_config
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import DataError
@@ -131,8 +131,7 @@ async def play(models: Models, group: Mapping[str, Made]) -> None:
 
             def played(name: str, kind: Play) -> "asyncio.Future[object]":
                 store = opened.enter_context(Store.open(PLAYED / name))
-                context = RunContext(playing, suite, store)
-                return asyncio.ensure_future(collect(context, "played", kind))
+                return asyncio.ensure_future(collect(playing, suite, store, "played", kind))
 
             values = {name: load_value(LEARNED / name, embed=models.embedder.spec) for name in group}
             plays = [

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bestofq.config.agents import AgentKind
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
@@ -47,7 +47,9 @@ class Comparison:
     """`tasks` held-out tasks and, for each of `seeds`, a trained model a method; what an earlier call finished is not
     done again. What needs no training is measured with seed 0 alone."""
 
-    context: RunContext
+    models: Models
+    suite: OpenSuite
+    store: Store
     out: Path
     tasks: int
     seeds: Sequence[int]
@@ -57,22 +59,24 @@ class Comparison:
         passes: dict[str, list[Pass]] = {}
 
         async def measure(
-            method: str, seed: int, policy: RunContext, kind: AgentKind, values: ValueModel | None = None
+            method: str, seed: int, policy: Models, kind: AgentKind, values: ValueModel | None = None
         ) -> None:
             run = f"{method} {seed}"
-            await collect(policy, run, Play(kind, values=values, split="test", limit=self.tasks))
+            await collect(
+                policy, self.suite, self.store, run, Play(kind, values=values, split="test", limit=self.tasks)
+            )
             passes.setdefault(method, []).append(Pass(seed, run, kind))
 
         for seed in self.seeds:
             if seed == 0:
-                await measure(ZERO, seed, self.context, "prompting")
+                await measure(ZERO, seed, self.models, "prompting")
             trained = await self._train(seed)
             for method, policy in trained.items():
                 await measure(method, seed, policy, "prompting")
             await measure(AGENT_Q_MCTS, seed, stop_at_success(trained[AGENT_Q]), "mcts")
             await measure(BEAM, seed, trained[DPO], "beam")
             if seed == 0:
-                await measure(MCTS, seed, stop_at_success(self.context), "mcts")
+                await measure(MCTS, seed, stop_at_success(self.models), "mcts")
             if self._from_rft:
                 await measure(REFERENCE_MCTS, seed, stop_at_success(trained[RFT]), "mcts")
             values = await self._values(seed, trained[AGENT_Q])
@@ -80,40 +84,40 @@ class Comparison:
             await measure(MCTS_Q, seed, stop_at_success(fed_by(trained[AGENT_Q], "q")), "mcts", values)
         return {method: passes[method] for method in ORDER if method in passes}
 
-    async def _train(self, seed: int) -> dict[str, RunContext]:
+    async def _train(self, seed: int) -> dict[str, Models]:
         """The policies of one training seed, each of training tasks that no other seed sees."""
-        base, folder = seeded(self.context, seed), self.out / f"seed-{seed}"
+        base, folder = seeded(self.models, seed), self.out / f"seed-{seed}"
         part = 2 * seed
-        trees = await grow_training_trees(base, f"search {seed}", part=part)
-        rft = base.with_model(policy_training.reinforce(base.models, trees, folder / "rft"))
+        trees = await grow_training_trees(base, self.suite, self.store, f"search {seed}", part=part)
+        rft = base.with_model(policy_training.reinforce(base, trees, folder / "rft"))
         policy = base
         if self._from_rft:  # 6.2: the others begin from the RFT model
             policy, part = rft, part + 1
-            trees = await grow_training_trees(policy, f"search rft {seed}", part=part)
+            trees = await grow_training_trees(policy, self.suite, self.store, f"search rft {seed}", part=part)
         unfed = fed_by(policy, "none")
-        alone = await grow_training_trees(unfed, f"search no feedback {seed}", part=part)
+        alone = await grow_training_trees(unfed, self.suite, self.store, f"search no feedback {seed}", part=part)
         learned = {
-            DPO: (policy, list(policy_training.trajectory_pairs(policy.models, trees)), "dpo"),
-            UNFED: (unfed, list(policy_training.step_pairs(unfed.models, alone)), "no-feedback"),
-            AGENT_Q: (policy, list(policy_training.step_pairs(policy.models, trees)), "agent-q"),
+            DPO: (policy, list(policy_training.trajectory_pairs(policy, trees)), "dpo"),
+            UNFED: (unfed, list(policy_training.step_pairs(unfed, alone)), "no-feedback"),
+            AGENT_Q: (policy, list(policy_training.step_pairs(policy, trees)), "agent-q"),
         }
         policies = {RFT: rft}
         for method, (begun, pairs, name) in learned.items():
             policy_training.need_pairs(pairs, len(trees))
             console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
-            tuned = policy_training.tune(begun.models, pairs, folder / name)
+            tuned = policy_training.tune(begun, pairs, folder / name)
             policies[method] = policy.with_model(tuned)
         return policies
 
     @property
     def _from_rft(self) -> bool:
-        return self.context.settings.agent_q.reference == "rft"
+        return self.models.settings.agent_q.reference == "rft"
 
-    async def _values(self, seed: int, policy: RunContext) -> ValueModel:
+    async def _values(self, seed: int, policy: Models) -> ValueModel:
         """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""
         run = f"{VALUES_RUN} {seed}"
-        await collect(policy, run, Play("explore", policy.settings.seed_runs))
-        return train_on_runs(policy.models, policy.store, [run], self.out / f"seed-{seed}" / "q")
+        await collect(policy, self.suite, self.store, run, Play("explore", policy.settings.seed_runs))
+        return train_on_runs(policy, self.store, [run], self.out / f"seed-{seed}" / "q")
 
 
 async def compare_methods(
@@ -121,27 +125,27 @@ async def compare_methods(
 ) -> Mapping[str, list[Pass]]:
     """Trees, models and episodes in `store` and `out`; the passes of each method."""
     async with open_suite(models) as suite:
-        return await Comparison(RunContext(models, suite, store), out, tasks, seeds).run()
+        return await Comparison(models, suite, store, out, tasks, seeds).run()
 
 
-def seeded(context: RunContext, seed: int) -> RunContext:
+def seeded(models: Models, seed: int) -> Models:
     """The same with another seed, of the draws and of the training."""
-    chosen = context.settings.agent_q
+    chosen = models.settings.agent_q
     learning = chosen.model_copy(update={"dpo": chosen.dpo.model_copy(update={"seed": seed})})
-    return context.with_settings(context.settings.model_copy(update={"seed": seed, "agent_q": learning}))
+    return models.with_settings(models.settings.model_copy(update={"seed": seed, "agent_q": learning}))
 
 
-def stop_at_success(context: RunContext) -> RunContext:
+def stop_at_success(models: Models) -> Models:
     """The same with searches that end after a rollout that the environment rewards, as at inference (5.1, 6.2)."""
-    chosen = context.settings.agent_q
+    chosen = models.settings.agent_q
     search = chosen.search.model_copy(update={"stop_at_success": True})
     agent_q = chosen.model_copy(update={"search": search})
-    return context.with_settings(context.settings.model_copy(update={"agent_q": agent_q}))
+    return models.with_settings(models.settings.model_copy(update={"agent_q": agent_q}))
 
 
-def fed_by(context: RunContext, feedback: str) -> RunContext:
+def fed_by(models: Models, feedback: str) -> Models:
     """The same with nodes ranked by another; without feedback Q is the searched one alone (Eq. 10 with α = 1)."""
     update: dict[str, object] = {"feedback": feedback, **({"alpha": 1.0} if feedback == "none" else {})}
-    return context.with_settings(
-        context.settings.model_copy(update={"agent_q": context.settings.agent_q.model_copy(update=update)})
+    return models.with_settings(
+        models.settings.model_copy(update={"agent_q": models.settings.agent_q.model_copy(update=update)})
     )

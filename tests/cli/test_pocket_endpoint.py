@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from bestofq.config.agents import AgentKind
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.decision import Decision
@@ -70,9 +70,7 @@ async def decisions(folder: Path, agents: list[AgentKind], chat: ChatConfig | No
     values = load_value(POCKET_Q, embed=models.embedder.spec) if "best-of-q" in agents else None
     async with open_suite(models) as suite:
         with Store.open(folder) as store:
-            await compare(
-                RunContext(models, suite, store), "r", agents, values=values, split="dev", tasks=TASKS, runs=1
-            )
+            await compare(models, suite, store, "r", agents, values=values, split="dev", tasks=TASKS, runs=1)
             episodes = sorted(store.episodes(run="r"), key=lambda e: (e.agent, e.task.id))
     assert len(episodes) == TASKS * len(agents)
     assert {episode.verdict.outcome for episode in episodes} <= {"success", "failure"}

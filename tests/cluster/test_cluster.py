@@ -17,7 +17,7 @@ from recording_proposer import recording
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Answer
@@ -83,7 +83,7 @@ def lose_a_node(nodes: Any) -> None:
 
 async def played(store: Store, hosts: Hosts | None, settings: BestOfQSettings = SETTINGS, play: Play = EXPLORE) -> None:
     async with open_suite(models := Models(settings)) as suite:
-        await collect(RunContext(models, suite, store, hosts), "seed", play)
+        await collect(models, suite, store, "seed", play, hosts=hosts)
 
 
 def decisions(store: Store) -> dict[object, object]:
@@ -238,7 +238,7 @@ async def test_all_processes_share_a_budget_and_their_steps_are_heard_of_as_they
     async def played(budget: Budget) -> None:
         async with open_suite(models := Models(settings, budget)) as suite:
             hosts = Hosts(store=where, count=2, shared=Shared(budget=budget))
-            await collect(RunContext(models, suite, store, hosts), "seed", Play("prompting"))
+            await collect(models, suite, store, "seed", Play("prompting"), hosts=hosts)
 
     async with FaultServer(lambda _: json.dumps({"candidates": [stays]}), seconds=0.15) as server:
         chat = ChatConfig(model="m", base_url=server.base_url, usd_in=10.0, usd_out=0.0)  # a call reads 100 tokens

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, DataError
@@ -55,9 +55,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         models = Models(BestOfQSettings(suite=WebShopSettings(train_tasks=5, step_limit=4)))
         async with open_suite(models) as suite:
             with Store.open(folder) as store:
-                context = RunContext(models, suite, store)
-                await collect(context, "seed", Play("explore"))
-                await collect(context, "eval", Play("prompting", split="test", limit=1))
+                await collect(models, suite, store, "seed", Play("explore"))
+                await collect(models, suite, store, "eval", Play("prompting", split="test", limit=1))
 
     asyncio.run(fill())
     return folder

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Refresh
@@ -65,7 +65,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         async with open_suite(models) as suite:
             with Store.open(folder) as opened:
                 await compare(
-                    RunContext(models, suite, opened),
+                    models,
+                    suite,
+                    opened,
                     "eval",
                     ["prompting", "random"],
                     values=None,

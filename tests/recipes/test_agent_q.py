@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from scripted_shop import Scripted, answering, models_with, shopper
 
 from bestofq.cli.agent_q import run_agent_q
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.core.errors import DataError, InputError, ModelError
 from bestofq.core.language import Generation, Request
@@ -48,9 +48,8 @@ from bestofq.testing.scripted import ScriptedModel
 async def searched(store: Store, rollouts: int, tasks: int = 12, *, model: str = "pocket") -> list[SearchTree]:
     models = models_with(rollouts, model=model)
     async with open_suite(models) as suite:
-        context = RunContext(models, suite, store)
-        await begin(context, "search", "train")
-        return await search_tasks(context, "search", await suite.tasks("train", tasks))
+        await begin(models, suite, store, "search", "train")
+        return await search_tasks(models, suite, store, "search", await suite.tasks("train", tasks))
 
 
 async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_path: Path) -> None:
@@ -86,7 +85,7 @@ async def test_two_processes_that_search_the_same_tasks_do_no_rollout_twice(
 async def rounds(models: Models, store: Store, out: Path) -> Models:
     """Algorithm 1; the last policy."""
     async with open_suite(models) as suite:
-        return await agent_q(RunContext(models, suite, store), out)
+        return await agent_q(models, suite, store, out)
 
 
 async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path) -> None:
@@ -101,9 +100,8 @@ async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path)
 
             models = answering(noting)(models_with(1).settings)
             async with open_suite(models) as suite:
-                context = RunContext(models, suite, store)
-                await begin(context, run, "train")
-                trees = await search_tasks(context, run, await suite.tasks("train", 2))
+                await begin(models, suite, store, run, "train")
+                trees = await search_tasks(models, suite, store, run, await suite.tasks("train", 2))
                 assert [tree.task for tree in trees] == list(await suite.tasks("train", 2))  # whatever is drawn
     assert len(drawn["search-1"]) > 2  # another at each step of each task
     assert not drawn["search-1"] & drawn["search-2"]
@@ -130,9 +128,8 @@ async def test_whatever_ends_a_search_ends_all_before_the_store_is_closed(ended_
     async def work() -> None:
         models = answering(shopping)(models_with(8).settings)
         async with open_suite(models) as suite:
-            context = RunContext(models, suite, store)
-            await begin(context, "search", "train")
-            await search_tasks(context, "search", await suite.tasks("train", 12))
+            await begin(models, suite, store, "search", "train")
+            await search_tasks(models, suite, store, "search", await suite.tasks("train", 12))
 
     with Store.open(tmp_path) as store:
         searching = asyncio.create_task(work())
@@ -199,9 +196,11 @@ async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone
     models = models_with(40, candidates=10)
     with Store.open(tmp_path) as store:
         async with open_suite(models) as suite:
-            context, kinds = RunContext(models, suite, store), ("prompting", "mcts")
+            kinds = ("prompting", "mcts")
             rates = {
-                kind: success_rate(attempts_of(await collect(context, "eval", Play(kind, split="dev", limit=40)))).mean
+                kind: success_rate(
+                    attempts_of(await collect(models, suite, store, "eval", Play(kind, split="dev", limit=40)))
+                ).mean
                 for kind in kinds
             }
         kept = store.runs()[0].config["searches"]
@@ -318,7 +317,7 @@ async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_
             await rounds(models, store, tmp_path)
         async with open_suite(models) as suite:
             with pytest.raises(InputError, match="3 × 2500"):
-                await grow_training_trees(RunContext(models, suite, store), "late", part=2)
+                await grow_training_trees(models, suite, store, "late", part=2)
         assert not store.runs()
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bestofq.config.agents import check_pictures, make_agent
-from bestofq.config.context import OpenSuite, RunContext, open_suite
+from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.embedding import Context, EmbedItem, EmbedSettings
@@ -46,22 +46,21 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path) -> None:
     models = Models(SMALL)
     async with open_suite(models) as suite:
         with Store.open(tmp_path / "store") as store:
-            context = RunContext(models, suite, store)
-            values = await best_of_q(context, tmp_path / "q")
+            values = await best_of_q(models, suite, store, tmp_path / "q")
             assert values.train_n == SMALL.n_candidates
             assert {run.name for run in store.runs()} == {"seed", "cycle-1"}
             first = {episode.id for episode in store.summaries()}
             assert len(first) == 2 * TASKS
-            await best_of_q(context, tmp_path / "q")
+            await best_of_q(models, suite, store, tmp_path / "q")
             assert {episode.id for episode in store.summaries()} == first
             (point,) = dev_curve(store)  # of the first Q-function, measured where it was put to use
             used = store.summaries(run="cycle-1")
             assert (point.episodes, point.success) == (TASKS, sum(e.success for e in used) / TASKS)
             same = train_on_runs(models, store, ["seed"], tmp_path / "q" / "q0")
-            await collect(context, "cycle-2", Play("best-of-q", values=same, limit=3))
+            await collect(models, suite, store, "cycle-2", Play("best-of-q", values=same, limit=3))
             first_cycle, again = offered(store, "cycle-1"), offered(store, "cycle-2")  # the same tasks, the same Q
             assert all(first_cycle[task] != steps for task, steps in again.items())
-            await compare(context, "test", values=values, split="test", tasks=2, runs=1)
+            await compare(models, suite, store, "test", values=values, split="test", tasks=2, runs=1)
             episodes = list(store.episodes(run="test", agent="best-of-q"))
     assert {episode.task.split for episode in episodes} == {"test"}
     for episode in episodes:
@@ -81,7 +80,7 @@ async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_
     models = Models(SMALL.model_copy(update={"model": ModelSettings(path="pocket-agentq")}))  # asked in another format
     async with open_suite(models) as suite:
         with Store.open(tmp_path / "store") as store:
-            done = await collect(RunContext(models, suite, store), "eval", Play("prompting", limit=3))
+            done = await collect(models, suite, store, "eval", Play("prompting", limit=3))
             table = agent_costs(store, Selection(runs=["eval"]))
     (row,) = table.rows
     assert row.roles["proposer"].calls == sum(episode.steps + 1 for episode in done) >= 3
@@ -114,9 +113,9 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
     values = ValueModel(QNetwork(spec.dim, small).eval(), VNetwork(spec.dim, small).eval(), embed=spec, train_n=3)
     async with open_suite(models) as suite:
         with Store.open(tmp_path) as store:
-            context, splits = RunContext(models, suite, store), ("train", "dev")
+            splits = ("train", "dev")
             for split in splits:
-                await collect(context, split, Play("best-of-q", values=values, split=split, limit=1))
+                await collect(models, suite, store, split, Play("best-of-q", values=values, split=split, limit=1))
     computed: list[EmbedItem] = []
     compute = LocalEmbedder._compute
 
@@ -147,7 +146,7 @@ async def test_another_n_warns_and_another_embedding_is_refused_by_name(
     models = Models(SMALL.model_copy(update={"cycles": 0}))
     async with open_suite(models) as suite:
         with Store.open(tmp_path / "store") as store:
-            values = await best_of_q(RunContext(models, suite, store), tmp_path / "q")
+            values = await best_of_q(models, suite, store, tmp_path / "q")
             agent = make_agent("best-of-q", models, values, n=5)
             assert agent.n_candidates == 5
             assert "N = 5" in caplog.text
@@ -190,4 +189,4 @@ async def test_a_run_refuses_to_go_on_with_elements_or_pictures_shown_otherwise(
     with Store.open(tmp_path) as store:
         for settings, again in ((one, False), (one, False), (one.model_copy(update=other), True)):
             with pytest.raises(DataError, match="was begun with") if again else contextlib.nullcontext():
-                await collect(RunContext(Models(settings), idle, store), "seed", Play("prompting"))
+                await collect(Models(settings), idle, store, "seed", Play("prompting"))

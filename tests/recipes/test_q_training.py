@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from bestofq.cli.config import load_config
 from bestofq.config.artifacts import DONE, UNFINISHED
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.decision import Verdict
@@ -54,7 +54,7 @@ async def folder(collected: Path, tmp_path: Path) -> Path:
         models = models_with()
         async with open_suite(models) as suite:
             with Store.open(collected) as store:
-                await collect(RunContext(models, suite, store), "seed", Play("explore"))
+                await collect(models, suite, store, "seed", Play("explore"))
                 train_on_runs(models, store, ["seed"], collected / "q")
     return Path(shutil.copytree(collected, tmp_path / "store"))
 
@@ -153,7 +153,7 @@ async def test_improve_continues_with_more_cycles_and_refuses_other_settings(fol
         models = models_with(*settings)
         async with open_suite(models) as suite:
             with Store.open(folder) as store:
-                await best_of_q(RunContext(models, suite, store), tmp_path / "qs")
+                await best_of_q(models, suite, store, tmp_path / "qs")
 
     await improve("cycles=0")
     first = (tmp_path / "qs" / "q0" / CARD).read_bytes()

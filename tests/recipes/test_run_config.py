@@ -8,7 +8,7 @@ import pytest
 
 from bestofq.cli.config import load_config
 from bestofq.config.agents import AgentKind
-from bestofq.config.context import OpenSuite, RunContext, step_limit_of
+from bestofq.config.context import OpenSuite, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -36,11 +36,11 @@ def models_with(*settings: str) -> Models:
     return Models(load_config(BestOfQSettings, None, settings))
 
 
-def context_with(store: Store, *settings: str) -> RunContext:
+def context_with(store: Store, *settings: str) -> tuple[Models, OpenSuite, Store]:
     """Of a suite in which nothing is played."""
     models = models_with(*settings)
     suite = OpenSuite(no_env, no_tasks, step_limit=step_limit_of(models.settings))
-    return RunContext(models, suite, store)
+    return models, suite, store
 
 
 async def no_env() -> Env:
@@ -207,30 +207,30 @@ async def test_a_run_goes_on_with_the_q_function_it_began_with(who: str, play: P
     with Store.open(tmp_path) as store:
         context = context_with(store, *CHAT)
         for _ in range(2):
-            await begin(context, "r", "train", play=play, values=q_function("value-1", 0.9))
+            await begin(*context, "r", "train", play=play, values=q_function("value-1", 0.9))
         await plays_one(store, who)
         with pytest.raises(
             DataError, match=f"{who} in run .r. was begun with q=value-1, .* value-2: continue with --q"
         ):
-            await begin(context, "r", "train", play=play, values=q_function("value-2", 0.99))
+            await begin(*context, "r", "train", play=play, values=q_function("value-2", 0.99))
 
 
 async def test_a_run_keeps_the_discount_that_a_q_function_was_trained_with(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         context, who = context_with(store, *CHAT), Play("best-of-q")
-        await begin(context, "r", "train", play=who, values=q_function("value-1", 0.9))
+        await begin(*context, "r", "train", play=who, values=q_function("value-1", 0.9))
         assert store.runs()[0].config["agents"] == {"best-of-q": {"n": 3, "q": "value-1", "discount": 0.9}}
         await plays_one(store, "best-of-q")
         with pytest.raises(DataError, match=r"begun with discount=0\.9, and this has 0\.99"):
-            await begin(context, "r", "train", play=who, values=q_function("value-1", 0.99))
+            await begin(*context, "r", "train", play=who, values=q_function("value-1", 0.99))
 
 
 async def test_what_a_run_keeps_are_the_settings_under_their_own_names(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         context = context_with(store, *CHAT)
-        await begin(context, "r", "train", play=Play("beam"))
+        await begin(*context, "r", "train", play=Play("beam"))
         config = store.runs()[0].config
-    settings = {name.removeprefix("endpoints.") for name in flat(context.settings.model_dump(mode="json"))}
+    settings = {name.removeprefix("endpoints.") for name in flat(context[0].settings.model_dump(mode="json"))}
     (own,) = config.pop("agents").values()  # type: ignore[union-attr]
     assert flat(config).keys() | flat(own).keys() <= {*settings, "split"}
 
@@ -239,16 +239,16 @@ async def test_trees_are_learned_from_with_the_prompts_that_grew_them_only(tmp_p
     """Else a composite reply would be joined to another history than it followed."""
     with Store.open(tmp_path) as store:
         context = context_with(store, "model.dialect=composite", "model.path=pocket-agentq")
-        made = await begin(context, "r", "train")
+        made = await begin(*context, "r", "train")
         with pytest.raises(
             DataError, match=r"model\.dialect=composite, and this has commands: continue with --set model\."
         ):
             searched_trees(models_with("model.path=pocket-agentq"), store, "r")
         config = {name: value for name, value in store.runs()[0].config.items() if name != "searches"}
         await store.begin_run("other", config, made, searches={"trees": {"prompts": "0123456789ab"}})
-        now = re.escape(context.models.prompts)
+        now = re.escape(context[0].prompts)
         with pytest.raises(DataError, match=f"run 'other' was begun with prompts=0123456789ab, and this has {now}"):
-            searched_trees(context.models, store, "other")
+            searched_trees(context[0], store, "other")
 
 
 async def test_trees_are_learned_from_by_the_weights_that_grew_them_only(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from bestofq.browser.browser import Browser
-from bestofq.config.context import OpenSuite, RunContext
+from bestofq.config.context import OpenSuite
 from bestofq.config.models import Models
 from bestofq.config.settings import AgentQSettings, BestOfQSettings
 from bestofq.core.decision import State
@@ -100,9 +100,8 @@ async def searched(
     models = models or Scripted(BestOfQSettings(agent_q=AgentQSettings(search=search)))
     suite = open_page(task, browser, sandboxed=sandboxed)
     with Store.open(folder) as store:
-        context = RunContext(models, suite, store)
-        await begin(context, "search", "train")
-        [tree] = await search_tasks(context, "search", [task])
+        await begin(models, suite, store, "search", "train")
+        [tree] = await search_tasks(models, suite, store, "search", [task])
     return tree
 
 

@@ -16,7 +16,7 @@ from rich.rule import Rule
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import models_of
 from bestofq.config.agents import AgentKind
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError, InputError
@@ -85,23 +85,23 @@ async def run_demo(models: Models, *, tasks: int, out: Path, fresh: bool) -> Non
     text, seen = _on(models, env="text"), _on(models, env="browser", screenshots=True, concurrency=IN_CHROMIUM)
     with Store.open(out) as store, _serve_viewer(out):
         async with open_suite(text) as suite:
-            context = RunContext(text, suite, store)
             console.print(Rule("1. Before: a frozen model, and tasks that it has not seen"))
-            await compare(context, HELD_OUT, ["prompting", "random"], values=None, split="test", tasks=tasks, runs=1)
+            await compare(
+                text, suite, store, HELD_OUT, ["prompting", "random"], values=None, split="test", tasks=tasks, runs=1
+            )
             console.print(Rule("2. It explores other tasks of the same sites; Q learns from what came of each action"))
-            await collect(context, EXPLORED, Play("explore", text.settings.seed_runs))
+            await collect(text, suite, store, EXPLORED, Play("explore", text.settings.seed_runs))
             values = train_on_runs(text, store, [EXPLORED], out / "q")
             console.print(Rule("3. After: the same model and tasks, and Q chooses"))
-            await compare(context, HELD_OUT, ["best-of-q"], values=values, split="test", tasks=tasks, runs=1)
+            await compare(text, suite, store, HELD_OUT, ["best-of-q"], values=values, split="test", tasks=tasks, runs=1)
         compared = Selection(runs=[HELD_OUT], baseline=BASELINE)
         results = agent_results(store, compared)
         console.print(success_table(results))
         console.print(_in_words(results, store.catalogue.count(EpisodeFilter(run=EXPLORED))), style="bold")
         console.print(Rule("4. To watch: some of these tasks in a real Chromium"))
         async with open_suite(seen) as suite:
-            context = RunContext(seen, suite, store)
             agents: list[AgentKind] = ["prompting", "best-of-q"]
-            await compare(context, WATCHED, agents, values=values, split="test", tasks=IN_CHROMIUM, runs=1)
+            await compare(seen, suite, store, WATCHED, agents, values=values, split="test", tasks=IN_CHROMIUM, runs=1)
         report = export(store, gather(store, compared), out / "report", title="Best-of-Q: the demo")
     console.print(f"\nThe report: [bold]{escape(str(report.resolve()))}[/bold]")
     console.print(f"Look at each step of each episode: [bold]bestofq view {escape(str(out))}[/bold]")
@@ -153,7 +153,7 @@ async def run_demo_agent_q(models: Models, *, tasks: int, out: Path, fresh: bool
     async def play(chosen: Play) -> None:
         """One pass over held-out tasks in Chromium; what searches does so on the site as text."""
         async with open_suite(seen) as suite, open_suite(text) as simulator:
-            await collect(RunContext(seen, suite, store), chosen.name, chosen, simulator=simulator)
+            await collect(seen, suite, store, chosen.name, chosen, simulator=simulator)
 
     with Store.open(out) as store:
         heading("Zero-shot: the model as it is, held-out tasks, real Chromium")
@@ -208,7 +208,7 @@ async def _search(policy: Models, store: Store, run: str, *, part: int) -> list[
     """Trees of the training tasks of that part, and a table of them."""
     chosen = policy.settings.agent_q
     async with open_suite(policy) as suite:
-        trees = await grow_training_trees(RunContext(policy, suite, store), run, part=part)
+        trees = await grow_training_trees(policy, suite, store, run, part=part)
     console.print(search_table([search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)]))
     return trees
 

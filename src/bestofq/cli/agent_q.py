@@ -13,7 +13,7 @@ from bestofq.cli.options import CommonOptions, Place, Tasks, takes
 from bestofq.cli.planning import plan_searches
 from bestofq.cli.shared import models_of, store_at, store_of, training_tasks
 from bestofq.cli.writing import check_folder, print_spending
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
 from bestofq.recipes import agent_q as recipe
@@ -51,7 +51,7 @@ def run_agent_q(models: Models, store: Location, out: Path) -> Path:
         async with open_suite(models) as suite:
             await recipe.training_tasks(models.settings, suite, chosen.rounds)
             with store_at(store) as opened:
-                policy = await recipe.agent_q(RunContext(models, suite, opened), out)
+                policy = await recipe.agent_q(models, suite, opened, out)
                 return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
     policy, searches = run_interruptible(work())

@@ -28,4 +28,10 @@ def collect(
         plan_episodes(models, store, [(run, play)])
     else:
         played = Selection(runs=[run], agents=[play.agent])
-        play_and_show(models, store, options.cluster, lambda context: recipe.collect(context, run, play), played)
+        play_and_show(
+            models,
+            store,
+            options.cluster,
+            lambda suite, opened, hosts: recipe.collect(models, suite, opened, run, play, hosts=hosts),
+            played,
+        )

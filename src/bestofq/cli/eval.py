@@ -22,7 +22,7 @@ from bestofq.cli.shared import (
 )
 from bestofq.cli.writing import check_out, write_out
 from bestofq.config.agents import AgentKind, proposer_name, reads_q, shipped_q
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
@@ -69,9 +69,20 @@ def evaluate(
                 kinds.remove("prior")
                 console.print(f"prior is left out: {sentence}.")
             with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:
-                context = RunContext(models, suite, opened, hosts)
                 before = opened.summaries(run=run, status=None)
-                await compare(context, run, kinds, values=values, split=split, tasks=limit, runs=runs, n=n)
+                await compare(
+                    models,
+                    suite,
+                    opened,
+                    run,
+                    kinds,
+                    values=values,
+                    split=split,
+                    tasks=limit,
+                    runs=runs,
+                    n=n,
+                    hosts=hosts,
+                )
                 same = before == opened.summaries(run=run, status=None)
                 baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
                 chosen = Selection(runs=[run], agents=kinds, split=split, baseline=baseline)

@@ -31,4 +31,10 @@ def improve(
     with training_processes(models.settings.iql.device) as is_first:
         if is_first:
             folder, played = out or store / "q", Selection(runs=[run for run, _ in plays])
-            play_and_show(models, store, options.cluster, lambda context: recipe.best_of_q(context, folder), played)
+            play_and_show(
+                models,
+                store,
+                options.cluster,
+                lambda suite, opened, hosts: recipe.best_of_q(models, suite, opened, folder, hosts),
+                played,
+            )

@@ -4,7 +4,7 @@ from bestofq.cli.options import CommonOptions, Q, SearchRun, Split, Tasks, takes
 from bestofq.cli.planning import plan_searches
 from bestofq.cli.shared import hosts_of, models_of, named_only, store_at, store_of, with_values
 from bestofq.cli.writing import print_spending
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import open_suite
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.tree import SearchTree
 from bestofq.recipes.collect import begin
@@ -35,9 +35,8 @@ def search(
                 console.print(f"no policy can be tuned on these trees: {way} keeps the tokens of a server")
             chosen = await suite.tasks(split, number)
             with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:
-                context = RunContext(models, suite, opened, hosts)
-                await begin(context, run, split, values=values)
-                return await search_tasks(context, run, chosen, values)
+                await begin(models, suite, opened, run, split, values=values)
+                return await search_tasks(models, suite, opened, run, chosen, values, hosts)
 
     trees = run_interruptible(work())
     row = search_row(run, trees, alpha=settings.agent_q.alpha, threshold=settings.agent_q.threshold)

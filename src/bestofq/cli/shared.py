@@ -14,7 +14,7 @@ from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
 from bestofq.config.agents import AGENTS, AgentKind, proposer_name, reads_q, shipped_q
-from bestofq.config.context import RunContext, open_suite
+from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models, check_embedder
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
@@ -126,7 +126,7 @@ def play_and_show(
     models: Models,
     store: Location,
     cluster: str | None,
-    play: Callable[[RunContext], Awaitable[object]],
+    play: Callable[[OpenSuite, Store, "Hosts | None"], Awaitable[object]],
     played: Selection,
 ) -> None:
     """Play the settings' suite and keep the episodes; then print what the played ones cost."""
@@ -135,7 +135,7 @@ def play_and_show(
     async def work() -> Costs:
         async with open_suite(models, named) as suite:
             with store_at(store) as opened, hosts_of(cluster, models, store) as hosts:
-                await play(RunContext(models, suite, opened, hosts))
+                await play(suite, opened, hosts)
                 return agent_costs(opened, played)
 
     console.print(cost_table(run_interruptible(work())))  # once all is closed: Ctrl-C finds nothing to stop

@@ -1,10 +1,9 @@
-"""What a run needs, made once: its settings' models, its suite while that is open, its store."""
+"""A suite while it is open: where the episodes of a run are played."""
 
 import fnmatch
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bestofq.config.agents import check_pictures
@@ -22,7 +21,7 @@ from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Hosts
+    pass
 
 
 def seems_irreversible(observation: Observation, action: Action) -> bool:
@@ -41,28 +40,6 @@ class OpenSuite:
     sandboxed: bool = True  # irreversible actions harm nobody: the site is ours
     irreversible: Callable[[Observation, Action], bool] = seems_irreversible  # what search must not carry out
     may_repeat: MayRepeat = seems_safe  # what may be carried out again, to go on with an episode whose process died
-
-
-@dataclass(frozen=True)
-class RunContext:
-    """What every recipe needs."""
-
-    models: Models
-    suite: OpenSuite
-    store: Store
-    hosts: "Hosts | None" = None  # processes of a cluster that play; None: this one does
-
-    @property
-    def settings(self) -> BestOfQSettings:
-        return self.models.settings
-
-    def with_settings(self, settings: BestOfQSettings) -> "RunContext":
-        """The same suite and store with the models of other settings."""
-        return replace(self, models=self.models.with_settings(settings))
-
-    def with_model(self, model: Path) -> "RunContext":
-        """The same suite and store with another local model."""
-        return replace(self, models=self.models.with_model(model))
 
 
 @asynccontextmanager
@@ -89,12 +66,14 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
 
 
 @asynccontextmanager
-async def opened_there(settings: BestOfQSettings, where: Location, shared: Shared) -> AsyncIterator[RunContext]:
+async def opened_there(
+    settings: BestOfQSettings, where: Location, shared: Shared
+) -> AsyncIterator[tuple[Models, OpenSuite, Store]]:
     """In a process of a cluster: its own suite, connection to the store, and models where none are shared."""
     models = Models(settings, shared.budget, shared.models)
     async with open_suite(models) as suite:
         with Store.open(where) as store:
-            yield RunContext(models, suite, store)
+            yield models, suite, store
 
 
 def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from bestofq.config.context import OpenSuite, RunContext
+from bestofq.config.context import OpenSuite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, InputError
@@ -17,45 +17,46 @@ from bestofq.recipes.collect import begin
 from bestofq.recipes.policy_training import need_pairs, step_pairs, tune
 from bestofq.recipes.tree_search import search_tasks
 from bestofq.rollouts.console import console
+from bestofq.store.store import Store
 
 SEARCH_RUN = "search"
 
 
-async def agent_q(context: RunContext, out: Path) -> Models:
+async def agent_q(models: Models, suite: OpenSuite, store: Store, out: Path) -> Models:
     """Algorithm 1: the last policy. What an earlier call finished is kept; once a round's policy has begun to learn, no
     more is searched for it. Errors as `check` and `training_tasks`."""
-    settings = context.settings.agent_q
-    check(context.models)
+    settings = models.settings.agent_q
+    check(models)
     buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)
     for number in range(1, settings.rounds + 1):
         folder = out / f"policy-{number}"
         trees = await grow_training_trees(
-            context, round_run(number), part=number - 1, of=settings.rounds, grown=has_begun(folder)
+            models, suite, store, round_run(number), part=number - 1, of=settings.rounds, grown=has_begun(folder)
         )
-        buffer.append(list(step_pairs(context.models, trees)))
+        buffer.append(list(step_pairs(models, trees)))
         need_pairs(buffer[-1], len(trees))
         replayed = [pair for earlier in list(buffer)[:-1] for pair in earlier]  # with their own likelihoods (3.2.2)
-        folder = tune(context.models, [*replayed, *buffer[-1]], folder, replayed=bool(replayed))
+        folder = tune(models, [*replayed, *buffer[-1]], folder, replayed=bool(replayed))
         console.print(
             f"round {number} of {settings.rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
             f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"
         )
-        context = context.with_model(folder)
-    return context.models
+        models = models.with_model(folder)
+    return models
 
 
 async def grow_training_trees(
-    context: RunContext, run: str, *, part: int, of: int = 1, grown: bool = False
+    models: Models, suite: OpenSuite, store: Store, run: str, *, part: int, of: int = 1, grown: bool = False
 ) -> list[SearchTree]:
     """Trees of B training tasks, those after `part` times as many (Algorithm 1's inner loop); `grown`: as they lie in
     the store, if any do. InputError, before any search, where there are not enough for this part, or for the `of`
     models there will be."""
-    size = context.settings.agent_q.tasks
-    tasks = await training_tasks(context.settings, context.suite, max(part + 1, of))
-    await begin(context, run, "train")
-    wanted, trees = tasks[part * size : (part + 1) * size], context.store.trees
+    size = models.settings.agent_q.tasks
+    tasks = await training_tasks(models.settings, suite, max(part + 1, of))
+    await begin(models, suite, store, run, "train")
+    wanted, trees = tasks[part * size : (part + 1) * size], store.trees
     stored = [tree for task in wanted if grown and (tree := trees.load(run, task.suite, task.id)) is not None]
-    return stored or await search_tasks(context, run, wanted)
+    return stored or await search_tasks(models, suite, store, run, wanted)
 
 
 async def training_tasks(settings: BestOfQSettings, suite: OpenSuite, count: int) -> Sequence[Task]:

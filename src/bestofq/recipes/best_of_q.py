@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from bestofq.config.artifacts import DONE, is_done
-from bestofq.config.context import RunContext
+from bestofq.config.context import OpenSuite
 from bestofq.config.models import Models, check_embedder
 from bestofq.config.settings import BestOfQSettings
 from bestofq.learning.checkpoint import load_value
@@ -17,6 +18,10 @@ from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import q_identity, train_q
 from bestofq.recipes.training_episodes import select_episodes
 from bestofq.store.records import SEED_RUN, cycle_run
+from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
 
 
 def plays(settings: BestOfQSettings) -> list[tuple[str, Play]]:
@@ -26,26 +31,27 @@ def plays(settings: BestOfQSettings) -> list[tuple[str, Play]]:
     return [(SEED_RUN, Play("explore", settings.seed_runs)), *cycles]
 
 
-async def best_of_q(context: RunContext, out: Path) -> ValueModel:
+async def best_of_q(
+    models: Models, suite: OpenSuite, store: Store, out: Path, hosts: "Hosts | None" = None
+) -> ValueModel:
     """Return the last Q-function; those of all cycles are in `out`.
 
     The same call continues, also with more cycles. Raise DataError if `out` was begun with other settings.
     """
-    models, store = context.models, context.store
-    check_embedder(context.settings)
+    check_embedder(models.settings)
     is_done(out, recipe_identity(models), advice="give --store and --out other folders")
     runs: list[str] = []
     q: ValueModel | None = None
-    for cycle, (run, play) in enumerate(plays(context.settings)):
+    for cycle, (run, play) in enumerate(plays(models.settings)):
         folder = out / f"q{cycle}"
         runs.append(run)
         if (folder / DONE).exists():
             q = load_value(folder, embed=models.embedder.spec)
             continue
-        await collect(context, run, replace(play, values=q))
+        await collect(models, suite, store, run, replace(play, values=q), hosts=hosts)
         episodes = select_episodes(store, runs)
-        if context.hosts is not None:
-            await embed_there(models, context.hosts, store, episodes)
+        if hosts is not None:
+            await embed_there(models, hosts, store, episodes)
         q = train_q(folder, models, store, episodes)
     assert q is not None
     return q

@@ -1,12 +1,14 @@
 """Episodes of one agent over the tasks of a split, stored as a run."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.config.agents import AgentKind, agent_config, check_agent, reads_q
-from bestofq.config.context import OpenSuite, RunContext
+from bestofq.config.context import OpenSuite
+from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InfraError
@@ -19,29 +21,40 @@ from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import play_all
 from bestofq.store.configuration import DISCOUNT, Q
 from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
 
 EXAMPLE = 120  # characters of a reply that is shown as an example
 
 
 async def collect(
-    context: RunContext, run: str, play: Play, *, simulator: OpenSuite | None = None
+    models: Models,
+    suite: OpenSuite,
+    store: Store,
+    run: str,
+    play: Play,
+    *,
+    hosts: "Hosts | None" = None,
+    simulator: OpenSuite | None = None,
 ) -> list[EpisodeSummary]:
     """All passes of `play`; resumes what was begun.
 
     On training tasks the vectors that the agent computes are stored too. A searching agent searches in `simulator`,
-    whose pages must be those of the context's suite; None: in that itself. Where half of the episodes or more ended for
+    whose pages must be those of `suite`; None: in that itself. Where half of the episodes or more ended for
     want of a valid action, the console says what to change. InfraError where every episode was cut; ConfigError as
     `check_agent`, before the run is begun.
     """
-    check_agent(play.kind, context.models)
-    settings, suite, store, agent_name = context.settings, context.suite, context.store, play.agent
-    provenance = await begin(context, run, play.split, play=play, values=play.values)
+    check_agent(play.kind, models)
+    settings, agent_name = models.settings, play.agent
+    provenance = await begin(models, suite, store, run, play.split, play=play, values=play.values)
     with console.status("reading the tasks"):  # MiniWoB++'s stand on its pages
         tasks = await suite.tasks(play.split, play.limit or settings.suite.train_tasks)
     label = run if agent_name == run else f"{run}: {agent_name}"
     with LiveProgress(label) as progress:
-        options = run_options(context, provenance, progress)
-        async with players(context, run, play, options, simulator) as found:
+        options = run_options(models, suite, provenance, progress)
+        async with players(models, suite, store, run, play, options, hosts, simulator) as found:
             done = await play_all(
                 tasks, found, store=store, run=run, agent=agent_name, repeats=play.repeats, options=options
             )
@@ -69,17 +82,24 @@ def _without_action(settings: BestOfQSettings, ended: Sequence[EpisodeSummary], 
 
 
 async def begin(
-    context: RunContext, run: str, split: Split, *, play: Play | None = None, values: Values | None = None
+    models: Models,
+    suite: OpenSuite,
+    store: Store,
+    run: str,
+    split: Split,
+    *,
+    play: Play | None = None,
+    values: Values | None = None,
 ) -> Provenance:
     """Begin or continue a run: of `play`, or of searches for trees where there is none. DataError when it was begun
     with other settings, of its searches or its agent too, or with another Q-function than `values`."""
-    models, settings = context.models, context.settings
+    settings = models.settings
     made = current_provenance(prompts=models.prompts, seed=settings.seed)
     searcher: Searcher | None = "trees" if play is None else "mcts" if play.kind == "mcts" else None
     q: dict[str, JsonValue] = {} if values is None else {Q: values.checkpoint, DISCOUNT: values.discount}
-    await context.store.begin_run(
+    await store.begin_run(
         run,
-        run_config(settings, split, context.suite.step_limit),
+        run_config(settings, split, suite.step_limit),
         made,
         searches={searcher: {**search_config_of(models, searcher), **q}} if searcher else {},
         agents={play.agent: own} if play and (own := agent_config(settings, play.kind, play.n, q)) else {},
@@ -91,7 +111,9 @@ AGENTS: tuple[AgentKind, ...] = ("prompting", "random", "picker", "best-of-q", "
 
 
 async def compare(
-    context: RunContext,
+    models: Models,
+    suite: OpenSuite,
+    store: Store,
     run: str,
     agents: Sequence[AgentKind] = AGENTS,
     *,
@@ -100,11 +122,13 @@ async def compare(
     tasks: int,
     runs: int,
     n: int | None = None,
+    hosts: "Hosts | None" = None,
 ) -> None:
     """`runs` passes of each agent over the first `tasks` tasks of a split, stored as the run `run`. ConfigError where
     one of them cannot be made, before the first plays."""
     for kind in agents:
-        check_agent(kind, context.models)
+        check_agent(kind, models)
     for kind in agents:
-        ranked_by = values if reads_q(context.settings, kind) else None
-        await collect(context, run, Play(kind, runs, ranked_by, split=split, limit=tasks, n=n))
+        ranked_by = values if reads_q(models.settings, kind) else None
+        play = Play(kind, runs, ranked_by, split=split, limit=tasks, n=n)
+        await collect(models, suite, store, run, play, hosts=hosts)

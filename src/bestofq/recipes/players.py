@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.config.agents import AgentKind, keeping_vectors, make_agent
-from bestofq.config.context import OpenSuite, RunContext, opened_there
+from bestofq.config.context import OpenSuite, opened_there
+from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError
@@ -19,6 +21,10 @@ from bestofq.rollouts.runner import RunOptions
 from bestofq.rollouts.shared import Shared
 from bestofq.rollouts.workers import Worker
 from bestofq.store.location import Location
+from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
 
 
 @dataclass(frozen=True)
@@ -38,10 +44,9 @@ class Play:
         return self.name or self.kind
 
 
-def run_options(context: RunContext, provenance: Provenance | None, progress: Progress) -> RunOptions:
-    suite = context.suite
+def run_options(models: Models, suite: OpenSuite, provenance: Provenance | None, progress: Progress) -> RunOptions:
     return RunOptions(
-        seed=context.settings.seed,
+        seed=models.settings.seed,
         step_limit=suite.step_limit,
         provenance=provenance,
         judge=suite.judge,
@@ -52,30 +57,42 @@ def run_options(context: RunContext, provenance: Provenance | None, progress: Pr
 
 @asynccontextmanager
 async def players(
-    context: RunContext, run: str, play: Play, options: RunOptions, simulator: OpenSuite | None = None
+    models: Models,
+    suite: OpenSuite,
+    store: Store,
+    run: str,
+    play: Play,
+    options: RunOptions,
+    hosts: "Hosts | None" = None,
+    simulator: OpenSuite | None = None,
 ) -> AsyncIterator[Sequence[Worker]]:
     """One for each episode that is played at once; `simulator` as for `collect`. ConfigError where a cluster is to
     search in one."""
-    made, at_once, hosts = options.provenance, context.settings.suite.at_once, context.hosts
+    made, at_once = options.provenance, models.settings.suite.at_once
     if hosts is not None:
         if simulator is not None:
             raise ConfigError("a cluster searches in the suite itself: leave --cluster or the simulator out")
-        opens = partial(_open_there, context.settings, hosts.store, run, play, made)
+        opens = partial(_open_there, models.settings, hosts.store, run, play, made)
         from bestofq.rollouts.cluster import HostPlayer
 
-        async with hosts.open_hosts(opens, at_once, context.store, options.progress) as found:
-            yield [HostPlayer(host, context.store) for host in found]
+        async with hosts.open_hosts(opens, at_once, store, options.progress) as found:
+            yield [HostPlayer(host, store) for host in found]
     else:
         heard = replace(options, on_step=lambda step: options.progress.step(step.decision.usage))
-        async with _local(context, run, play, heard, simulator) as player:
+        async with _local(models, suite, store, run, play, heard, simulator) as player:
             yield [player] * at_once
 
 
 @asynccontextmanager
 async def _local(
-    context: RunContext, run: str, play: Play, options: RunOptions, simulator: OpenSuite | None = None
+    models: Models,
+    suite: OpenSuite,
+    store: Store,
+    run: str,
+    play: Play,
+    options: RunOptions,
+    simulator: OpenSuite | None = None,
 ) -> AsyncIterator[LocalPlayer]:
-    models, suite, store = context.models, context.suite, context.store
     kept = keeping_vectors(models, play.kind, store.vectors) if play.split == "train" else nullcontext()
     searching = play.kind == "mcts"
     with kept:
@@ -94,8 +111,8 @@ async def _open_there(
 ) -> AsyncIterator[tuple[Callable[[PlayerSlot], Awaitable[PlayedEpisode]], str]]:
     from bestofq.rollouts.cluster import play_here
 
-    async with opened_there(settings, where, shared) as context:
-        options = run_options(context, provenance, Progress())
+    async with opened_there(settings, where, shared) as (models, suite, store):
+        options = run_options(models, suite, provenance, Progress())
         heard = replace(options, on_step=lambda step: shared.steps.append(step.decision.usage))
-        async with _local(context, run, play, heard) as player:
-            yield partial(play_here, player, context.store), context.store.writer
+        async with _local(models, suite, store, run, play, heard) as player:
+            yield partial(play_here, player, store), store.writer

@@ -5,13 +5,14 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.critics import FeedbackScorer
 from bestofq.agents.scorers.learned import Values
 from bestofq.agents.selectors import GreedySelector
 from bestofq.config.agents import make_localizer, make_picker, make_proposer, make_q_scorer
-from bestofq.config.context import OpenSuite, RunContext, opened_there
+from bestofq.config.context import OpenSuite, opened_there
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import State
@@ -32,16 +33,26 @@ from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
 from bestofq.store.location import Location
+from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
 
 log = logging.getLogger(__name__)
 
 
 async def search_tasks(
-    context: RunContext, run: str, tasks: Sequence[Task], values: Values | None = None
+    models: Models,
+    suite: OpenSuite,
+    store: Store,
+    run: str,
+    tasks: Sequence[Task],
+    values: Values | None = None,
+    hosts: "Hosts | None" = None,
 ) -> list[SearchTree]:
     """A tree for each task, saved after every rollout; trees that lie in the store are gone on with. A task whose
     searches the machinery breaks keeps the tree it has; any other error ends all searches."""
-    settings, store, hosts = context.settings, context.store, context.hosts
+    settings = models.settings
     at_once, found, todo = settings.suite.at_once, list[SearchTree](), queue_of(tasks)
     with bar() as shown:
         row = shown.add_task(f"{run}: rollouts", total=len(tasks) * settings.agent_q.search.iterations)
@@ -61,7 +72,7 @@ async def search_tasks(
                 todo.put_nowait(task)
 
         if hosts is None:
-            here = Here(partial(_search, context, run, values, partial(shown.advance, row)))
+            here = Here(partial(_search, models, suite, store, run, values, partial(shown.advance, row)))
             await work_off(todo, [here] * at_once, search)
         else:
             async with hosts.open_hosts(
@@ -78,15 +89,20 @@ async def search_tasks(
 async def _open_there(
     settings: BestOfQSettings, where: Location, run: str, values: Values | None, shared: Shared
 ) -> AsyncIterator[tuple[Callable[[Task], Awaitable[SearchTree]], str]]:
-    async with opened_there(settings, where, shared) as context:
-        yield partial(_search, context, run, values, lambda _: None), context.store.writer
+    async with opened_there(settings, where, shared) as (models, suite, store):
+        yield partial(_search, models, suite, store, run, values, lambda _: None), store.writer
 
 
 async def _search(
-    context: RunContext, run: str, values: Values | None, advance: Callable[[int], None], task: Task
+    models: Models,
+    suite: OpenSuite,
+    store: Store,
+    run: str,
+    values: Values | None,
+    advance: Callable[[int], None],
+    task: Task,
 ) -> SearchTree:
-    models, suite, trees = context.models, context.suite, context.store.trees
-    config = search_config(context.settings.agent_q.search, suite)
+    trees, config = store.trees, search_config(models.settings.agent_q.search, suite)
     envs = EnvPool(suite.make_env, task, config, suite.irreversible)
     async with trees.grow_tree(run, task) as kept, aclosing(envs):
         root = await envs.start()
@@ -94,7 +110,7 @@ async def _search(
             log.warning("%s begins on another page than when its tree was begun: it is searched anew", task.id)
             kept = None
         tree = MutableTree(task, root) if kept is None else MutableTree.from_tree(kept)
-        seed = episode_seed(context.settings.seed, run, "search", task, 0)
+        seed = episode_seed(models.settings.seed, run, "search", task, 0)
         state = State(task=task, observation=root, seed=seed)
         search = Search(
             tree,
