@@ -63,7 +63,7 @@ PLAYS = {None: Play("prompting"), "trees": None, "mcts": Play("mcts")}
 async def go_on(folder: Path, before: tuple[str, ...], now: tuple[str, ...], searcher: Searcher | None) -> None:
     with Store.open(folder) as store:
         for settings in (before, now):
-            await begin(context_with(store, *settings), "r", "train", play=PLAYS[searcher])
+            await begin(*context_with(store, *settings), "r", "train", play=PLAYS[searcher])
 
 
 @pytest.fixture(autouse=True)
@@ -151,7 +151,7 @@ async def test_a_setting_that_was_not_there_and_another_split_are_named_too(tmp_
         Store.open(tmp_path / "without") as store,
         pytest.raises(DataError, match="begun with split=train, and this has dev: continue with --split train"),
     ):
-        await begin(context_with(store), "r", "dev", play=PLAYS[None])
+        await begin(*context_with(store), "r", "dev", play=PLAYS[None])
 
 
 @pytest.mark.parametrize(
@@ -166,20 +166,20 @@ async def test_what_an_agent_alone_depends_on_is_held_for_it(
 ) -> None:
     with Store.open(tmp_path) as store:
         for _ in range(2):
-            await begin(context_with(store, before), "r", "train", play=Play(agent))
+            await begin(*context_with(store, before), "r", "train", play=Play(agent))
         await plays_one(store, agent)
-        await begin(context_with(store), "r", "train", play=Play("best-of-q"))  # which has no such setting
+        await begin(*context_with(store), "r", "train", play=Play("best-of-q"))  # which has no such setting
         with pytest.raises(DataError, match=re.escape(f"'r' was begun with {said}: continue with --set {before}, or")):
-            await begin(context_with(store), "r", "train", play=Play(agent))
+            await begin(*context_with(store), "r", "train", play=Play(agent))
 
 
 async def test_an_agents_n_is_held_for_it(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        await begin(context_with(store), "r", "train", play=Play("best-of-q", n=5))
+        await begin(*context_with(store), "r", "train", play=Play("best-of-q", n=5))
         await plays_one(store, "best-of-q")
-        await begin(context_with(store), "r", "train", play=Play("random"))
+        await begin(*context_with(store), "r", "train", play=Play("random"))
         with pytest.raises(DataError, match=r"best-of-q in run 'r' was begun with n=5, .* 3: continue with --n 5"):
-            await begin(context_with(store), "r", "train", play=Play("best-of-q"))
+            await begin(*context_with(store), "r", "train", play=Play("best-of-q"))
 
 
 def q_function(name: str, discount: float | None = None) -> ValueModel:
@@ -192,12 +192,12 @@ def q_function(name: str, discount: float | None = None) -> ValueModel:
 
 async def test_an_agent_that_has_not_played_yet_may_change(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        await begin(context_with(store, "beta=0.5"), "r", "train", play=Play("prior"))
+        await begin(*context_with(store, "beta=0.5"), "r", "train", play=Play("prior"))
         await plays_one(store, "random")
-        await begin(context_with(store, "beta=0.2"), "r", "train", play=Play("prior"))
+        await begin(*context_with(store, "beta=0.2"), "r", "train", play=Play("prior"))
         await plays_one(store, "prior")
         with pytest.raises(DataError, match=r"prior in run 'r' was begun with beta=0\.2, and this has 0\.5"):
-            await begin(context_with(store, "beta=0.5"), "r", "train", play=Play("prior"))
+            await begin(*context_with(store, "beta=0.5"), "r", "train", play=Play("prior"))
 
 
 @pytest.mark.parametrize(
@@ -256,11 +256,11 @@ async def test_trees_are_learned_from_by_the_weights_that_grew_them_only(tmp_pat
     model = tmp_path / "model"
     model.symlink_to(POCKET)
     with Store.open(tmp_path / "store") as store:
-        await begin(context_with(store, f"model.path={model}"), "r", "train")
+        await begin(*context_with(store, f"model.path={model}"), "r", "train")
         model.unlink()
         model.symlink_to(POCKET_WEB)
         again = context_with(store, f"model.path={model}")
         with pytest.raises(DataError, match=r"run 'r' was begun with weights=\w+, .*: continue with --model"):
-            await begin(again, "r", "train")
+            await begin(*again, "r", "train")
         with pytest.raises(DataError, match=r"run 'r' was begun with weights=\w+, .*: continue with --model"):
-            searched_trees(again.models, store, "r")
+            searched_trees(again[0], store, "r")

@@ -170,5 +170,5 @@ def _read_each(
             drawn = {"log_prob": reply.log_prob, "reply_ids": ids, "prompt_hash": ids and reply.prompt_hash}
             candidates.append(candidate.model_copy(update=drawn))
     if not candidates:
-        raise ReplyError(complaints[0])
+        raise ReplyError(complaints[0] if complaints else "the model gave no reply")
     return distinct(candidates)
