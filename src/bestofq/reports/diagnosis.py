@@ -18,11 +18,12 @@ from bestofq.reports.calibration import (
     valued_steps,
 )
 from bestofq.reports.charts import calibration_svg, reliability_svg, values_svg
-from bestofq.reports.costs import ALL, Prices, measure_costs, spending_table
+from bestofq.reports.costs import measure_costs, spending_table
 from bestofq.reports.figures import CurvePoint, failure_split_svg
 from bestofq.reports.naming import shown
 from bestofq.reports.recall import rated_shares, recall, recall_table, sibling_steps
 from bestofq.reports.reliability import pass_at, pass_table, pass_variance, reliability
+from bestofq.reports.spent import ALL, Prices
 from bestofq.reports.stats import UNIT, Attempts, Quantity, Tries, attempts_of
 from bestofq.reports.svg import Figure
 from bestofq.reports.table import Row, RowSource, Table, columns

@@ -12,11 +12,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bestofq.core.errors import BestOfQError, DataError
-from bestofq.reports.costs import spent_by_role
 from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.naming import place
 from bestofq.reports.report import Report, gather
 from bestofq.reports.rows import Selection, read_rows
+from bestofq.reports.spent import spent_by_role
 from bestofq.reports.stats import group_by
 from bestofq.reports.success import dev_base, dev_curve, domain_of
 from bestofq.reports.table import ORIGIN_COLUMNS

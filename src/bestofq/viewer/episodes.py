@@ -14,7 +14,7 @@ from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Episode, Step
 from bestofq.core.observation import Observation
 from bestofq.reports.charts import values_svg
-from bestofq.reports.costs import Spent, spent_by_role
+from bestofq.reports.spent import Spent, spent_by_role
 from bestofq.reports.svg import inline
 from bestofq.reports.values import value_path
 from bestofq.store.catalogue import StepPlace
