@@ -13,7 +13,6 @@ from bestofq.cli.options import A_STORE, Files, SplitName, StoreArgument, Text, 
 from bestofq.cli.writing import check_out
 from bestofq.config.settings import AgentQSettings
 from bestofq.interop.exporting import (
-    PairOptions,
     Selected,
     export_atif,
     export_conversations,
@@ -66,8 +65,8 @@ def export(
                 defaults = AgentQSettings()
                 alpha = defaults.alpha if alpha is None else alpha
                 threshold = defaults.threshold if threshold is None else threshold
-                pairs = PairOptions(source=source or "trees", alpha=alpha, threshold=threshold)
-                count = export_preferences(store, selected, out, pairs)
+                which = source or "trees"
+                count = export_preferences(store, selected, out, source=which, alpha=alpha, threshold=threshold)
             case "atif":
                 count = export_atif(store, selected, out)
     console.print(f"{count:,} {_UNITS[kind]} written to {out}", soft_wrap=True, markup=False)

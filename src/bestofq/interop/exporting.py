@@ -34,15 +34,6 @@ class Selected:
         return f" of {', '.join(named)}" if named else ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairOptions:
-    """Which preference pairs: as in Agent Q, Eq. 10 and Algorithm 1."""
-
-    source: rows.Source
-    alpha: float
-    threshold: float
-
-
 def export_steps(store: Store, selected: Selected, out: Path) -> int:
     """Write a row a step; how many. InputError, SetupError as `rows.write_rows`, DataError where there are none."""
     none = f"the store holds no steps{selected}: {_runs(store)}"
@@ -58,25 +49,27 @@ def export_conversations(store: Store, selected: Selected, out: Path, *, failure
     return rows.write_rows(out, rows.conversation_rows(episodes), rows.CONVERSATIONS, none=none)
 
 
-def export_preferences(store: Store, selected: Selected, out: Path, options: PairOptions) -> int:
-    """Write a row a pair; how many. Errors as `export_steps`."""
-    if options.source == "trees":
+def export_preferences(
+    store: Store, selected: Selected, out: Path, *, source: rows.Source, alpha: float, threshold: float
+) -> int:
+    """Write a row a pair (Agent Q, Eq. 10 and Algorithm 1); how many. Errors as `export_steps`."""
+    if source == "trees":
         if selected.agent is not None:
             raise InputError("search trees are of no agent: leave out --agent, or take --source q")
-        found = _of_trees(store, selected, options)
+        found = _of_trees(store, selected, alpha, threshold)
         hint = "grow trees by `bestofq search`, lower --threshold, or take what a Q-function scored (--source q)"
     else:
-        found = rows.scored_pairs(selected.episodes(store), threshold=options.threshold)
+        found = rows.scored_pairs(selected.episodes(store), threshold=threshold)
         hint = "play episodes with the agent best-of-q, or lower --threshold"
-    none = f"the store holds no pairs{selected} whose Q differ by {options.threshold:g}: {hint}"
+    none = f"the store holds no pairs{selected} whose Q differ by {threshold:g}: {hint}"
     return rows.write_rows(out, found, rows.PREFERENCES, none=none)
 
 
-def _of_trees(store: Store, selected: Selected, options: PairOptions) -> Iterator[rows.Row]:
+def _of_trees(store: Store, selected: Selected, alpha: float, threshold: float) -> Iterator[rows.Row]:
     for run in store.runs():
         if selected.run in (None, run.name):
             trees = (tree for tree in store.trees.all(run.name) if selected.split in (None, tree.task.split))
-            yield from rows.tree_pairs(run.name, trees, alpha=options.alpha, threshold=options.threshold)
+            yield from rows.tree_pairs(run.name, trees, alpha=alpha, threshold=threshold)
 
 
 def _runs(store: Store) -> str:
