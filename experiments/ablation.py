@@ -22,8 +22,7 @@ from bestofq.core.identity import key_of
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.collect import collect
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.provenance import made_by
 from bestofq.recipes.q_training import episode_set, q_identity, train_q
 from bestofq.recipes.run_config import run_config, search_config_of

@@ -12,8 +12,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.best_of_q import best_of_q, plays
-from bestofq.recipes.collect import AGENTS, compare
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import AGENTS, Play, compare
 from bestofq.recipes.provenance import made_by
 from bestofq.reports import stats
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg

@@ -15,7 +15,7 @@ from bestofq.core.identity import key_of
 from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play
 from bestofq.recipes.q_training import embed_items
 from experiments.ablation import AblationRunner, facts_of
 from experiments.ranking import OracleStep, oracle_steps

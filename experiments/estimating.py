@@ -25,8 +25,7 @@ from bestofq.core.language import Generation, Request
 from bestofq.core.logged import LoggedChoices
 from bestofq.learning.checkpoint import load_value
 from bestofq.models.local import LocalModel
-from bestofq.recipes.collect import collect
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.provenance import made_by
 from bestofq.recipes.q_training import train_q
 from bestofq.recipes.ranked_logs import logs_of, rank_logs

@@ -17,8 +17,7 @@ from bestofq.config.models import Models
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
 from bestofq.recipes.agent_q import grow_training_trees
-from bestofq.recipes.collect import collect
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.q_training import train_on_runs
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store

@@ -32,9 +32,8 @@ from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget
-from bestofq.recipes.collect import collect
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.embedding import embed_there
-from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import episodes_of, transitions_of
 from bestofq.recipes.training_episodes import select_episodes
 from bestofq.rollouts.progress import LiveProgress

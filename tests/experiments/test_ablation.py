@@ -13,8 +13,7 @@ from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, DataError
-from bestofq.recipes.collect import collect
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play, collect
 from bestofq.store.store import Store
 from bestofq_sites.shipped import POCKET, POCKET_WEB
 from bestofq_sites.webshop.settings import WebShopSettings

@@ -24,8 +24,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes import tree_search
 from bestofq.recipes.agent_q import agent_q, grow_training_trees
-from bestofq.recipes.collect import begin, collect
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play, begin, collect
 from bestofq.recipes.policy_training import (
     need_pairs,
     reinforce,

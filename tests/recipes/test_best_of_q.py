@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from bestofq.config.agents import check_pictures, make_agent
+from bestofq.config.agents import make_agent
 from bestofq.config.context import OpenSuite, open_suite
-from bestofq.config.models import Models
+from bestofq.config.models import Models, check_pictures
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.embedding import Context, EmbedItem, EmbedSettings
 from bestofq.core.errors import ConfigError, DataError, InputError
@@ -22,8 +22,7 @@ from bestofq.models.cached_embedder import Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import LocalEmbedder
 from bestofq.recipes.best_of_q import best_of_q
-from bestofq.recipes.collect import collect, compare
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play, collect, compare
 from bestofq.recipes.q_training import embed_items, train_on_runs
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.rows import Selection

@@ -21,8 +21,7 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value, read_card
 from bestofq.learning.config import IQLConfig
 from bestofq.recipes.best_of_q import best_of_q
-from bestofq.recipes.collect import collect
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.q_training import train_on_runs, training_progress
 from bestofq.store.store import Store
 

@@ -20,8 +20,7 @@ from bestofq.core.protocols import Env
 from bestofq.learning.config import NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.collect import begin
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play, begin
 from bestofq.recipes.policy_training import searched_trees
 from bestofq.recipes.run_config import Searcher
 from bestofq.store.store import Store

@@ -24,8 +24,7 @@ from bestofq.core.loading import extra
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree
 from bestofq.recipes.agent_q import SEARCH_RUN, grow_training_trees
-from bestofq.recipes.collect import collect, compare
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play, collect, compare
 from bestofq.recipes.policy_training import need_pairs, reinforce, step_pairs, tune
 from bestofq.recipes.q_training import train_on_runs
 from bestofq.reports.costs import agent_costs, cost_table

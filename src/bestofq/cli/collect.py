@@ -8,7 +8,7 @@ from bestofq.cli.options import CommonOptions, Q, Tasks, takes
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import kind_of, models_of, play_and_show, store_of, training_tasks, with_values
 from bestofq.recipes import collect as recipe
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import Play
 from bestofq.reports.rows import Selection
 
 

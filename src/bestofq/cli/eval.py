@@ -26,8 +26,7 @@ from bestofq.config.context import open_suite
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
-from bestofq.recipes.collect import AGENTS, compare
-from bestofq.recipes.players import Play
+from bestofq.recipes.collect import AGENTS, Play, compare
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.rows import BASELINE, Selection

@@ -11,8 +11,8 @@ from bestofq.browser.browser import Browser
 from bestofq.cli.options import WEB, CommonOptions, Files, N, Place, Stored, Text, takes
 from bestofq.cli.shared import kind_of, models_of, store_at, with_values
 from bestofq.cli.step_view import StepPrinter
-from bestofq.config.agents import check_pictures, keeping_vectors, make_agent, reads_q
-from bestofq.config.models import Models
+from bestofq.config.agents import keeping_vectors, make_agent, reads_q
+from bestofq.config.models import Models, check_pictures
 from bestofq.core.actions import Answer
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import Episode, Provenance

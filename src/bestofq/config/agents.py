@@ -355,15 +355,3 @@ def make_localizer(models: Models) -> Localizer | None:
         raise ConfigError(f"the localizer {kind} needs {what}: set endpoints.localizer_chat.model, or give --base-url")
     found = TextLocalizer(model) if by_text else VisionLocalizer(model)
     return FallbackLocalizer(PageLocalizer(), found) if kind.startswith("page+") else found
-
-
-def check_pictures(settings: BestOfQSettings, taken: bool) -> None:
-    """ConfigError where elements are found on pictures, and none is taken."""
-    seeing = settings.by == "words" and settings.localizer == "vision"
-    if taken or in_pocket_prompts(settings) or not (seeing or settings.by == "point"):
-        return
-    way = "localizer=vision" if seeing else "by=point"
-    raise ConfigError(
-        f"with {way} a model finds elements on pictures, and none are taken: set suite.env=browser and "
-        "suite.screenshots=true, or name elements by marks (by=mark)"
-    )

@@ -6,8 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bestofq.config.agents import check_pictures
-from bestofq.config.models import Models
+from bestofq.config.models import Models, check_pictures
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Action
 from bestofq.core.errors import ConfigError, InputError

@@ -255,3 +255,15 @@ def in_pocket_prompts(settings: BestOfQSettings) -> bool:
 def is_pocket(chat: ChatConfig) -> bool:
     """Whether the endpoint's model is named as a pocket model."""
     return is_shipped(chat.model.rpartition("/")[2])
+
+
+def check_pictures(settings: BestOfQSettings, taken: bool) -> None:
+    """ConfigError where elements are found on pictures, and none is taken."""
+    seeing = settings.by == "words" and settings.localizer == "vision"
+    if taken or in_pocket_prompts(settings) or not (seeing or settings.by == "point"):
+        return
+    way = "localizer=vision" if seeing else "by=point"
+    raise ConfigError(
+        f"with {way} a model finds elements on pictures, and none are taken: set suite.env=browser and "
+        "suite.screenshots=true, or name elements by marks (by=mark)"
+    )

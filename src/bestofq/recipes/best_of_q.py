@@ -12,9 +12,8 @@ from bestofq.config.models import Models, check_embedder
 from bestofq.config.settings import BestOfQSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.collect import collect
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.embedding import embed_there
-from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import q_identity, train_q
 from bestofq.recipes.training_episodes import select_episodes
 from bestofq.store.records import SEED_RUN, cycle_run
