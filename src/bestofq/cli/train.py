@@ -62,6 +62,8 @@ def train(
         for each in named.values():
             print_training_plan(each, store, runs, episodes, out)
         return
+    if tried and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError("--try compares settings in one process: leave torchrun out, or set what it chose")
     with training_processes(models.settings.iql.device) as is_first:
         if not is_first:
             return
@@ -82,9 +84,7 @@ def train(
 def _choose(
     named: Mapping[str, Models], folder: Location, runs: Sequence[str], episodes: int | None, out: Path
 ) -> Models:
-    """Return the models whose settings rank best; of equals the first. ConfigError under torchrun."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ConfigError("--try compares settings in one process: leave torchrun out, or set what it chose")
+    """Return the models whose settings rank best; of equals the first."""
     with open_existing_store(folder) as store:
         held_out = Trials(store, select_episodes(store, runs, episodes), out / "trials")
         trials = [held_out.evaluate_trial(name, models) for name, models in named.items()]

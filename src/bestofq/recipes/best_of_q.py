@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from bestofq.config.artifacts import DONE, is_done
+from bestofq.config.artifacts import DONE, is_done, set_begun
 from bestofq.config.context import OpenSuite
 from bestofq.config.models import Models, check_embedder
 from bestofq.config.settings import BestOfQSettings
@@ -38,7 +38,8 @@ async def best_of_q(
     The same call continues, also with more cycles. Raise DataError if `out` was begun with other settings.
     """
     check_embedder(models.settings)
-    is_done(out, recipe_identity(models), advice="give --store and --out other folders")
+    identity = recipe_identity(models)
+    is_done(out, identity, advice="give --store and --out other folders")
     runs: list[str] = []
     q: ValueModel | None = None
     for cycle, (run, play) in enumerate(plays(models.settings)):
@@ -48,6 +49,7 @@ async def best_of_q(
             q = load_value(folder, embed=models.embedder.spec)
             continue
         await collect(models, suite, store, run, replace(play, values=q), hosts=hosts)
+        set_begun(out, identity)
         episodes = select_episodes(store, runs)
         if hosts is not None:
             await embed_there(models, hosts, store, episodes)

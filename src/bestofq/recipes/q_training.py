@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from bestofq.config.artifacts import UNFINISHED, is_done, set_done
+from bestofq.config.artifacts import IDENTITY, UNFINISHED, is_done, set_begun, set_done
 from bestofq.config.models import Models, check_embedder
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem, EmbedSettings
-from bestofq.core.errors import InputError
+from bestofq.core.errors import DataError, InputError
 from bestofq.core.identity import identity_of
 from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import (
@@ -98,11 +98,15 @@ def train_q(
     episodes, InputError if no episode succeeded, ConfigError if an endpoint proposed and no model that embeds is named.
     """
     config, known, spec = iql or models.settings.iql, episode_set(episodes), models.embedder.spec
-    if is_done(out, q_identity(models, known, config), again=again, advice=ADVICE):
+    identity = q_identity(models, known, config)
+    if not again and (out / CARD).exists() and not (out / IDENTITY).exists():
+        raise DataError(f"{out} holds a Q-function without {IDENTITY}, of unknown settings: {ADVICE}")
+    if not again and is_done(out, identity, advice=ADVICE):
         console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
         return load_value(out, embed=spec)
     _check_embedders(models, store, episodes)
     data = transitions_of(models, episodes_of(store, episodes), store, vectors)
+    set_begun(out, identity)
     card: dict[str, Any] = {"embed": spec, "train_n": models.settings.n_candidates, "episodes": known}
     unfinished = out / UNFINISHED
     begun = load_learner(unfinished, embed=spec, device=config.device) if (unfinished / CARD).exists() else None
