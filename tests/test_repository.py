@@ -18,7 +18,6 @@ SRC = ROOT / "src" / "bestofq"
 EXPERIMENTS = ROOT / "experiments"
 SITES = ROOT / "sites" / "src" / "bestofq_sites"
 MODULES = sorted([*SRC.rglob("*.py"), *SITES.rglob("*.py"), *EXPERIMENTS.rglob("*.py")])
-LINES = 400
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 MACHINE_PATH = re.compile(r"(?<![\w.<])/(?:work|home|root|tmp|Users)/")
 DATA = (
@@ -65,12 +64,6 @@ def kept_files() -> list[Path]:
     if done.returncode:
         pytest.skip("not a git checkout")
     return [path for line in done.stdout.splitlines() if (path := ROOT / line).is_file()]
-
-
-def test_no_source_file_is_long() -> None:
-    sources = (*MODULES, *SRC.rglob("*.js"))
-    lengths = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in sources}
-    assert {name: length for name, length in lengths.items() if length > LINES} == {}
 
 
 def test_no_room_for_leftovers() -> None:

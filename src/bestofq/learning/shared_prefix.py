@@ -45,7 +45,7 @@ def reply_log_probs(
     """
     if share and getattr(model, "module", model).config._attn_implementation != NAME:
         raise ValueError("replies share a prompt within `shared_prefix(model)` only: outside they would see each other")
-    compute = _pack_shared if share else _pad_rows
+    compute = _pack_branches if share else _pad_rows
     return compute(model, nodes, next(model.parameters()).device if device is None else device)
 
 
@@ -144,7 +144,7 @@ def _attend(
     return torch.cat(parts, dim=1), None
 
 
-def _pack_shared(model: Any, nodes: Sequence[Branches], device: torch.device) -> Tensor:
+def _pack_branches(model: Any, nodes: Sequence[Branches], device: torch.device) -> Tensor:
     tokens: list[int] = []
     predictors: list[int] = []  # where in the row each token of each reply is predicted
     spans = []

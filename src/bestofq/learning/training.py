@@ -49,7 +49,7 @@ def training_processes(device: str) -> Iterator[bool]:
         if group.rank == 0:
             group.share(lambda: None)  # no more trainings
             return
-        while shared := _next_training(group):
+        while shared := _receive_next(group):
             data, config, kept = shared
             begun = None
             if kept is not None:
@@ -59,7 +59,7 @@ def training_processes(device: str) -> Iterator[bool]:
             _train(data, config, begun, group)
 
 
-def _next_training(group: ProcessGroup) -> tuple[Transitions, IQLConfig, Any] | None:
+def _receive_next(group: ProcessGroup) -> tuple[Transitions, IQLConfig, Any] | None:
     """Return the next training of the first process; None if that has finished, or has failed and left."""
     try:
         return group.share(lambda: None)
