@@ -9,7 +9,7 @@ from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import models_of
 from bestofq.store.store import Store
 from bestofq_sites import demo
-from bestofq_sites.demo import EXPLORED, HELD_OUT, LEARNING, WATCHED, run_demo
+from bestofq_sites.demo import EXPLORED, HELD_OUT, LEARNING, TRAINED, WATCHED, run_demo
 
 SMALL = ("suite.sites=1", "suite.tasks_per_site=12", "suite.quirky=0", "iql.steps=5")  # ordinary: the model succeeds
 
@@ -27,13 +27,13 @@ async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(
         shown = next(store.episodes(run=WATCHED, agent="best-of-q"))
         scorers = store.scorers([HELD_OUT])
     assert agents == {
-        HELD_OUT: {"prompting", "random", "best-of-q"},
+        HELD_OUT: {"prompting", "random", *TRAINED},
         EXPLORED: {"explore"},
         WATCHED: {"prompting", "best-of-q"},
     }
-    assert {agent for _, agent, _ in scorers} == {"best-of-q"}
+    assert {agent for _, agent, _ in scorers} == set(TRAINED)
     assert shown.steps[0].observation.screenshot is not None
     assert (out / "report" / "index.html").exists()
     text = printed()
     assert "http://127.0.0.1:" in text
-    assert "of these tasks to" in text
+    assert "of 3 trainings" in text

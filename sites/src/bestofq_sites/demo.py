@@ -26,7 +26,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.recipes.agent_q import SEARCH_RUN, grow_training_trees
 from bestofq.recipes.collect import Play, collect, compare
 from bestofq.recipes.policy_training import need_pairs, reinforce, step_pairs, tune
-from bestofq.recipes.q_training import train_on_runs
+from bestofq.recipes.q_training import train_q
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.report import gather
@@ -44,6 +44,8 @@ from bestofq_sites.booking.settings import BookingSettings
 
 HELD_OUT, EXPLORED, WATCHED = "demo", "demo-explored", "demo-chromium"
 IN_CHROMIUM = 6  # tasks
+TRAINED = ("best-of-q", "best-of-q seed 1", "best-of-q seed 2")
+"""The agents of the trainings, which differ in the seed of Q alone."""
 
 LEARNING = (
     *("model.path=pocket-quirks", "suite.name=quirks", "suite.sites=4", "suite.tasks_per_site=240"),
@@ -90,9 +92,13 @@ async def run_demo(models: Models, *, tasks: int, out: Path, fresh: bool) -> Non
             )
             console.print(Rule("2. It explores other tasks of the same sites; Q learns from what came of each action"))
             await collect(text, suite, store, EXPLORED, Play("explore", text.settings.seed_runs))
-            values = train_on_runs(text, store, [EXPLORED], out / "q")
-            console.print(Rule("3. After: the same model and tasks, and Q chooses"))
-            await compare(text, suite, store, HELD_OUT, ["best-of-q"], values=values, split="test", tasks=tasks, runs=1)
+            console.print(Rule("3. After: the same model and tasks, and Q chooses, trained with three seeds"))
+            episodes, trained = store.summaries(run=EXPLORED), []
+            for seed, agent in enumerate(TRAINED):
+                iql = text.settings.iql.model_copy(update={"seed": seed})
+                trained.append(train_q(out / f"q{seed}", text, store, episodes, iql=iql))
+                play = Play("best-of-q", 1, trained[-1], "test", tasks, name=agent)
+                await collect(text, suite, store, HELD_OUT, play)
         compared = Selection(runs=[HELD_OUT], baseline=BASELINE)
         results = agent_results(store, compared)
         console.print(success_table(results))
@@ -100,25 +106,25 @@ async def run_demo(models: Models, *, tasks: int, out: Path, fresh: bool) -> Non
         console.print(Rule("4. To watch: some of these tasks in a real Chromium"))
         async with open_suite(seen) as suite:
             agents: list[AgentKind] = ["prompting", "best-of-q"]
-            await compare(seen, suite, store, WATCHED, agents, values=values, split="test", tasks=IN_CHROMIUM, runs=1)
+            await compare(
+                seen, suite, store, WATCHED, agents, values=trained[0], split="test", tasks=IN_CHROMIUM, runs=1
+            )
         report = export(store, gather(store, compared), out / "report", title="Best-of-Q: the demo")
     console.print(f"\nThe report: [bold]{escape(str(report.resolve()))}[/bold]")
     console.print(f"Look at each step of each episode: [bold]bestofq view {escape(str(out))}[/bold]")
 
 
 def _in_words(found: Grouping, episodes: int) -> str:
-    """What Q brought."""
+    """What Q brought, in each of its trainings."""
     rows = {row.agent: row for row in found.rows}
-    before, after = rows[BASELINE], rows["best-of-q"]
-    gain = after.difference
-    assert gain is not None
-    assert before.success is not None
-    assert after.success is not None
+    before, gains = rows[BASELINE].success, [gain for name in TRAINED if (gain := rows[name].difference)]
+    assert before is not None
+    points = ", ".join(f"{100 * gain.mean:+.0f} [{100 * gain.low:+.0f}, {100 * gain.high:+.0f}]" for gain in gains)
+    better = sum(gain.clear and gain.mean > 0 for gain in gains)
     return (
-        f"The model itself is as it was. Choosing among its candidates by what {episodes} episodes taught brings it "
-        f"from {100 * before.success.mean:.0f} % of these tasks to {100 * after.success.mean:.0f}: "
-        f"{100 * gain.mean:+.0f} points [{100 * gain.low:+.0f}, {100 * gain.high:+.0f}], "
-        f"{'more than chance' if gain.clear else 'which may be chance'}."
+        f"The frozen model alone solves {100 * before.mean:.0f} % of these tasks. If Q chooses among its candidates, "
+        f"trained on {episodes} episodes with {len(gains)} seeds, the change in points is {points}: "
+        f"{better} of {len(gains)} trainings are better by more than chance."
     )
 
 
