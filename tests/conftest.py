@@ -1,13 +1,16 @@
 """What all tests share: one thread a worker for tiny models, no search for garbage among imports, a real Chromium."""
 
 import gc
+import json
 import os
 import ssl
 import sys
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import cache
 from importlib import import_module
 from itertools import count
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -24,93 +27,9 @@ from bestofq.models import chat
 from bestofq.rollouts.console import console
 
 chat.BACKOFF_SECONDS, chat.MAX_BACKOFF_SECONDS, chat.COOLDOWN_SECONDS = 0.001, 0.05, 0.05  # for servers that fail
-SLOW = (  # the files that take four seconds and more on a busy machine, the longest first
-    "test_cluster.py",
-    "test_settling.py",
-    "test_tune_launched.py",
-    "test_miniwob.py",
-    "test_env.py",
-    "test_ablation.py",
-    "test_endpoint.py",
-    "test_best_of_q.py",
-    "test_webvoyager_paper.py",
-    "test_plugins.py",
-    "test_demo.py",
-    "test_wrong_invocations.py",
-    "test_booking_oracle.py",
-    "test_demo_agent_q.py",
-    "test_stopped.py",
-    "test_checkpoint.py",
-    "test_viewer_pages.py",
-    "test_report_command.py",
-    "test_real_data.py",
-    "test_best_of_q_comparison.py",
-    "test_chat.py",
-    "test_pocket_endpoint.py",
-    "test_q_training.py",
-    "test_miniwob_demonstrations.py",
-    "test_train_command.py",
-    "test_recycling.py",
-    "test_agent_q.py",
-    "test_lost_server.py",
-    "test_running.py",
-    "test_try_settings.py",
-    "test_damage.py",
-    "test_export.py",
-    "test_clicking.py",
-    "test_suite.py",
-    "test_catalogue.py",
-    "test_search_command.py",
-    "test_pocket.py",
-    "test_hostile_pages.py",
-    "test_learners.py",
-    "test_miniwob_oracle.py",
-    "test_agent_q_comparison.py",
-    "test_induction.py",
-    "test_waiting_threads.py",
-    "test_composite_demonstrations.py",
-    "test_viewer_answers.py",
-    "test_tabular.py",
-    "test_kill.py",
-    "test_chat_proposer.py",
-    "test_dev_ranking.py",
-    "test_instructed.py",
-    "test_served_policy.py",
-    "test_upstream.py",
-    "test_iql.py",
-    "test_rft.py",
-    "test_viewer_looks.py",
-    "test_browser_settings.py",
-    "test_preferences.py",
-    "test_webvoyager_real.py",
-    "test_opening.py",
-    "test_episodes.py",
-    "test_judge_booking.py",
-    "test_serve_command.py",
-    "test_same_as_chromium.py",
-    "test_ranking.py",
-    "test_deploy.py",
-    "test_tuning_memory.py",
-    "test_exported.py",
-    "test_estimate_command.py",
-    "test_webvoyager_sites.py",
-    "test_own_suite.py",
-    "test_ranker.py",
-    "test_fuzz.py",
-    "test_embedder_benchmark.py",
-    "test_contract.py",
-    "test_collect_killed.py",
-    "test_judge_command.py",
-    "test_search_on_open_sites.py",
-    "test_site_tools.py",
-    "test_faults.py",
-    "test_embedder_contract.py",
-    "test_inputs.py",
-    "test_shared_store.py",
-    "test_distributed.py",
-    "test_imported_teach.py",
-    "test_checkpoint_after_a_cut.py",
-)
+DURATIONS = Path(__file__).with_name("durations.json")
+"""Seconds of each file of tests, as `make test ARGS=--write-durations` measured them."""
+SLOW_SECONDS = 4.0  # of a file, from which it is left out of the quick part
 
 _SCHEMAS = count()
 
@@ -143,18 +62,31 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-durations", action="store_true", help=f"write the seconds of each file to {DURATIONS}")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of slow files are marked so, and come first, the longest before all (`--no-loadscope-reorder` keeps
-    that order), then files with some slow tests: no worker is left alone with one."""
+    """Mark the tests of slow files, and run the longest files first (`--no-loadscope-reorder` keeps that order), then
+    files with some slow tests: no worker is left alone with one."""
+    seconds = json.loads(DURATIONS.read_text())
     for item in items:
-        if item.path.name in SLOW:
+        if seconds.get(item.path.name, 0.0) >= SLOW_SECONDS:
             item.add_marker(pytest.mark.slow)
     some = {item.path for item in items if item.get_closest_marker("slow")}
-    at = {name: place for place, name in enumerate(SLOW)}
-    items.sort(key=lambda item: at.get(item.path.name, len(SLOW) + (item.path not in some)))
+    items.sort(key=lambda item: (-seconds.get(item.path.name, 0.0), item.path not in some))
 
 
-@pytest.hookimpl(tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.getoption("--write-durations"):
+        seconds: dict[str, float] = defaultdict(float)
+        for report in (report for reports in terminalreporter.stats.values() for report in reports):
+            if isinstance(report, pytest.TestReport):
+                seconds[Path(report.fspath).name] += report.duration
+        longest = sorted(((round(spent, 1), name) for name, spent in seconds.items() if spent >= 1), reverse=True)
+        DURATIONS.write_text(json.dumps({name: spent for spent, name in longest}, indent=0) + "\n")
+
+
 def pytest_runtest_setup() -> None:
     """Random weights are the same whichever tests ran before."""
     if torch := sys.modules.get("torch"):
