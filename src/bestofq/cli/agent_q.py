@@ -17,6 +17,7 @@ from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
 from bestofq.recipes import agent_q as recipe
+from bestofq.recipes.policy_training import check_policy
 from bestofq.reports.searches import SearchRow, search_rows, search_table
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
@@ -47,7 +48,7 @@ def run_agent_q(models: Models, store: Location, out: Path) -> Path:
     runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
 
     async def work() -> tuple[Models, list[SearchRow]]:
-        recipe.check(models)
+        check_policy(models)
         async with open_suite(models) as suite:
             await recipe.training_tasks(models.settings, suite, chosen.rounds)
             with store_at(store) as opened:

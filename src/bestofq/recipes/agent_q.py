@@ -7,14 +7,13 @@ from pathlib import Path
 from bestofq.config.context import OpenSuite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.errors import ConfigError, InputError
-from bestofq.core.loading import extra
+from bestofq.core.errors import InputError
 from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair
 from bestofq.core.tree import SearchTree
 from bestofq.learning.resuming import has_begun
 from bestofq.recipes.collect import begin
-from bestofq.recipes.policy_training import need_pairs, step_pairs, tune
+from bestofq.recipes.policy_training import check_policy, need_pairs, step_pairs, tune
 from bestofq.recipes.tree_search import search_tasks
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
@@ -23,10 +22,13 @@ SEARCH_RUN = "search"
 
 
 async def agent_q(models: Models, suite: OpenSuite, store: Store, out: Path) -> Models:
-    """Algorithm 1: the last policy. What an earlier call finished is kept; once a round's policy has begun to learn, no
-    more is searched for it. Errors as `check` and `training_tasks`."""
+    """Run Algorithm 1 and return the models with the last policy.
+
+    What an earlier call finished is kept. Once a round's policy has begun to learn, nothing more is searched for it.
+    Raises as `check_policy` and `training_tasks`.
+    """
     settings = models.settings.agent_q
-    check(models)
+    check_policy(models)
     buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)
     for number in range(1, settings.rounds + 1):
         folder = out / f"policy-{number}"
@@ -48,9 +50,10 @@ async def agent_q(models: Models, suite: OpenSuite, store: Store, out: Path) -> 
 async def grow_training_trees(
     models: Models, suite: OpenSuite, store: Store, run: str, *, part: int, of: int = 1, grown: bool = False
 ) -> list[SearchTree]:
-    """Trees of B training tasks, those after `part` times as many (Algorithm 1's inner loop); `grown`: as they lie in
-    the store, if any do. InputError, before any search, where there are not enough for this part, or for the `of`
-    models there will be."""
+    """Return the trees of the `part`-th B training tasks, counted from 0 (Algorithm 1's inner loop).
+
+    `grown`: take those in the store, if any. InputError before any search if there are too few tasks for `of` models.
+    """
     size = models.settings.agent_q.tasks
     tasks = await training_tasks(models.settings, suite, max(part + 1, of))
     await begin(models, suite, store, run, "train")
@@ -60,7 +63,7 @@ async def grow_training_trees(
 
 
 async def training_tasks(settings: BestOfQSettings, suite: OpenSuite, count: int) -> Sequence[Task]:
-    """The tasks of the first `count` models, B each. InputError where the training split has fewer."""
+    """Return the tasks of the first `count` models, B each. InputError if the training split has fewer."""
     size = settings.agent_q.tasks
     tasks = await suite.tasks("train", count * size)
     if len(tasks) < count * size:
@@ -72,24 +75,6 @@ async def training_tasks(settings: BestOfQSettings, suite: OpenSuite, count: int
     return tasks
 
 
-def check(models: Models) -> None:
-    """ConfigError where the model's tokens are not kept, or where a Q-function of one model is to rank for all rounds'
-    models. SetupError without the extra that DPO needs, or the model."""
-    if models.settings.chat is not None or models.settings.model.dialect != "composite":
-        raise ConfigError(
-            "Agent Q learns from the tokens of composite actions: give a local model that writes them, such as "
-            "--model pocket-agentq --set model.dialect=composite, and no endpoint; a served model goes step by step "
-            "(bestofq search, pairs, tune), since each round's policy has to be served"
-        )
-    if models.settings.agent_q.feedback == "q":
-        raise ConfigError(
-            "agent_q.feedback=q ranks by a Q-function of one model, and each round makes another: "
-            "choose agent_q.feedback=model, or go step by step (bestofq search, pairs, tune)"
-        )
-    extra("accelerate")
-    _ = models.local.revision
-
-
 def round_run(number: int) -> str:
-    """The run of a round's searches; rounds count from 1."""
+    """Return the run of a round's searches. Rounds count from 1."""
     return f"{SEARCH_RUN}-{number}"

@@ -15,8 +15,9 @@ from bestofq.agents.structured_output import SHOWN
 from bestofq.config.agents import dialect_of
 from bestofq.config.models import Models, in_pocket_prompts
 from bestofq.core.decision import State
-from bestofq.core.errors import DataError, InputError
+from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.language import Message, ids_hash, user
+from bestofq.core.loading import extra
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.tree import SearchTree
 from bestofq.learning.config import TuningConfig
@@ -63,6 +64,24 @@ def _check_tokens(models: Models, trees: Sequence[SearchTree]) -> None:
             f"{models.settings.model.path} make of them: give the checkpoint that was searched with (--model); an "
             "endpoint must read no pictures (chat_screenshots=0), and no template the date"
         )
+
+
+def check_policy(models: Models) -> None:
+    """ConfigError where the model's tokens are not kept, or where a Q-function of one model is to rank for all rounds'
+    models. SetupError without the extra that DPO needs, or the model."""
+    if models.settings.chat is not None or models.settings.model.dialect != "composite":
+        raise ConfigError(
+            "Agent Q learns from the tokens of composite actions: give a local model that writes them, such as "
+            "--model pocket-agentq --set model.dialect=composite, and no endpoint; a served model goes step by step "
+            "(bestofq search, pairs, tune), since each round's policy has to be served"
+        )
+    if models.settings.agent_q.feedback == "q":
+        raise ConfigError(
+            "agent_q.feedback=q ranks by a Q-function of one model, and each round makes another: "
+            "choose agent_q.feedback=model, or go step by step (bestofq search, pairs, tune)"
+        )
+    extra("accelerate")
+    _ = models.local.revision
 
 
 def step_pairs(models: Models, trees: Iterable[SearchTree]) -> Iterator[PreferencePair]:
