@@ -130,7 +130,11 @@ def test_the_package_of_a_new_suite_passes_its_tests_as_it_is(tmp_path: Path, mo
     done = CliRunner().invoke(app, ["new", "suite", "shops", "--out", str(folder)])
     assert done.exit_code == 0, done.output
     monkeypatch.chdir(folder)
-    tried = Forked(tmp_path / "log", run_pytest, ["-q", "-p", "no:asyncio", "-p", "no:xdist", "-p", "no:cacheprovider"])
+    tried = Forked(
+        tmp_path / "log",
+        run_pytest,
+        ["-q", "--import-mode=importlib", "-p", "no:asyncio", "-p", "no:xdist", "-p", "no:cacheprovider"],
+    )
     assert tried.wait() == 0, tried.said
     assert "1 passed" in tried.said
 
