@@ -161,7 +161,7 @@ async def test_all_passes_all_tables_and_the_same_after_a_kill(
         assert results[0][part] == results[1][part]
     assert results[0]["by_domain"]["rows"] == results[1]["by_domain"]["rows"]
     assert [row["agent"] for row in results[0]["test"]["rows"]] == [*AT_ENDPOINT]
-    assert [row["values"][0] for row in results[0]["by_domain"]["rows"]] == [*SITES, "all"]
+    assert [*dict.fromkeys(row["values"][0] for row in results[0]["by_domain"]["rows"])] == [*SITES, "all"]
     assert [one["episodes"] for one in results[0]["collected"].values()] == [6, 3]
     for name in ("success.svg", "curve.svg", "cost.svg"):
         assert (whole / "results" / name).stat().st_size
