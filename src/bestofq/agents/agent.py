@@ -79,7 +79,9 @@ class Agent:
         preparing = asyncio.ensure_future(trace_call("prepare", self.scorer.prepare, state))
         try:
             await asyncio.gather(thinking, preparing)
-        except ReplyError:
+        except ReplyError as error:
+            used += error.usage  # before what the scorer used
+            error.usage = ()
             await asyncio.wait([preparing])
             raise
         finally:
