@@ -12,8 +12,7 @@ from bestofq.core.files import whole_file
 from bestofq.core.identity import Difference, as_set, differences
 
 IDENTITY, DONE = "identity.json", "done"
-UNFINISHED = ".training"
-"""In an artifact's folder: the last checkpoint of its unfinished training."""
+UNFINISHED = ".training"  # the last checkpoint of a training that has not ended
 
 
 def is_done(folder: Path, identity: Mapping[str, JsonValue], *, advice: str = "give another folder") -> bool:

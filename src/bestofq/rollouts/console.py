@@ -1,6 +1,5 @@
-"""The console of this process: where recipes and commands report what they do. It writes to `sys.stdout`."""
+"""The console of this process, for recipes and commands. `console.quiet = True` silences a program that calls recipes."""
 
 from rich import get_console
 
 console = get_console()
-"""Set `console.quiet = True` to silence a program that calls recipes."""
