@@ -1,4 +1,4 @@
-"""The console of this process, for recipes and commands. `console.quiet = True` silences a program that calls recipes."""
+"""The console of this process, for recipes and commands. `console.quiet = True` silences the recipes of a program."""
 
 from rich import get_console
 
