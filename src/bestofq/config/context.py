@@ -4,7 +4,6 @@ import fnmatch
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bestofq.config.models import Models, check_pictures
 from bestofq.config.settings import BestOfQSettings
@@ -18,9 +17,6 @@ from bestofq.rollouts.shared import Shared
 from bestofq.safety.irreversible import irreversible
 from bestofq.store.location import Location
 from bestofq.store.store import Store
-
-if TYPE_CHECKING:  # the extra `cluster`
-    pass
 
 
 def seems_irreversible(observation: Observation, action: Action) -> bool:
