@@ -24,7 +24,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import datasets
 import torch
@@ -201,15 +201,18 @@ def theirs(pairs: Sequence[PreferencePair], config: DPOConfig) -> Trained:
     return Trained(clock.losses, clock.gradients, clock.seconds[1:])
 
 
+class UnwarmedDPO(DPOConfig):
+    warmup_share: ClassVar[float] = 0.0
+
+
 def compare(setting: dict[str, Any], *, steps: int, rounds: int, seed: int, device: str) -> dict[str, Any]:
     """Tokens per second of both, the median over rounds; their ratio within a round, likewise."""
     nodes = max(1, setting["batch_pairs"] // setting["per_node"]) * steps
     shape = {name: setting[name] for name in ("per_node", "prompt", "answer", "spread")}
     pairs = drawn_pairs(load().eval(), nodes=nodes, seed=seed, **shape)
-    config = DPOConfig(
+    config = UnwarmedDPO(
         lr=1e-6,  # Adam's first steps go by signs: larger ones spread the rounding of gradients near 0
         batch_size=setting["batch_pairs"],
-        warmup_share=0.0,
         precision="float32",
         device=device,
         checkpoint_every=steps,

@@ -26,7 +26,7 @@ def stand_in(request: Mapping[str, Any]) -> str:
 
 async def decide(base_url: str) -> None:
     suite = bq.load_suite("webshop")
-    model = bq.ChatModel.at(base_url, "qwen2.5vl:7b", concurrency=1, attempt=300, deadline=600)
+    model = bq.ChatModel.at(base_url, "qwen2.5vl:7b", concurrency=1, deadline=600)
     agent = bq.Agent(name="picker", proposer=bq.ChatProposer(model), scorer=bq.ChatPickerScorer(model))
     async with suite.open() as make_env, model:
         task = (await suite.tasks("dev"))[0]

@@ -11,7 +11,7 @@ from bestofq.core.actions import Action, Answer, Click
 from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.errors import ContextError, ModelError
 from bestofq.core.observation import Observation, Screenshot, Task
-from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.chat import ChatModel
 from bestofq.testing.fault_server import FaultServer
 
 SUCCESS = '{"reason": "the  last page shows it", "verdict": "success"}'
@@ -55,7 +55,7 @@ SEEN = episode(*(page(f"text {name}", name) for name in ("one", "two", "two", "t
 
 
 def model(server: FaultServer, **settings: Any) -> ChatModel:
-    return ChatModel(ChatConfig(model="gpt-4.1", base_url=server.base_url, attempts=3, **settings))
+    return ChatModel.at(server.base_url, "gpt-4.1", attempts=3, **settings)
 
 
 def content(server: FaultServer, request: int = 0, turn: int = 1) -> tuple[str, list[str]]:

@@ -28,7 +28,8 @@ from bestofq.core.errors import ConfigError, ContextError, ModelError, ReplyErro
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.core.picture import Picture, PictureLimits
 from bestofq.core.protocols import Env
-from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models import chat
+from bestofq.models.chat import ChatModel
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq_sites.local_site.text import TextEnv
@@ -54,8 +55,7 @@ def said(*candidates: Any) -> str:
 
 
 def endpoint(server: BrokenServer, **settings: Any) -> ChatModel:
-    quick = {"attempt": 2, "attempts": 40}
-    return ChatModel(ChatConfig(model="any", base_url=server.base_url, **{**quick, **settings}))
+    return ChatModel.at(server.base_url, "any", **{"deadline": 4, "attempts": 40, **settings})
 
 
 async def test_all_candidates_of_one_reply_with_thought_note_and_usage() -> None:
@@ -340,7 +340,7 @@ class CheckedEnv(TextEnv[ShopVisit, View | None]):
         return await super().step(action)
 
 
-async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path) -> None:
+async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most requests meet a fault, a tenth of the replies is nonsense: nothing crashes, nothing invalid is done."""
     suite = synthetic_suite(SyntheticConfig(seed=3, products_per_category=20))
     rng = random.Random(0)
@@ -359,10 +359,11 @@ async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path) -> 
     shares |= dict.fromkeys(("reset", "page", "garbage", "refusal", "overflow"), 0.02)
     shares |= dict.fromkeys(("half", "cut", "shape", "deep", "braces", "vast"), 0.01)
     shares |= {"silence": 0.002, "drip": 0.002}
+    monkeypatch.setattr(chat, "ATTEMPT_SHARE", 0.25 / 60)
     refused: list[Action] = []
     async with (
         BrokenServer(reply, shares, script=list(shares), seed=2) as server,
-        endpoint(server, attempt=0.25) as model,
+        endpoint(server, deadline=60) as model,
     ):
         agent = Agent(name="chat", proposer=ChatProposer(model), scorer=ConstantScorer(), selector=UniformSelector())
 

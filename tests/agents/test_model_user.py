@@ -96,10 +96,10 @@ async def test_on_the_booking_site_it_answers_and_is_counted(env: Literal["text"
 async def test_in_a_search_it_is_counted_too() -> None:
     async with FaultServer(guest) as server, open_suite(Models(settings(server))) as suite:
         (task,) = await suite.tasks("dev", 1)
-        envs = EnvPool(suite.make_env, task, SearchConfig(iterations=2, depth=2, sandboxed=True), suite.irreversible)
+        envs = EnvPool(suite.make_env, task, SearchConfig(iterations=2), None)
         root = await envs.start()
         state = State(task=task, observation=root)
-        search = Search(MutableTree(task, root), state, envs, proposer=ScriptedProposer(asking), ranker=None)
+        search = Search(MutableTree(task, root), state, envs, proposer=ScriptedProposer(asking), ranker=None, depth=2)
         await search.run()
         await envs.aclose()
     assert spent_by_role(search.usage)["user"].calls == len(server.requests) == 1

@@ -102,8 +102,9 @@ async def test_a_browser_that_runs_already_is_used_and_left_running(
 
 async def test_no_browser_at_the_address_whose_key_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUR_KEY", "secret")
+    monkeypatch.setattr(BrowserConfig, "deadline", 5)
     with pytest.raises(SetupError, match=r"no browser answers at http://127") as raised:
-        async with Browser.launch(BrowserConfig(cdp="http://127.0.0.1:9?key=$OUR_KEY", deadline=5)):
+        async with Browser.launch(BrowserConfig(cdp="http://127.0.0.1:9?key=$OUR_KEY")):
             pass
     assert "secret" not in str(raised.value)
 

@@ -101,8 +101,9 @@ async def test_sessions_do_not_see_each_other(site: Any, browser: Browser) -> No
     await two.close()
 
 
-async def test_chromium_is_started_again_after_a_crash(site: Any) -> None:
-    async with Browser.launch(BrowserConfig(deadline=5)) as browser:
+async def test_chromium_is_started_again_after_a_crash(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BrowserConfig, "deadline", 5)
+    async with Browser.launch() as browser:
         session = BrowserSession(browser)
         await session.reset(site.page("<p>up"))
         with pytest.raises(BrowserError):
@@ -120,7 +121,8 @@ async def test_chromium_is_started_again_after_a_crash(site: Any) -> None:
 
 async def test_a_hanging_page_meets_the_deadline(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BrowserConfig, "navigation", 1)
-    async with Browser.launch(BrowserConfig(deadline=1.5)) as browser:
+    monkeypatch.setattr(BrowserConfig, "deadline", 1.5)
+    async with Browser.launch() as browser:
         session = BrowserSession(browser)
         await session.reset(site.page("<button onclick='for (;;);'>b</button>"))
         await session.snapshot()

@@ -66,7 +66,7 @@ def test_what_our_sites_bring_names_its_package_if_it_is_not_installed(
 
 @pytest.mark.usefixtures("installed")
 async def test_a_part_is_found_by_the_name_its_package_gives_it() -> None:
-    named = ("suite.name=mine", "suite.colour=red", "scorer=mine", "proposer=mine", "own_judge=mine")
+    named = ("suite.name=mine", "suite.colour=red", "scorer=mine", "proposer=mine", "judge=mine")
     settings = load_config(BestOfQSettings, None, named)
     models = Models(settings)
     assert [task.id for task in await make_suite(settings.suite).tasks("test")] == ["red"]
@@ -79,7 +79,7 @@ async def test_a_part_is_found_by_the_name_its_package_gives_it() -> None:
     assert train_own(two_steps(), few).step == 2
     assert [*reader_of("mine")(Path("a.log"))] == [{"goal": "a.log", "steps": []}]
     kept = policy_config(settings)
-    assert (kept["proposer"], kept["own_judge"]) == ("mine", "mine")
+    assert (kept["proposer"], kept["judge"]) == ("mine", "mine")
 
 
 @pytest.mark.usefixtures("installed")

@@ -11,7 +11,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation, Task
-from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.chat import ChatModel
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 from experiments.golden import Golden, golden_findings
@@ -60,7 +60,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 def model(server: FaultServer) -> ChatModel:
-    return ChatModel(ChatConfig(model="gpt-4.1", base_url=server.base_url, attempts=2))
+    return ChatModel.at(server.base_url, "gpt-4.1", attempts=2)
 
 
 def judge(request: Mapping[str, Any]) -> str:

@@ -9,14 +9,13 @@ from bestofq.agents.json_replies import json_of, tolerant_json
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.language import Request, user
 from bestofq.models import endpoint as bounds
-from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.chat import ChatModel
 
 ASK = Request(messages=user("hello"), greedy=False)
 
 
 def model(server: BrokenServer) -> ChatModel:
-    priced = ChatConfig(model="any", base_url=server.base_url, attempts=2, attempt=5.0, usd_in=1.0, usd_out=1.0)
-    return ChatModel(priced)
+    return ChatModel.at(server.base_url, "any", attempts=2, deadline=10.0, usd_in=1.0, usd_out=1.0)
 
 
 @pytest.mark.parametrize("text", ["{" * 300_000, '{"' * 150_000, '{"a":"' * 50_000, '{"a" 1 ' * 40_000])

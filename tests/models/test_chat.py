@@ -28,7 +28,7 @@ from bestofq.core.errors import (
 )
 from bestofq.core.language import Generation, Reply, Request, user
 from bestofq.models import chat, endpoint
-from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.chat import ChatModel
 from bestofq.models.endpoint import api_error_of
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
@@ -42,8 +42,7 @@ def good(_: Mapping[str, Any]) -> str:
 
 
 def model(server: BrokenServer, **settings: Any) -> ChatModel:
-    quick = {"attempt": 1.0, "deadline": 5.0}
-    return ChatModel(ChatConfig(model="any", base_url=server.base_url, **{**quick, **settings}))
+    return ChatModel.at(server.base_url, "any", **{"deadline": 5.0, **settings})
 
 
 @pytest.fixture
@@ -256,9 +255,10 @@ async def test_below_the_ladder_there_is_nothing() -> None:
 
 
 @pytest.mark.parametrize("fault", ["silence", "drip"])
-@pytest.mark.parametrize("attempt", [0.2, 30.0])
-async def test_nothing_can_pass_the_deadline(fault: Fault, attempt: float) -> None:
-    async with BrokenServer(good, {fault: 1.0}) as server, model(server, attempt=attempt, deadline=0.4) as asked:
+@pytest.mark.parametrize("share", [0.5, 75.0])
+async def test_nothing_can_pass_the_deadline(fault: Fault, share: float, waiting: Callable[..., None]) -> None:
+    waiting(ATTEMPT_SHARE=share)
+    async with BrokenServer(good, {fault: 1.0}) as server, model(server, deadline=0.4) as asked:
         async with asyncio.timeout(5):
             with pytest.raises(ModelError, match=r"no reply in [1-3] attempts"):
                 await asked.generate(ASK)
@@ -392,7 +392,7 @@ async def test_a_server_that_was_there_once_is_waited_for(waiting: Callable[...,
 
 async def test_hundreds_of_replies_through_every_fault(waiting: Callable[..., None]) -> None:
     """30 % 429, 20 % 5xx and all else: 400 replies come, and each is read as what it is."""
-    waiting(TRIP_AFTER=200)
+    waiting(TRIP_AFTER=200, ATTEMPT_SHARE=0.5 / 60)
     shares: dict[Fault, float] = {"429": 0.3, "500": 0.1, "503": 0.1, "reset": 0.03, "garbage": 0.03, "silence": 0.005}
     shares |= {"page": 0.02, "half": 0.02, "empty": 0.02, "truncated": 0.02, "refusal": 0.01, "drip": 0.002}
     shares |= dict.fromkeys(("cut", "shape", "deep", "overflow", "nonsense", "braces", "vast"), 0.005)
@@ -408,7 +408,7 @@ async def test_hundreds_of_replies_through_every_fault(waiting: Callable[..., No
             return reply.finish if reply.finish != "stop" else "unreadable"
 
     async def client() -> list[str]:
-        async with model(server, attempts=60, deadline=60.0, attempt=0.5) as asked:
+        async with model(server, attempts=60, deadline=60.0) as asked:
             return await asyncio.gather(*(read(asked) for _ in range(50)))
 
     async with BrokenServer(good, shares, script=list(shares), seed=1) as server:

@@ -87,16 +87,17 @@ async def test_another_agent_of_the_same_name_does_not_get_the_first_ones_episod
 
 async def test_a_tree_of_so_many_rollouts_is_kept_and_replaced(store: bq.Store) -> None:
     suite = bq.load_suite("webshop")
+    suite.step_limit = 5  # type: ignore[misc]
     task = (await suite.tasks("dev"))[0]
     proposer = ScriptedProposer(first_link)
     ranker = ScriptedScorer(lambda _, candidates: [1 - i / len(candidates) for i in range(len(candidates))])
-    tree = await bq.search_tree(suite, task, proposer, store, ranker=ranker, iterations=4, candidates=2, depth=5)
+    tree = await bq.search_tree(suite, task, proposer, store, ranker=ranker, iterations=4, candidates=2)
     assert store.trees.load("search", task.suite, task.id) == tree
     assert (tree.visits[0], max(tree.depth) <= 5, len(list(rollouts(tree)))) == (4, True, 4)
     assert tree.prior[1] == 1.0
     assert {one.role: one.calls > 1 for one in tree.usage} == {"proposer": True, "critic": True}
     assert sum(one.count for one in tree.back) > 4
-    smaller = await bq.search_tree(suite, task, proposer, store, iterations=1, candidates=2, depth=2)
+    smaller = await bq.search_tree(suite, task, proposer, store, iterations=1, candidates=2)
     assert store.trees.load("search", task.suite, task.id) == smaller
     assert (smaller.visits[0], smaller.prior[1]) == (1, None)
 
@@ -110,7 +111,8 @@ class InWords:
 
 
 async def test_a_search_finds_what_is_named_in_words_by_its_localizer(store: bq.Store) -> None:
-    suite, chosen = bq.load_suite("webshop", env="browser"), {"iterations": 1, "candidates": 1, "depth": 1}
+    suite, chosen = bq.load_suite("webshop", env="browser"), {"iterations": 1, "candidates": 1}
+    suite.step_limit = 1  # type: ignore[misc]
     task = (await suite.tasks("dev"))[0]
     tree = await bq.search_tree(suite, task, InWords(), store, localizer=PageLocalizer(), **chosen)
     page = tree.pages[tree.page[1]]
@@ -121,7 +123,7 @@ async def test_a_search_finds_what_is_named_in_words_by_its_localizer(store: bq.
 @pytest.mark.parametrize("sandboxed", [True, False])
 async def test_a_search_buys_in_a_sandbox_alone(sandboxed: bool, store: bq.Store) -> None:
     suite = bq.load_suite("webshop")
-    suite.sandboxed = sandboxed  # type: ignore[misc]
+    suite.sandboxed, suite.step_limit = sandboxed, 5  # type: ignore[misc]
     task = (await suite.tasks("dev"))[0]
 
     def buying(state: bq.State, n: int) -> Sequence[str]:
@@ -132,7 +134,7 @@ async def test_a_search_buys_in_a_sandbox_alone(sandboxed: bool, store: bq.Store
                 return ["click [2]"]  # the search, then what it found first
         return [f"click [{element.mark}]" for element in state.observation.elements if "Buy Now" in element.name]
 
-    tree = await bq.search_tree(suite, task, ScriptedProposer(buying), store, iterations=2, candidates=2, depth=5)
+    tree = await bq.search_tree(suite, task, ScriptedProposer(buying), store, iterations=2, candidates=2)
     bought = [node for node, found in enumerate(tree.candidate) if found and "Buy Now" in found.label]
     assert bought
     assert any(tree.page[node] >= 0 for node in bought) == sandboxed

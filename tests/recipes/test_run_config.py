@@ -128,7 +128,7 @@ async def test_another_setting_is_named_with_both_values_and_the_way_back(
 @pytest.mark.parametrize(
     ("now", "searcher"),
     [
-        ((*CHAT, "agent_q.search.iterations=99", "agent_q.search.seconds=5"), "trees"),  # it may search further
+        ((*CHAT, "agent_q.search.iterations=99"), "trees"),  # it may search further
         ((*CHAT, "agent_q.search.candidates=3"), None),  # nothing searches
         ((*CHAT, "agent_q.alpha=0.1", "agent_q.threshold=0.9", "agent_q.dpo.lr=1", "agent_q.tasks=5"), "trees"),
     ],

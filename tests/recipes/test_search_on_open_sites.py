@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from bestofq.browser.browser import Browser
-from bestofq.config.context import OpenSuite
+from bestofq.config.context import OpenSuite, seems_irreversible
 from bestofq.config.models import Models
 from bestofq.config.settings import AgentQSettings, BestOfQSettings
 from bestofq.core.decision import State
@@ -82,23 +82,23 @@ async def tables() -> AsyncIterator[tuple[Task, Ordered]]:
         yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visits[root][1].reservation is not None
 
 
-def open_page(task: Task, browser: Browser, *, sandboxed: bool) -> OpenSuite:
+def open_page(task: Task, browser: Browser, *, sandboxed: bool, steps: int = 12) -> OpenSuite:
     async def make_env() -> Env:
         return WebEnv(browser, screenshots=False)
 
     async def tasks(split: Split, limit: int | None) -> list[Task]:
         return [task]
 
-    return OpenSuite(make_env, tasks, step_limit=15, sandboxed=sandboxed)
+    return OpenSuite(make_env, tasks, steps, irreversible=None if sandboxed else seems_irreversible)
 
 
 async def searched(
-    task: Task, browser: Browser, folder: Path, *, sandboxed: bool, models: Models | None = None
+    task: Task, browser: Browser, folder: Path, *, sandboxed: bool, models: Models | None = None, steps: int = 12
 ) -> SearchTree:
     """The recipe's search from an open page, with no knowledge of the site."""
-    search = SearchConfig(iterations=5, candidates=2, depth=12)
+    search = SearchConfig(iterations=5, candidates=2)
     models = models or Scripted(BestOfQSettings(agent_q=AgentQSettings(search=search)))
-    suite = open_page(task, browser, sandboxed=sandboxed)
+    suite = open_page(task, browser, sandboxed=sandboxed, steps=steps)
     with Store.open(folder) as store:
         await begin(models, suite, store, "search", "train")
         [tree] = await search_tasks(models, suite, store, "search", [task])
@@ -153,12 +153,12 @@ class InWords(Models):
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_elements_named_in_words_are_found_by_the_localizer(browser: Browser, tmp_path: Path) -> None:
-    search = SearchConfig(iterations=1, candidates=2, depth=1)
+    search = SearchConfig(iterations=1, candidates=2)
     chosen = AgentQSettings(search=search, feedback="none")
     models = InWords(BestOfQSettings(by="words", localizer="text", agent_q=chosen))
     async with shop() as (task, _):
-        tree = await searched(task, browser, tmp_path, sandboxed=True, models=models)
-        suite = open_page(task, browser, sandboxed=True)
+        tree = await searched(task, browser, tmp_path, sandboxed=True, models=models, steps=1)
+        suite = open_page(task, browser, sandboxed=True, steps=1)
         env = await suite.make_env()
         async with searching_agent(models, suite, None) as agent:
             state = State(task=task, observation=await env.reset(task, seed=0))

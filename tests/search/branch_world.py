@@ -54,11 +54,6 @@ class RestoringEnv(BranchEnv):
         return self.page()
 
 
-def never(_page: Observation, _action: Action) -> bool:
-    """Irreversible is nothing."""
-    return False
-
-
 def both_doors(_state: State, _n: int) -> Sequence[str]:
     return ["click [1]", "click [2]"]
 
@@ -75,7 +70,7 @@ async def search_of(
     make: Callable[[], BranchEnv] | None = None,
     doors: Callable[[State, int], Sequence[str]] = both_doors,
     ranks: Callable[[State, Sequence[Candidate]], Sequence[float]] | None = left_is_better,
-    irreversible: Callable[[Observation, Action], bool] = never,
+    irreversible: Callable[[Observation, Action], bool] | None = None,
     proposer: Proposer | None = None,
     ranker: Scorer | None = None,
     judge: Judge | None = None,
@@ -91,7 +86,7 @@ async def search_of(
     async def make_env() -> BranchEnv:
         return make() if make else kind(rewards, depth=depth, steps=steps)
 
-    config = SearchConfig.model_validate({"candidates": 2, "depth": depth, "rollout": "greedy", **settings})
+    config = SearchConfig.model_validate({"candidates": 2, "rollout": "greedy", **settings})
     envs = EnvPool(make_env, TASK, config, irreversible)
     state = state or State(task=TASK, observation=await envs.start())
     search = Search(
@@ -101,5 +96,6 @@ async def search_of(
         proposer=proposer or ScriptedProposer(doors),
         ranker=ranker or (None if ranks is None else ScriptedScorer(ranks)),
         judge=judge,
+        depth=depth,
     )
     return search, envs, steps

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
-from branch_world import TASK, BranchEnv, RestoringEnv, never, search_of
+from branch_world import TASK, BranchEnv, RestoringEnv, search_of
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -157,8 +157,8 @@ async def test_a_search_that_begins_late_carries_out_again_what_the_agent_did() 
         return env
 
     proposer = ScriptedProposer(by_name)
-    config = SearchConfig(iterations=1, candidates=2, depth=2)
-    scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config, irreversible=never)
+    config = SearchConfig(iterations=1, candidates=2)
+    scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config, depth=2)
     env = BranchEnv({}, depth=2, steps=[])
     hall = State(task=TASK, observation=await env.reset(TASK, seed=0))
     doors = (await proposer.propose(hall, 2)).candidates
@@ -232,7 +232,7 @@ async def searched(site: Site, browser: Browser) -> Search:
     async def make_env() -> Env:
         return WebEnv(browser, screenshots=False, evaluate=at_the_end)
 
-    config = SearchConfig(iterations=2, candidates=2, depth=2)
+    config = SearchConfig(iterations=2, candidates=2)
     envs = EnvPool(make_env, site.task, config, lambda page, action: irreversible(action, page) is not None)
     root = await envs.start()
     search = Search(
@@ -241,6 +241,7 @@ async def searched(site: Site, browser: Browser) -> Search:
         envs,
         proposer=ScriptedProposer(visitor),
         ranker=None,
+        depth=2,
     )
     await search.run()
     await envs.aclose()

@@ -86,8 +86,7 @@ async def test_pairs_of_the_golden_tree() -> None:
 
 
 async def test_visits_gather_on_the_best_of_sixteen_ways() -> None:
-    rewards = {"2122": 1.0, "1111": 0.4, "2121": 0.6}
-    search, _, steps = await search_of(rewards, depth=4, iterations=300, outcome="reward", exploration=0.7)
+    search, _, steps = await search_of({"2122": 1.0}, depth=4, iterations=300, exploration=0.7)
     await search.run()
     tree = search.tree
     node, way = 0, ""
@@ -144,9 +143,7 @@ async def test_an_irreversible_action_is_never_carried_out_but_valued_by_feedbac
     unsafe = [i for i, ending in enumerate(search.tree.ending) if ending == "unsafe"]
     assert unsafe
     assert all(search.tree.seen[i] is None for i in unsafe)
-    sandboxed, _, steps = await search_of(
-        {"22": 1.0}, depth=2, iterations=10, irreversible=irreversible, sandboxed=True
-    )
+    sandboxed, _, steps = await search_of({"22": 1.0}, depth=2, iterations=10)
     await sandboxed.run()
     assert any("2" in way for way in steps)
 
@@ -188,7 +185,7 @@ async def test_no_feedback_no_prior_and_a_policy_without_an_action_fails() -> No
     assert search.tree.ending == ["open", "ended"]
 
 
-async def test_time_is_up_and_a_success_is_enough() -> None:
+async def test_a_success_is_enough() -> None:
     search, _, _ = await search_of({"1111": 1.0}, depth=4, iterations=50, stop_at_success=True)
     await search.run()
     assert search.tree.visits[0] == 1
@@ -200,10 +197,6 @@ async def test_time_is_up_and_a_success_is_enough() -> None:
     search.tree.reward[-1] = 0.9
     await search.run(2)
     assert search.tree.visits[1] > 1
-    dawdling = ScriptedProposer(both_doors, seconds=0.01)
-    slow, _, _ = await search_of({}, depth=4, iterations=10_000, seconds=0.1, proposer=dawdling)
-    await asyncio.wait_for(slow.run(), 5)
-    assert 0 < slow.tree.visits[0] < 100
 
 
 async def test_three_cut_rollouts_in_a_row_are_the_machinerys_fault() -> None:
@@ -367,7 +360,7 @@ async def test_an_ending_that_the_judge_cannot_tell_is_pruned_and_met_once() -> 
     assert search.tree.visits[0] == 6
     resumed = MutableTree.from_tree(search.tree.to_tree())
     search, envs, _ = await search_of({}, depth=2, iterations=6, **world)
-    await Search(resumed, search.state, envs, proposer=search.proposer, ranker=None, judge=search.judge).run()
+    await Search(resumed, search.state, envs, proposer=search.proposer, ranker=None, judge=search.judge, depth=2).run()
     assert resumed.visits[0] == 12
     assert sorted(asked) == ["branch://11", "branch://12", "branch://21", "branch://22"]  # each once
     assert resumed.ending.count("ended") == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, never
+from branch_world import TASK, BranchEnv, RestoringEnv, both_doors
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.selectors import GreedySelector
@@ -33,9 +33,9 @@ def world(
     async def make_env() -> RestoringEnv:
         return RestoringEnv(REWARDS, depth=4, steps=steps)
 
-    config = SearchConfig(iterations=30, candidates=2, depth=4, stop_at_success=stop_at_success)
+    config = SearchConfig(iterations=30, candidates=2, stop_at_success=stop_at_success)
     proposer = ScriptedProposer(doors)
-    return TreeScorer(make_env, proposer=proposer, ranker=ranker, config=config, irreversible=never), steps
+    return TreeScorer(make_env, proposer=proposer, ranker=ranker, config=config, depth=4), steps
 
 
 async def play(scorer: TreeScorer, proposer: Proposer | None = None) -> tuple[str, list[Decision]]:
@@ -171,8 +171,8 @@ async def searched(
             raise Died
 
     proposer = ScriptedProposer(both_doors)
-    config = SearchConfig(iterations=30, candidates=2, depth=4)
-    scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config, irreversible=never)
+    config = SearchConfig(iterations=30, candidates=2)
+    scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config, depth=4)
     agent = Agent(name="mcts", proposer=proposer, scorer=scorer, n_candidates=2)
     options = EpisodeOptions(on_step=stepped)
     return await record_episode(agent, await make_env(), TASK, store=store, run="r", options=options, begun=begun)

@@ -44,7 +44,7 @@ async def start(playwright: Playwright, config: BrowserConfig) -> Chromium:
         return await playwright.chromium.launch(
             executable_path=executable,
             headless=config.headless,
-            chromium_sandbox=os.geteuid() != 0 if config.sandbox is None else config.sandbox,
+            chromium_sandbox=os.geteuid() != 0,  # root cannot have it
             args=switches(config),
             timeout=4 * config.deadline * 1000,
             handle_sigint=False,
@@ -56,7 +56,8 @@ async def start(playwright: Playwright, config: BrowserConfig) -> Chromium:
         if "No usable sandbox" in error.message:
             raise SetupError(
                 f"{what} finds no usable sandbox on this machine; allow unprivileged user namespaces "
-                "(`sysctl kernel.apparmor_restrict_unprivileged_userns=0`) or set the browser's `sandbox = false`."
+                "(`sysctl kernel.apparmor_restrict_unprivileged_userns=0`) or leave the sandbox out: "
+                '--set suite.browser.arguments=["--no-sandbox"]'
             ) from error
         raise SetupError(
             f"{what} does not start ({error.message.splitlines()[0]}); install one with "

@@ -12,6 +12,8 @@ from bestofq.core.identity import FREE
 class BrowserConfig(FrozenModel):
     """How Chromium is started, and the limits of every call to it."""
 
+    deadline: ClassVar[float] = 15.0
+    """Seconds that a call to the browser may take."""
     navigation: ClassVar[float] = 12.0
     """Seconds that a page may take until its DOM is there."""
     quiet: ClassVar[float] = 0.025
@@ -42,10 +44,6 @@ class BrowserConfig(FrozenModel):
     )
     proxy: Annotated[str | None, FREE] = Field(
         default=None, description="server that all is fetched through; only where every host is allowed"
-    )
-    deadline: Annotated[float, FREE] = Field(default=15.0, gt=0, description="seconds a call to the browser may take")
-    sandbox: Annotated[bool | None, FREE] = Field(
-        default=None, description="Chromium's own. Default: on, except for root, who cannot have it"
     )
     arguments: Annotated[tuple[str, ...], FREE] = Field(default=(), description="more switches for Chromium")
 

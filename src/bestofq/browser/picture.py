@@ -17,7 +17,7 @@ async def save_pictures(pictures: Iterable[tuple[Path, str]]) -> None:
     """Write each SVG in the format of the file's ending (`FORMATS`), as large as its viewBox, on white in light
     colours. A PDF's text stays text. SetupError without a Chromium that starts."""
     async with async_playwright() as playwright:
-        chromium = await start(playwright, BrowserConfig(sandbox=False))  # no script runs in it
+        chromium = await start(playwright, BrowserConfig(arguments=("--no-sandbox",)))  # no script runs in it
         page = await chromium.new_page(device_scale_factor=SCALE, color_scheme="light", java_script_enabled=False)
         for path, svg in pictures:
             size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)

@@ -232,7 +232,7 @@ def assume_tree(settings: BestOfQSettings, limit: int) -> Use | None:
 
 def _tree(settings: BestOfQSettings, chat: ChatConfig, chosen: SearchConfig, limit: int) -> Use:
     page = PROMPT + 1000
-    drawn = chosen.iterations * (chosen.candidates + round(min(limit, chosen.depth) * STEPS))
+    drawn = chosen.iterations * (chosen.candidates + round(limit * STEPS))
     ranked = chosen.iterations * (chosen.candidates - 1) if settings.agent_q.feedback == "model" else 0
     proposing = _used("proposer", chat, drawn * page, drawn * COMPOSITE, drawn)
     ranking = _used("critic", chat, ranked * page, ranked * 10, ranked)
@@ -301,7 +301,7 @@ async def preflight(
     away = {name: chat for name, chat in used.items() if chat.base_url != HERE}
     findings = list(await asyncio.gather(*(_endpoint(name, chat) for name, chat in away.items())))
     findings += [_room(name, chat.model, chosen.model.device) for name, chat in used.items() if name not in away]
-    if suite.needs_judge and suite.judge is None and not (chosen.judge or chosen.own_judge):
+    if suite.needs_judge and suite.judge is None and chosen.judge is None:
         why = "nobody says how episodes ended: they stay unjudged, and teach nothing"
         findings.append(Finding(what="judge", found=why, fix="--set endpoints.judge.model=…", required=learns))
     if not suite.sandboxed:
@@ -346,7 +346,7 @@ async def check_tuning(models: Models, store: Location) -> list[Finding]:
 async def _endpoint(name: str, chat: ChatConfig) -> Finding:
     what = f"{name}: {chat.model}"
     try:
-        async with ChatModel(chat.model_copy(update={"attempt": ENDPOINT_SECONDS})) as model:
+        async with ChatModel(chat.model_copy(update={"deadline": 2 * ENDPOINT_SECONDS})) as model:
             offered = await model.list_models()
     except BestOfQError as error:
         fix = f"start it there, --set endpoints.{name}.base_url=…, or export {chat.key_variable}=…"

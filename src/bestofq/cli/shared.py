@@ -105,7 +105,7 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
     chosen, make = models.settings.cluster, partial(Models, models.settings)
     with (
         connect_cluster(address),
-        start_actors(make, chosen.models, cpus=chosen.model_cpus, gpus=chosen.model_gpus)
+        start_actors(make, chosen.models, cpus=chosen.cpus, gpus=chosen.gpus)
         if chosen.models
         else nullcontext() as actors,
     ):
@@ -113,7 +113,8 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
             if count > (has := resources(name)):
                 console.print(f"{count:g} {name}s are wanted and the cluster has {has:g}: some processes will wait")
         shared = Shared(actors, models.budget)
-        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
+        gpus = 0.0 if chosen.models else chosen.gpus
+        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=gpus, shared=shared)
 
 
 def open_existing_store(store: Location) -> Store:

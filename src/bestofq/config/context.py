@@ -11,8 +11,9 @@ from bestofq.core.actions import Action
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, SimulatedUser, Suite, TakesUser
+from bestofq.core.repeating import Unsafe
 from bestofq.envs.suites import make_suite
-from bestofq.rollouts.resuming import MayRepeat, seems_safe
+from bestofq.rollouts.resuming import MayRepeat
 from bestofq.rollouts.shared import Shared
 from bestofq.safety.irreversible import irreversible
 from bestofq.store.location import Location
@@ -32,9 +33,7 @@ class OpenSuite:
     tasks: Callable[[Split, int | None], Awaitable[Sequence[Task]]]  # the first of a split, so many at most
     step_limit: int  # steps an episode may take
     judge: Judge | None = None  # where the environment has no reward of its own
-    sandboxed: bool = True  # irreversible actions harm nobody: the site is ours
-    irreversible: Callable[[Observation, Action], bool] = seems_irreversible  # what search must not carry out
-    may_repeat: MayRepeat = seems_safe  # what may be carried out again, to go on with an episode whose process died
+    irreversible: Unsafe | None = None  # what search must not carry out; None: a sandbox, where nothing is
 
 
 @asynccontextmanager
@@ -54,9 +53,7 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
             tasks,
             step_limit_of(models.settings, suite),
             suite.judge or (models.judge if suite.needs_judge else None),
-            suite.sandboxed,
             irreversible_of(suite),
-            may_repeat_of(suite),
         )
 
 
@@ -88,15 +85,16 @@ def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:
     return make
 
 
-def irreversible_of(suite: Suite) -> Callable[[Observation, Action], bool]:
-    """What search must not carry out there, where it is no sandbox."""
+def irreversible_of(suite: Suite) -> Unsafe | None:
+    """Return what search must not carry out there; None in a sandbox, where everything may be done."""
+    if suite.sandboxed:
+        return None
     return suite.irreversible if isinstance(suite, KnowsIrreversible) else seems_irreversible
 
 
-def may_repeat_of(suite: Suite) -> MayRepeat:
-    """What may be carried out again there: all in a sandbox, else what is not irreversible."""
-    irreversible = irreversible_of(suite)
-    return lambda page, action: suite.sandboxed or not irreversible(page, action)
+def may_repeat_of(irreversible: Unsafe | None) -> MayRepeat:
+    """Return what may be carried out again, to continue an episode whose process died."""
+    return lambda page, action: irreversible is None or not irreversible(page, action)
 
 
 def step_limit_of(settings: BestOfQSettings, suite: Suite | None = None) -> int:

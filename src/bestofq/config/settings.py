@@ -13,6 +13,7 @@ from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.core.embedding import EmbedSettings
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE, Endpoint
+from bestofq.core.loading import list_plugins
 from bestofq.envs.suites import AnySuiteSettings, default_suite
 from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig, TuningRates
 from bestofq.models.chat import HERE, ChatConfig
@@ -89,8 +90,7 @@ class AgentQSettings(FrozenModel):
     @property
     def rft_config(self) -> RFTConfig:
         """What RFT trains with: its own rates, and for the rest the settings of DPO."""
-        own = {*TuningRates.model_fields, "warmup_share"}
-        shared = {name: getattr(self.dpo, name) for name in RFTConfig.model_fields.keys() - own}
+        shared = {name: getattr(self.dpo, name) for name in RFTConfig.model_fields.keys() - TuningRates.model_fields}
         return RFTConfig(**shared, **self.rft.model_dump())
 
 
@@ -99,24 +99,23 @@ class ClusterSettings(FrozenModel):
     by local models of its own or by those of `models` actors."""
 
     processes: int | None = Field(default=None, ge=1, description="how many. Default: as the cluster has CPUs for")
-    cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each")
-    gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each; a share where several have one")
+    cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each process and each actor")
+    gpus: float = Field(
+        default=0.0,
+        ge=0,
+        description="that Ray keeps for each process, or with `models` for each actor; may be a share",
+    )
     models: int = Field(
         default=0,
         ge=0,
         description="actors that hold the local models, which all processes ask; 0: each process loads its own",
     )
-    model_cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each of these actors")
-    model_gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each of these actors")
 
     @property
     def needs(self) -> dict[str, float]:
-        """CPUs and GPUs of all of them, or with one process where nobody says how many."""
+        """CPUs and GPUs of all of them, or of one process if the number is not set."""
         processes = self.processes or 1
-        return {
-            "CPU": processes * self.cpus + self.models * self.model_cpus,
-            "GPU": processes * self.gpus + self.models * self.model_gpus,
-        }
+        return {"CPU": (processes + self.models) * self.cpus, "GPU": (self.models or processes) * self.gpus}
 
 
 class BestOfQSettings(FrozenModel):
@@ -132,7 +131,9 @@ class BestOfQSettings(FrozenModel):
     )
     judge: str | None = Field(
         default=None,
-        description="name of the endpoint that says how episodes ended if no reward is known. Default: judge, likewise",
+        description="who says how episodes ended if no reward is known: the name of an endpoint or of an installed "
+        "package's judge, or `my_package.my_module:make_judge`, called with the run's `config.models.Models`. "
+        "Default: judge, likewise",
     )
     judge_screenshots: int = Field(default=SCREENSHOTS, ge=0, description="shown to the judge, the last ones")
     judge_criteria: Criteria | None = Field(
@@ -175,9 +176,6 @@ class BestOfQSettings(FrozenModel):
     proposer: str | None = Field(
         default=None, description="instead of `model` and `chat`: `my_package.my_module:make_proposer`, called likewise"
     )
-    own_judge: str | None = Field(
-        default=None, description="instead of `judge`: `my_package.my_module:make_judge`, called likewise"
-    )
     agent_q: Annotated[AgentQSettings, FREE] = AgentQSettings()
     cluster: Annotated[ClusterSettings, FREE] = ClusterSettings()
 
@@ -194,7 +192,7 @@ class BestOfQSettings(FrozenModel):
     def _endpoints_exist(self) -> Self:
         for role in get_args(Endpoint):
             name = getattr(self, role)
-            if name is not None and name not in self.endpoints:
+            if name is not None and name not in self.endpoints and not (role == "judge" and self.own_judge):
                 known = f"the endpoints are {', '.join(self.endpoints)}" if self.endpoints else "there are none"
                 raise ValueError(f"{role} names the endpoint {name!r}, but {known}: set endpoints.{name}.model")
         return self
@@ -206,6 +204,12 @@ class BestOfQSettings(FrozenModel):
         return self
 
     @property
+    def own_judge(self) -> str | None:
+        """Return the judge that is a part of the user's, and no endpoint."""
+        own = self.judge is not None and (":" in self.judge or self.judge in list_plugins("judge"))
+        return self.judge if own and self.judge not in self.endpoints else None
+
+    @property
     def judge_sees(self) -> int:
         """Return the number of screenshots; none if the judge is loaded here, because it reads texts alone."""
         judge = self.endpoint_of("judge")
@@ -213,5 +217,4 @@ class BestOfQSettings(FrozenModel):
 
     def endpoint_of(self, role: Endpoint) -> ChatConfig | None:
         """Return the endpoint that a role names."""
-        name = getattr(self, role)
-        return None if name is None else self.endpoints[name]
+        return self.endpoints.get(getattr(self, role))

@@ -1,6 +1,6 @@
 """What a training depends on: settings that load no PyTorch."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -151,8 +151,10 @@ class TuningRates(FrozenModel):
 class TuningConfig(TuningRates):
     """One training run. The optimizer is AdamW as in TRL: without weight decay, gradients clipped to norm 1."""
 
+    warmup_share: ClassVar[float] = 0.0
+    """First share of the steps, in which the rate rises; then it falls straight to 0."""
+
     micro_batch_tokens: int = Field(default=8192, ge=1, description="tokens a forward pass, each shared prompt once")
-    warmup_share: float = Field(default=0.0, ge=0, le=1, description="first share of the steps; then straight to 0")
     lora: int | None = Field(
         default=None, ge=1, description="rank of adapters on every linear layer of the blocks; none: train all weights"
     )
@@ -170,7 +172,7 @@ class RFTConfig(TuningConfig):
 class DPOConfig(TuningConfig):
     """Preference optimization. Agent Q names β only (3.2.2, 5.2); the numbers are Rafailov et al. 2023's (B)."""
 
+    warmup_share: ClassVar[float] = 0.1
     beta: float = Field(default=0.1, gt=0, description="β of Eqs. 3, 5, 6: the cost of leaving π_ref; Rafailov B")
     lr: float = Field(default=1e-6, gt=0, description="peak rate, Rafailov B; adapters want some ten times that")
     batch_size: int = Field(default=64, ge=1, description="pairs a step, of all processes, at least; Rafailov B")
-    warmup_share: float = Field(default=0.1, ge=0, le=1, description="first share of the steps; then straight to 0")

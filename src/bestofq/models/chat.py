@@ -46,6 +46,7 @@ LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
 HERE = "local"  # in the place of an address
 STARTING = 10.0  # seconds that a server may need until it is there
 KEPT_PICTURES = 64
+ATTEMPT_SHARE = 0.5  # of the deadline of a reply, for one attempt
 BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 30.0  # before the second try, which doubles; between tries at most
 TRIP_AFTER, COOLDOWN_SECONDS = 20, 15.0  # failures in a row after which the run pauses; before it probes the endpoint
 
@@ -60,14 +61,11 @@ class ChatConfig(FrozenModel):
         "below applies to it (not of `chat`: a local model that proposes is `model.path`)",
     )
     key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
-    attempt: float = Field(default=90.0, gt=0, description="seconds one attempt may take")
-    attempts: int = Field(default=8, ge=1, description="tries for one reply")
     concurrency: int = Field(default=16, ge=1, description="calls in flight, at most")
     temperature: float = Field(default=0.7, ge=0, description="of every draw but the greedy first")
     max_tokens: int = Field(default=1500, ge=1, description="of a reply")
-    deadline: float = Field(default=180.0, gt=0, description="seconds one reply may take, all attempts together")
+    deadline: float = Field(default=180.0, gt=0, description="seconds one reply may take; half of them for one attempt")
     pixels_most: int | None = Field(default=None, ge=1, description="of a picture sent. Default: by the model's name")
-    pixels_factor: int | None = Field(default=None, ge=1, description="of both sides. Default: by the model's name")
     coordinates: Coordinates | None = Field(default=None, description="of its answers. Default: by the model's name")
     usd_in: float | None = Field(default=None, ge=0, description="per million tokens read. Default: genai-prices'")
     usd_out: float | None = Field(default=None, ge=0, description="per million tokens written. Default: genai-prices'")
@@ -84,9 +82,14 @@ class ChatConfig(FrozenModel):
     @property
     def limits(self) -> PictureLimits:
         """Of the pictures sent: those of the model's family (`images.FAMILIES`) where nothing else is set."""
-        own = {name: getattr(self, f"pixels_{name}") for name in ("most", "factor")}
-        given = {name: value for name, value in (*own.items(), ("coordinates", self.coordinates)) if value is not None}
-        return PictureLimits(**{**limits_of(self.model).model_dump(), **given})
+        own = {"most": self.pixels_most, "coordinates": self.coordinates}
+        own = {name: value for name, value in own.items() if value is not None}
+        return PictureLimits(**{**limits_of(self.model).model_dump(), **own})
+
+    @property
+    def attempt(self) -> float:
+        """Seconds that one attempt may take."""
+        return ATTEMPT_SHARE * self.deadline
 
     @model_validator(mode="after")
     def _pictures_possible(self) -> Self:
@@ -112,6 +115,7 @@ class ChatModel:
     budget: Budget = field(default_factory=Budget)  # shared by the endpoints of a command
     rung: Rung = "json_schema"  # goes down as the endpoint refuses; never up
     refused: frozenset[Setting] = frozenset()  # what the endpoint does not take; grows as it says so
+    attempts: int = 8  # for one reply
 
     def __post_init__(self) -> None:
         config = self.config
@@ -141,9 +145,9 @@ class ChatModel:
         self._resize, self._jitter = lru_cache(KEPT_PICTURES)(resize), random.Random()
 
     @classmethod
-    def at(cls, base_url: str, model: str, **settings: object) -> Self:
+    def at(cls, base_url: str, model: str, *, attempts: int = 8, **settings: object) -> Self:
         """The model of that name at an endpoint; `settings` are `ChatConfig`'s."""
-        return cls(ChatConfig.model_validate({"base_url": base_url, "model": model, **settings}))
+        return cls(ChatConfig.model_validate({"base_url": base_url, "model": model, **settings}), attempts=attempts)
 
     @property
     def name(self) -> str:
@@ -214,7 +218,7 @@ class ChatModel:
         spent, waits, attempt = 0.0, 0.0, 0
         failure = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
-        while attempt < self.config.attempts and spent < self.config.deadline:
+        while attempt < self.attempts and spent < self.config.deadline:
             attempt += 1
             rung, refused = self.rung, self.refused
             async with self._pace.turn() as number:

@@ -83,13 +83,13 @@ async def play(
     made = await _begin(store, run, suite, {agent.name: _parts_of(agent)})
     before = store.load_finished_keys(run, agent.name)
     async with suite.open() as make_env:
+        chosen = (await suite.tasks(split))[:tasks]
         options = RunOptions(
             step_limit=suite.step_limit,
             judge=suite.judge,
             provenance=made,
-            may_repeat=may_repeat_of(suite),
+            may_repeat=may_repeat_of(irreversible_of(suite)),
         )
-        chosen = (await suite.tasks(split))[:tasks]
         done = await run_many(
             chosen, make_env, agent, store=store, run=run, repeats=repeats, concurrency=concurrency, options=options
         )
@@ -118,15 +118,23 @@ async def search_tree(
     """A task's search tree by MCTS (Agent Q, 5.1), kept in the store instead of an earlier one. `ranker` gives Q̂
     (None: nobody); `localizer` finds the elements that actions name in words; `settings` are `SearchConfig`'s.
     ConfigError on these."""
-    own: dict[str, object] = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
-    config = validate_settings(TypeAdapter(SearchConfig), own | settings)
+    config = validate_settings(TypeAdapter(SearchConfig), settings)
     await _begin(store, run, suite)
     async with suite.open() as make_env, store.trees.grow_tree(run, task):
         async with aclosing(EnvPool(make_env, task, config, irreversible_of(suite))) as envs:
             root = await envs.start()
             tree = MutableTree(task, root)
             state = State(task=task, observation=root)
-            search = Search(tree, state, envs, proposer=proposer, ranker=ranker, judge=suite.judge, localizer=localizer)
+            search = Search(
+                tree,
+                state,
+                envs,
+                proposer=proposer,
+                ranker=ranker,
+                judge=suite.judge,
+                localizer=localizer,
+                depth=suite.step_limit,
+            )
             await search.run()
         found = tree.to_tree(merge_usage(search.usage), envs.costs.to_tuple())
         await store.trees.save(run, found)

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.config.agents import AgentKind, agent_config, check_agent, keeping_vectors, make_agent, reads_q
-from bestofq.config.context import OpenSuite, opened_there
+from bestofq.config.context import OpenSuite, may_repeat_of, opened_there
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -164,7 +164,7 @@ def run_options(models: Models, suite: OpenSuite, provenance: Provenance | None,
         step_limit=suite.step_limit,
         provenance=provenance,
         judge=suite.judge,
-        may_repeat=suite.may_repeat,
+        may_repeat=may_repeat_of(suite.irreversible),
         progress=progress,
     )
 

@@ -35,10 +35,11 @@ def policy_config(settings: BestOfQSettings) -> dict[str, JsonValue]:
     for name in get_args(Endpoint):
         chat = settings.endpoint_of(name)
         kept[name] = None if chat is None else chat.model_dump(mode="json", include=_ENDPOINT)
+    kept["judge"] = settings.own_judge or kept["judge"]
     kept["model"] = {**identity_of(settings.model), "reply_tokens": settings.model.most_tokens}
     unused = {"suite", *(name for name in _OF_CHAT if settings.chat is None and kept[name] == _DEFAULTS[name])}
-    unused |= {"judge_screenshots", "judge_criteria"} if settings.judge is None else set()
-    unused |= {name for name in ("proposer", "own_judge") if kept[name] is None}
+    unused |= {"judge_screenshots", "judge_criteria"} if settings.endpoint_of("judge") is None else set()
+    unused |= {"proposer"} if settings.proposer is None else set()
     return {name: hidden(value) for name, value in kept.items() if name not in unused}
 
 

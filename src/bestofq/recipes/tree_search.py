@@ -28,7 +28,6 @@ from bestofq.rollouts.progress import bar
 from bestofq.rollouts.shared import Shared
 from bestofq.rollouts.workers import SHARED, Here, Worker, queue_of, work_off
 from bestofq.search.backtracking import EnvPool
-from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
@@ -102,7 +101,7 @@ async def _search(
     advance: Callable[[int], None],
     task: Task,
 ) -> SearchTree:
-    trees, config = store.trees, search_config(models.settings.agent_q.search, suite)
+    trees, config = store.trees, models.settings.agent_q.search
     envs = EnvPool(suite.make_env, task, config, suite.irreversible)
     async with trees.grow_tree(run, task) as kept, aclosing(envs):
         root = await envs.start()
@@ -120,6 +119,7 @@ async def _search(
             ranker=ranker(models, values),
             judge=suite.judge,
             localizer=make_localizer(models),
+            depth=suite.step_limit,
         )
         if kept is not None:
             search.usage += kept.usage
@@ -138,12 +138,6 @@ async def _search(
         return kept or tree.to_tree(search.usage, envs.costs.to_tuple())
 
 
-def search_config(chosen: SearchConfig, suite: OpenSuite) -> SearchConfig:
-    """The search in a suite: no deeper than its episodes, and in a sandbox where it is one."""
-    depth = min(chosen.depth, suite.step_limit)
-    return chosen.model_copy(update={"depth": depth, "sandboxed": chosen.sandboxed or suite.sandboxed})
-
-
 def ranker(models: Models, values: Values | None) -> Scorer | None:
     """Who gives Q̂: the model itself (5.1.1), a learned Q (ConfigError without one), or nobody."""
     match models.settings.agent_q.feedback:
@@ -160,13 +154,13 @@ def ranker(models: Models, values: Values | None) -> Scorer | None:
 @asynccontextmanager
 async def searching_agent(models: Models, suite: OpenSuite, values: Values | None) -> AsyncIterator[Agent]:
     """An agent whose scorer is a search; its environments are closed when the context ends."""
-    chosen = models.settings.agent_q
-    config = search_config(chosen.search, suite)
+    config = models.settings.agent_q.search
     scorer = TreeScorer(
         suite.make_env,
         proposer=make_proposer(models),
         ranker=ranker(models, values),
         config=config,
+        depth=suite.step_limit,
         irreversible=suite.irreversible,
         judge=suite.judge,
         localizer=make_localizer(models),

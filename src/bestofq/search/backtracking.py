@@ -59,7 +59,7 @@ class EnvPool:
     make_env: EnvFactory
     task: Task
     config: SearchConfig
-    irreversible: Unsafe
+    irreversible: Unsafe | None  # None: a sandbox, where nothing is
     costs: StepCosts = field(default_factory=StepCosts)
     usage: list[Usage] = field(default_factory=list)  # of models that answered as users, replayed questions included
     _free: list[BranchSlot] = field(default_factory=list)
@@ -140,15 +140,14 @@ class EnvPool:
         page, slot.at = slot.page, None
         if move.page is None or page is None:
             raise DivergedError(f"{page and page.url} is not the page that {move.action.kind} was chosen on")
-        unsafe = None if self.config.sandboxed else self.irreversible
-        result = await repeat(slot.env, move.action, move.page, page, unsafe)
+        result = await repeat(slot.env, move.action, move.page, page, self.irreversible)
         self.usage += result.usage
         slot.page = result.observation
         return result
 
     def unsafe(self, page: Observation, action: Action) -> bool:
-        """Whether the action must not be carried out on the page: it seems irreversible, and this is no sandbox."""
-        return not self.config.sandboxed and self.irreversible(page, action)
+        """Return whether the action must not be carried out on the page."""
+        return self.irreversible is not None and self.irreversible(page, action)
 
     async def aclose(self) -> None:
         """Once no rollout is under way."""

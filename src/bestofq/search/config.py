@@ -17,13 +17,5 @@ class SearchConfig(FrozenModel):
     rollout: Literal["sample", "greedy"] = Field(
         default="sample", description="what a rollout does: draw from the policy (5.1.2), or take its first choice"
     )
-    depth: int = Field(default=30, ge=1, description="T, steps from the start of the episode to its end")
-    seconds: Annotated[float | None, FREE] = Field(default=None, gt=0, description="after which no rollout begins")
     parallel: int = Field(default=1, ge=1, description="rollouts at once in one tree, kept apart by virtual loss")
-    outcome: Literal["success", "reward"] = Field(
-        default="success", description="R of a rollout: 1 for full reward, else 0 (Agent Q, 3.1), or the reward itself"
-    )
     stop_at_success: bool = Field(default=False, description="begin no rollout after one with R = 1")
-    sandboxed: bool = Field(
-        default=False, description="irreversible actions harm nobody: carry them out instead of valuing them unseen"
-    )

@@ -5,7 +5,6 @@ there when selection comes by. No action is carried out twice, except to get bac
 """
 
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -37,6 +36,7 @@ class Search:
         ranker: gives Q̂ in [0, 1].
         judge: says what an episode is worth if the environment cannot.
         localizer: places targets in words.
+        depth: T, the steps from the root to the end of an episode.
         start: the node from which rollouts begin: the root, or a node below it once the agent has acted.
     """
 
@@ -48,6 +48,7 @@ class Search:
     ranker: Scorer | None
     judge: Judge | None = None
     localizer: Localizer | None = None
+    depth: int
     start: int = 0
     usage: list[Usage] = field(default_factory=list)
     checkpoint: str | None = None  # of the Q-function that ranks, where one does
@@ -61,17 +62,16 @@ class Search:
         self.envs.usage = self.usage  # one list for both
 
     async def run(self, iterations: int | None = None, report: Report | None = None) -> None:
-        """So many more rollouts, fewer where time is up, a success is enough or every branch is pruned. `report` hears
-        of each one's outcome before the next begins in its place.
+        """Run so many more rollouts, or fewer if a success is enough or every branch is pruned. `report` gets each
+        outcome before the next rollout begins in its place.
 
         InfraError after three in a row that the machinery broke; ConfigError where nobody tells how an episode ended.
         """
         left = self.config.iterations if iterations is None else iterations
-        deadline = time.monotonic() + (self.config.seconds or float("inf"))
 
         async def work() -> None:
             nonlocal left
-            while left > 0 and time.monotonic() < deadline:
+            while left > 0:
                 if self.tree.ending[self.start] != "open" or self.enough(self.start):
                     return
                 left -= 1
@@ -150,7 +150,7 @@ class Search:
         reward = self.tree.reward[node]
         match self.tree.ending[node]:
             case "ended":
-                return reward if self.config.outcome == "reward" else float(reward >= 1.0)
+                return float(reward >= 1.0)
             case "unsafe":
                 return self.tree.prior[node] or 0.0
             case "open":
@@ -236,7 +236,7 @@ class Search:
         result = await self.envs.carry_out(slot, tree, node)
         if result.truncated:
             raise InfraError("the environment was cut off")
-        at_depth = tree.depth[node] >= self.config.depth
+        at_depth = tree.depth[node] >= self.depth
         if result.terminated and result.reward is None:
             tree.reward[node] = await self._judge_leaf(node, result.observation)
         elif result.terminated or not at_depth:

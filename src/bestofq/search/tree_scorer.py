@@ -26,7 +26,8 @@ class TreeScorer:
     proposer: Proposer
     ranker: Scorer | None
     config: SearchConfig
-    irreversible: Unsafe
+    depth: int  # steps of an episode, at most
+    irreversible: Unsafe | None = None  # None: a sandbox, where nothing is
     judge: Judge | None = None
     localizer: Localizer | None = None
     _searches: dict[tuple[str, int], tuple[Search | None, list[Observation]]] = field(default_factory=dict)
@@ -112,6 +113,7 @@ class TreeScorer:
             ranker=self.ranker,
             judge=self.judge,
             localizer=self.localizer,
+            depth=self.depth,
         )
 
 

@@ -23,7 +23,7 @@ from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 from bestofq.envs.webvoyager.suite import RUNS, STEP_LIMIT, WebVoyager
-from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.chat import ChatModel
 from bestofq.recipes.judging import episodes_to_judge, judge_run
 from bestofq.reports.success import ALL, domain_results
 from bestofq.rollouts.runner import RunOptions, run_many
@@ -90,7 +90,7 @@ def file_of(folder: Path) -> Path:
 
 
 def chat(server: FaultServer) -> ChatModel:
-    return ChatModel(ChatConfig(model="any", base_url=server.base_url, attempts=1))
+    return ChatModel.at(server.base_url, "any", attempts=1)
 
 
 def rules_to(root: str) -> str:
