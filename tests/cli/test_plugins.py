@@ -15,9 +15,10 @@ from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core import loading
+from bestofq.core.decision import Episode
 from bestofq.core.errors import ConfigError
 from bestofq.envs.suites import make_suite
-from bestofq.interop.importing import reader_of
+from bestofq.interop.importing import read_log
 from bestofq.learning.training import train_own
 from bestofq.recipes.run_config import policy_config
 from bestofq.testing.contracts import LEARNING, check_judge, check_learner, check_proposer, check_scorer, two_steps
@@ -77,7 +78,7 @@ async def test_a_part_is_found_by_the_name_its_package_gives_it() -> None:
     await check_judge(models.judge)
     few = LEARNING.model_copy(update={"steps": 2, "learner": "mine"})
     assert train_own(two_steps(), few).step == 2
-    assert [*reader_of("mine")(Path("a.log"))] == [{"goal": "a.log", "steps": []}]
+    assert [one.task.goal for one in read_log("mine", Path("a.log")) if isinstance(one, Episode)] == ["a.log"]
     kept = policy_config(settings)
     assert (kept["proposer"], kept["judge"]) == ("mine", "mine")
 

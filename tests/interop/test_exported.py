@@ -20,9 +20,9 @@ from bestofq.core.errors import DataError, InputError, SetupError
 from bestofq.core.observation import Box, Element, Observation
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Usage
-from bestofq.interop import atif
 from bestofq.interop.atif import Exported
 from bestofq.interop.files import Malformed
+from bestofq.interop.importing import READERS
 from bestofq.interop.nouns import picture_of
 from bestofq.store.store import Store
 from bestofq.testing import ScriptedProposer, ScriptedScorer
@@ -169,7 +169,7 @@ def there_and_back(store: Path, out: Path) -> tuple[list[Episode], list[Episode]
     bestofq("export", "atif", store, "--out", out)
     with Store.open(store, read_only=True) as opened:
         ours = [with_pictures(opened, episode) for episode in opened.episodes()]
-    found = list(atif.read(out))
+    found = list(READERS["atif"](out))
     assert all(isinstance(one, Exported) for one in found)
     read = [Episode(**{name: getattr(one, name) for name in Episode.model_fields}) for one in found]
     return sorted(ours, key=lambda one: one.id), sorted(read, key=lambda one: one.id)
@@ -266,7 +266,7 @@ async def test_atif_gives_back_pictures_and_every_field(tmp_path: Path) -> None:
     assert read == ours
     for file in (tmp_path / "out" / "screenshots").iterdir():
         file.unlink()
-    (gone,) = (one for one in atif.read(tmp_path / "out") if isinstance(one, Episode) and one.id == "unfinished")
+    (gone,) = (one for one in READERS["atif"](tmp_path / "out") if isinstance(one, Episode) and one.id == "unfinished")
     assert gone.steps[0].observation == page.model_copy(update={"screenshot": None})
 
 
@@ -358,6 +358,6 @@ def test_a_trajectory_whose_candidates_were_cut_off_is_refused(store: Path, tmp_
     file = min((tmp_path / "out").iterdir())
     record = json.loads(file.read_text("utf-8"))
     del record["steps"][1]["extra"]
-    (found,) = atif.read(written(tmp_path / "cut.json", record))
+    (found,) = READERS["atif"](written(tmp_path / "cut.json", record))
     assert isinstance(found, Malformed)
     assert "of its 2 steps 1 have candidates" in found.reason

@@ -8,40 +8,33 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from bestofq.core.actions import ACTION, Action, Answer, Other, Targeted, action_text
+from bestofq.core.actions import ACTION, Action, Answer, Other, action_text
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Element
 from bestofq.interop.nouns import element_of, json_in, json_of
 
-_ON = {"mark": "mark", "index": "mark"}
-_TYPED = {**_ON, "text": "text", "enter": "enter"}
-_KNOWN: Mapping[str, tuple[str, Mapping[str, str]]] = {  # by a tool's name: the kind, and our names of its arguments
-    **dict.fromkeys(("click", "click_element", "click_element_by_index"), ("click", _ON)),
-    **dict.fromkeys(("write", "input", "input_text"), ("write", _TYPED)),
-    **dict.fromkeys(("goto", "navigate", "go_to_url", "open_url"), ("goto", {"url": "url"})),
-    **dict.fromkeys(("go_back", "back"), ("go_back", {})),
-    **dict.fromkeys(("refresh", "reload"), ("refresh", {})),
-    **dict.fromkeys(("answer", "done"), ("answer", {"text": "text"})),
-    "submit": ("submit", _ON),
-    "clear": ("clear", _ON),
-    "scroll": ("scroll", {"direction": "direction", "pages": "pages", "num_pages": "pages"}),
-    "restart": ("restart", {}),
-    "wait": ("wait", {"seconds": "seconds"}),
-    "ask_user": ("ask_user", {"question": "question"}),
+_KINDS: Mapping[str, str] = {  # by the names of other tools
+    **dict.fromkeys(("click_element", "click_element_by_index"), "click"),
+    **dict.fromkeys(("input", "input_text"), "write"),
+    **dict.fromkeys(("navigate", "go_to_url", "open_url"), "goto"),
+    "back": "go_back",
+    "reload": "refresh",
+    "done": "answer",
 }
+_ARGUMENTS = {"index": "mark", "num_pages": "pages"}
 _SAY_NOTHING = (("clear", True), ("new_tab", False), ("success", True), ("success", False))
 """Arguments at their defaults, and an agent's own word that it succeeded, which is in its reply."""
 
 NOTHING = "no action"
 _LINE = re.compile(r"""^\s*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$)""", re.M)
-_SIGNATURES: Mapping[str, tuple[str, tuple[str, ...]]] = {  # BrowserGym's actions that are exactly ours
-    "click": ("click", ("mark",)),
-    "fill": ("write", ("mark", "text")),
-    "clear": ("clear", ("mark",)),
-    "goto": ("goto", ("url",)),
-    "go_back": ("go_back", ()),
-    "noop": ("wait", ("seconds",)),
-    "send_msg_to_user": ("answer", ("text",)),
+_SIGNATURES: Mapping[str, tuple[str, ...]] = {  # BrowserGym's actions that are exactly ours, with their arguments
+    "click": ("click", "mark"),
+    "fill": ("write", "mark", "text"),
+    "clear": ("clear", "mark"),
+    "goto": ("goto", "url"),
+    "go_back": ("go_back",),
+    "noop": ("wait", "seconds"),
+    "send_msg_to_user": ("answer", "text"),
 }
 
 
@@ -57,19 +50,18 @@ class Call(NamedTuple):
 
     @property
     def action(self) -> Action:
-        kind, names = _KNOWN.get(self.name, ("", {}))
+        kind = _KINDS.get(self.name, self.name)
         given = {name: value for name, value in self.arguments.items() if value is not None and value != []}
         if kind == "scroll" and isinstance(down := given.pop("down", None), bool):
             given["direction"] = "down" if down else "up"
-        given = {name: value for name, value in given.items() if name in names or (name, value) not in _SAY_NOTHING}
-        bare = names and not given  # how long, how far?
-        if not kind or bare or any(name not in names for name in given):
+        values = {_ARGUMENTS.get(n, n): value for n, value in given.items() if (n, value) not in _SAY_NOTHING}
+        if kind in ("scroll", "wait") and not values:  # how far, how long?
             return Other(text=self.text)
-        return exactly(kind, self.text, **{names[name]: value for name, value in given.items()})
+        return _exactly(kind, self.text, values)
 
 
-def exactly(kind: str, written: str, **values: Any) -> Action:
-    """The action of that kind; as it was written, where the values are impossible for it."""
+def _exactly(kind: str, written: str, values: Mapping[str, Any]) -> Action:
+    """Return the action of that kind; if there is no such kind, or a value does not fit, the words as they are."""
     try:
         return ACTION.validate_python({"kind": kind, **values})
     except ValidationError:
@@ -98,7 +90,7 @@ def call_in(text: str) -> Call:
     return Call(name, found) if isinstance(found, Mapping) else Call("other", {"text": text})
 
 
-def spoken(words: str, *, last: bool) -> Action:
+def spoken(words: str, last: bool) -> Action:
     """A reply that calls no tool: the answer where the episode ends with it."""
     return Answer(text=words) if last else Other(text=words or NOTHING)
 
@@ -106,15 +98,10 @@ def spoken(words: str, *, last: bool) -> Action:
 def candidate_of(actions: Sequence[Action], elements: Sequence[Element], **words: Any) -> Candidate:
     """What a step decided: its action, or the several that it did without a look between them, as one."""
     actions = actions or [Other(text=NOTHING)]
-    labels = "; ".join(label_of(action, elements) for action in actions)
+    labels = "; ".join(action_text(action, elements) for action in actions)
     action = actions[0] if len(actions) == 1 else Other(text="; ".join(map(action_text, actions)))
     said = {name: value if isinstance(value, str) else json_of(value) for name, value in words.items() if value}
     return Candidate(action=action, label=labels, **said)
-
-
-def label_of(action: Action, elements: Sequence[Element]) -> str:
-    """An action in words; a mark that no element is known for keeps its number."""
-    return action_text(action, elements if isinstance(action, Targeted) else None)
 
 
 def elements_in(text: str) -> tuple[Element, ...]:
@@ -126,16 +113,13 @@ def elements_in(text: str) -> tuple[Element, ...]:
 def action_of(written: str) -> Action:
     """Return the action that BrowserGym writes as a call with constant arguments: `click('12')`."""
     try:
-        call = ast.parse(written.strip(), mode="eval").body
-        values = [ast.literal_eval(one) for one in call.args] if isinstance(call, ast.Call) else []
-    except (SyntaxError, ValueError):
-        return Other(text=written)
-    if not isinstance(call, ast.Call) or call.keywords or not isinstance(call.func, ast.Name):
-        return Other(text=written)
-    kind, names = _SIGNATURES.get(call.func.id, ("", ()))
-    if len(values) != len(names):
-        return Other(text=written)
-    given = dict(zip(names, values, strict=True))
-    if "seconds" in given:  # of milliseconds
-        given["seconds"] = given["seconds"] / 1000
-    return exactly(kind, written, **given)
+        match ast.parse(written.strip(), mode="eval").body:
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _SIGNATURES:
+                kind, *names = _SIGNATURES[name]
+                values = dict(zip(names, map(ast.literal_eval, args), strict=True))
+                if "seconds" in values:  # BrowserGym counts milliseconds
+                    values["seconds"] /= 1000
+                return _exactly(kind, written, values)
+    except (SyntaxError, ValueError, TypeError):
+        pass
+    return Other(text=written)

@@ -6,7 +6,7 @@ is the observation of the step that led to it. The first page belongs to the fir
 goal. Pictures are files, named relative to the trajectory's own.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +14,19 @@ from pydantic import Field
 from pydantic_core import from_json
 
 from bestofq.core.actions import Action, Answer, Other
-from bestofq.core.decision import Decision, Episode, Step
+from bestofq.core.decision import Episode, Step
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Screenshot
 from bestofq.core.usage import Usage, token_count
 from bestofq.interop.actions import Call, call_in, call_of, candidate_of, elements_in, spoken
-from bestofq.interop.files import Malformed, json_files
-from bestofq.interop.nouns import decision_of, episode_of, picture_of, taken, task_of, text_of
+from bestofq.interop.nouns import Turn, decision_of, episode_of, page_of, picture_of, taken, text_of
 from bestofq.interop.rows import total
 
-NAME = "atif"
 VERSION = "ATIF-v1.7"
 OURS = "bestofq"
 _PLAYED = ("reward", "terminated", "truncated")  # of a step, beside its decision
 _METRICS = {"tokens_in": "prompt_tokens", "tokens_out": "completion_tokens", "usd": "cost_usd"}
 Record = dict[str, Any]
-
-
-def read(path: Path) -> Iterator[Episode | Malformed]:
-    return json_files(path, episode)
 
 
 def episode(record: Any, file: Path) -> Episode:
@@ -42,9 +36,9 @@ def episode(record: Any, file: Path) -> Episode:
     if isinstance(record, Mapping) and (ours := episode_in(record, file.parent)) is not None:
         return ours
     own, rest = taken(record, "steps")
-    turns: list[tuple[Observation, Decision]] = []
+    turns: list[Turn] = []
     goal, said, others = "", "", []
-    page = blank = Observation(url="", title="", text="", elements=())
+    page = blank = page_of("")
     for number, step in enumerate(own["steps"], 1):
         known, left = taken(step, "source", "message", "reasoning_content", "tool_calls")
         words = text_of(known.get("message"))
@@ -60,9 +54,8 @@ def episode(record: Any, file: Path) -> Episode:
         seen = _heard(page, said)
         calls = known.get("tool_calls", ())
         actions = [call_of(call.get("function_name"), call.get("arguments")).action for call in calls]
-        last = number == len(own["steps"])
         candidate = candidate_of(
-            actions or [spoken(words, last=last)],
+            actions or [spoken(words, number == len(own["steps"]))],
             seen.elements,
             thought=text_of(known.get("reasoning_content")) or words,
             reply={"message": known.get("message"), "tool_calls": calls},
@@ -70,11 +63,8 @@ def episode(record: Any, file: Path) -> Episode:
         decision = decision_of(left, candidate).model_copy(update={"usage": _usage(left.get("metrics"))})
         turns.append((seen, decision))
         page, said = _page(results, file, blank), ""
-    final = _heard(page, said)
-    task = task_of(NAME, goal, next((o.url for o, _ in turns if o.url), ""))
-    return episode_of(
-        NAME, task, turns, final=final if turns and final != blank else None, rest={**rest, "steps": others}
-    )
+    final = page if turns and (page := _heard(page, said)) != blank else None
+    return episode_of("atif", goal, turns, final=final, rest={**rest, "steps": others})
 
 
 def _heard(page: Observation, said: str) -> Observation:

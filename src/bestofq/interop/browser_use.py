@@ -1,17 +1,26 @@
 """browser-use's history, an episode a file. Its judge's word is the verdict; its own `success` is not."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Verdict
-from bestofq.core.observation import Element, Observation
+from bestofq.core.decision import Candidate, Episode, Verdict
+from bestofq.core.observation import Element
 from bestofq.interop.actions import Call, call_of, candidate_of
-from bestofq.interop.files import Malformed, json_files
-from bestofq.interop.nouns import UNJUDGED, decision_of, element_of, episode_of, picture_of, taken, task_of, text_of
+from bestofq.interop.nouns import (
+    UNJUDGED,
+    Turn,
+    decision_of,
+    element_of,
+    episode_of,
+    page_of,
+    picture_of,
+    taken,
+    text_of,
+    verdict_by,
+)
 
-NAME = "browser-use"
 _STATE = re.compile(r"<browser_state>\s*(.*?)\s*</browser_state>", re.S)
 _REQUEST = re.compile(r"<user_request>\s*(.*?)\s*</user_request>", re.S)
 _ELEMENT = re.compile(
@@ -23,14 +32,10 @@ _NAMED = re.compile(r" (?:aria-label|placeholder|title|alt|value)=(.+?)(?= [\w-]
 """What an element without words is called by its attributes."""
 
 
-def read(path: Path) -> Iterator[Episode | Malformed]:
-    return json_files(path, episode)
-
-
 def episode(record: Any, file: Path) -> Episode:
     """ValueError, LookupError or TypeError where it is none."""
     own, rest = taken(record, "history")
-    turns: list[tuple[Observation, Decision]] = []
+    turns: list[Turn] = []
     results: list[Any] = []  # of the step before
     goal = ""
     for step in own["history"]:
@@ -40,28 +45,24 @@ def episode(record: Any, file: Path) -> Episode:
         output = known.get("model_output", {})
         calls = calls_of(output)
         state, unread = taken(known.get("state", {}), "url", "title", "tabs", "interacted_element")
-        named = {one.mark: one for one in elements_on(page)} | _touched_elements(
-            calls, state.get("interacted_element", ())
-        )
-        elements = tuple(named.values())
-        seen = Observation(
+        touched = _touched_elements(calls, state.get("interacted_element", ()))
+        tabs = (tab.get("title", "") if isinstance(tab, Mapping) else tab for tab in state.get("tabs", ()))
+        seen = page_of(
+            page or message,
+            ({one.mark: one for one in elements_on(page)} | touched).values(),
             url=state.get("url", ""),
             title=state.get("title", ""),
-            text=page or message,
-            elements=elements,
             screenshot=picture_of(unread.get("screenshot_path"), file.parent),
-            tabs=tuple(
-                str(tab.get("title", "")) if isinstance(tab, Mapping) else str(tab) for tab in state.get("tabs", ())
-            ),
+            tabs=tuple(map(str, tabs)),
             error="; ".join(said for one in results if (said := text_of(one.get("error")))) or None,
             notices=tuple(said for one in results if (said := text_of(one.get("extracted_content")))),
         )
         left["state_message"] = message.replace(page, "") if page else None
         kept = {**left, "state": {**unread, "interacted_element": state.get("interacted_element")}}
-        turns.append((seen, decision_of(kept, candidate_of_output(output, calls, elements))))
+        turns.append((seen, decision_of(kept, candidate_of_output(output, calls, seen.elements))))
         results = left.get("result") or []
-    task = task_of(NAME, goal, turns[0][0].url if turns else "")
-    return episode_of(NAME, task, turns, verdict=_verdict(results), rest=rest)
+    verdict = verdict_of(results[-1].get("judgement") if results else None)
+    return episode_of("browser-use", goal, turns, verdict=verdict, rest=rest)
 
 
 def goal_in(message: str) -> str:
@@ -76,10 +77,10 @@ def page_in(message: str) -> str:
 
 def elements_on(page: str) -> tuple[Element, ...]:
     """Those that the agent's words for a page number."""
-    found = []
-    for _, mark, tag, attributes, words in _ELEMENT.findall(page):
-        named = words.strip() or next(iter(_NAMED.findall(attributes)), "")
-        found.append(element_of(int(mark), tag, named))
+    found = (
+        element_of(int(mark), tag, words.strip() or next(iter(_NAMED.findall(attributes)), ""))
+        for _, mark, tag, attributes, words in _ELEMENT.findall(page)
+    )
     return tuple(filter(None, found))
 
 
@@ -106,17 +107,11 @@ def _touched_elements(calls: Sequence[Call], touched: Sequence[Any]) -> dict[int
     return found
 
 
-def _verdict(results: Sequence[Any]) -> Verdict:
-    """Of the judge, at the last result."""
-    return verdict_of(results[-1].get("judgement") if results else None)
-
-
 def verdict_of(said: Any) -> Verdict:
     """What the judge replied; unjudged where that says nothing."""
     if not isinstance(said, Mapping) or not isinstance(right := said.get("verdict"), bool):
         return UNJUDGED
-    outcome: Outcome = "success" if right else "failure"
-    if not right:
-        outcome = "impossible" if said.get("impossible_task") else "blocked" if said.get("reached_captcha") else outcome
-    reason = text_of(said.get("failure_reason"))
-    return Verdict(reward=float(right), outcome=outcome, reason=reason, judge=f"{NAME}'s judge")
+    verdict = verdict_by("browser-use's judge", success=right, reason=text_of(said.get("failure_reason")))
+    others = {"impossible_task": "impossible", "reached_captcha": "blocked"}
+    why = next((outcome for name, outcome in others.items() if said.get(name) and not right), verdict.outcome)
+    return verdict.model_copy(update={"outcome": why})

@@ -1,52 +1,72 @@
 """Chat logs with tool calls: conversations in the OpenAI form, a JSON line each, and inspect's logs, as
 `inspect log dump` writes them, an episode a sample."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bestofq.core.decision import Candidate, Decision, Episode, Verdict
+from bestofq.core.decision import Candidate, Episode, Verdict
 from bestofq.core.observation import Observation
 from bestofq.interop.actions import Call, call_of, candidate_of, elements_in, spoken
-from bestofq.interop.files import Malformed, json_files, json_lines
-from bestofq.interop.nouns import UNJUDGED, decision_of, episode_of, picture_of, taken, task_of, text_of
+from bestofq.interop.nouns import (
+    UNJUDGED,
+    Turn,
+    decision_of,
+    episode_of,
+    page_of,
+    picture_of,
+    taken,
+    text_of,
+    verdict_by,
+)
 
-Turn = tuple[Observation, Decision]
+Json = Mapping[str, Any]
 _ATTACHED = "attachment://"  # stands for a long text or a picture, kept once in the sample
 _SCORES = {"C": 1.0, "I": 0.0, True: 1.0, False: 0.0}  # its letters for correct and incorrect
-
-
-def read(path: Path) -> Iterator[Episode | Malformed]:
-    return json_lines(path, conversation)
 
 
 def conversation(record: Any, file: Path) -> Episode:
     """`{"messages": [...]}`, or the list of messages alone. ValueError, LookupError or TypeError where it is none."""
     own, rest = ({"messages": record}, {}) if isinstance(record, list) else taken(record, "messages")
     messages = own["messages"]
+    turns, final = turns_of(messages, file, heard, parse_reply)
+    return episode_of("chat", goal_of(messages), turns, final=final, rest={**rest, "system": _said(messages, "system")})
+
+
+def turns_of(
+    messages: Sequence[Json],
+    file: Path,
+    look: Callable[[Sequence[Json], Path], Observation],
+    parse: Callable[[Json, Observation, bool], Candidate],
+) -> tuple[list[Turn], Observation | None]:
+    """Return a turn for each reply, and the page after the last one.
+
+    `look` makes a page of the messages before a reply. `parse` makes a candidate of the reply, the page, and whether it
+    is the last message.
+    """
     turns: list[Turn] = []
     since = 0
-    spoke = [number for number, message in enumerate(messages) if message["role"] == "assistant"]
-    for number in spoke:
-        seen = heard(messages[since:number], file)
-        candidate = parse_reply(messages[number], seen, last=number == len(messages) - 1)
-        turns.append((seen, decision_of({"messages": _beside(messages[since:number])}, candidate)))
-        since = number + 1
-    final = heard(messages[since:], file) if messages[since:] and turns else None
-    return spoken_episode("chat", messages, turns, final=final, rest={**rest, "system": _said(messages, "system")})
+    for number, message in enumerate(messages, 1):
+        if message["role"] == "assistant":
+            asked = messages[since : number - 1]
+            seen = look(asked, file)
+            others = ({name: value for name, value in one.items() if name != "content"} for one in asked)
+            kept = {"messages": [one for one in others if {*one} != {"role"}]}
+            turns.append((seen, decision_of(kept, parse(message, seen, number == len(messages)))))
+            since = number
+    return turns, look(messages[since:], file) if turns and messages[since:] else None
 
 
-def spoken_episode(kind: str, messages: Sequence[Any], turns: Sequence[Turn], **more: Any) -> Episode:
-    """The goal is the first thing the user says."""
-    goal = next(iter(_said(messages, "user")), "")
-    return episode_of(kind, task_of(kind, goal, next((seen.url for seen, _ in turns if seen.url), "")), turns, **more)
+def goal_of(messages: Sequence[Json]) -> str:
+    """The first thing the user says."""
+    return next(iter(_said(messages, "user")), "")
 
 
-def _said(messages: Sequence[Any], role: str) -> list[str]:
+def _said(messages: Sequence[Json], role: str) -> list[str]:
     return [text_of(one.get("content")) for one in messages if one.get("role") == role]
 
 
-def heard(messages: Sequence[Mapping[str, Any]], file: Path) -> Observation:
+def heard(messages: Sequence[Json], file: Path) -> Observation:
     """What the user and the tools said since the last reply, and the last picture among it."""
     others = [one for one in messages if one.get("role") != "system"]
     text = "\n".join(filter(None, (text_of(one.get("content")) for one in others)))
@@ -54,23 +74,17 @@ def heard(messages: Sequence[Mapping[str, Any]], file: Path) -> Observation:
     urls = (part.get("image_url", part.get("image")) for part in parts if isinstance(part, Mapping))
     shots = (picture_of(url.get("url") if isinstance(url, Mapping) else url, file.parent) for url in urls)
     shot = next((shot for shot in reversed([*shots]) if shot is not None), None)
-    return Observation(url="", title="", text=text, elements=elements_in(text), screenshot=shot)
+    return page_of(text, elements_in(text), screenshot=shot)
 
 
-def _beside(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What user and tools sent beside words and pictures."""
-    kept = ({name: value for name, value in one.items() if name != "content"} for one in messages)
-    return [one for one in kept if {*one} != {"role"}]
-
-
-def parse_reply(message: Mapping[str, Any], seen: Observation, *, last: bool) -> Candidate:
+def parse_reply(message: Json, seen: Observation, last: bool) -> Candidate:
     words = text_of(message.get("content"))
     actions = [_call(one).action for one in message.get("tool_calls") or ()]
     said = {"thought": words} if actions else {}
-    return candidate_of(actions or [spoken(words, last=last)], seen.elements, reply=message, **said)
+    return candidate_of(actions or [spoken(words, last)], seen.elements, reply=message, **said)
 
 
-def _call(one: Mapping[str, Any]) -> Call:
+def _call(one: Json) -> Call:
     """OpenAI has name and arguments in `function`, or name and input in `custom`; inspect has the name in `function`,
     and the arguments beside it."""
     if isinstance(custom := one.get("custom"), Mapping):
@@ -78,10 +92,6 @@ def _call(one: Mapping[str, Any]) -> Call:
     function = one.get("function")
     own = function if isinstance(function, Mapping) else {"name": function, **one}
     return call_of(own.get("name"), own.get("arguments"))
-
-
-def read_inspect(path: Path) -> Iterator[Episode | Malformed]:
-    return json_files(path, sample, many="samples")
 
 
 def sample(record: Any, file: Path) -> Episode:
@@ -100,16 +110,16 @@ def sample(record: Any, file: Path) -> Episode:
         seen = heard(_whole(messages[since:], attached), file)
         choices = [_whole(choice["message"], attached) for choice in (event.get("output") or {}).get("choices") or ()]
         if choices:
-            offered = (parse_reply(one, seen, last=number == len(calls)) for one in choices)
+            offered = (parse_reply(one, seen, number == len(calls)) for one in choices)
             left = {name: value for name, value in event.items() if name != "input"}
             turns.append((seen, decision_of(left, *offered)))
     others = [event for event in events if not begun or _first_message(event) != begun]  # the calls hold the messages
     rest |= {"scores": own.get("scores"), "events": others}
     said = _whole(calls[0].get("input") or [] if calls else own.get("messages", []), attached)
-    return spoken_episode("inspect", said, turns, verdict=_verdict(own.get("scores", {})), rest=rest)
+    return episode_of("inspect", goal_of(said), turns, verdict=_verdict(own.get("scores", {})), rest=rest)
 
 
-def _whole(part: Any, attached: Mapping[str, Any]) -> Any:
+def _whole(part: Any, attached: Json) -> Any:
     """Messages with their attachments where they belong."""
     if isinstance(part, str):
         return attached[part] if part.startswith(_ATTACHED) else part
@@ -118,18 +128,17 @@ def _whole(part: Any, attached: Mapping[str, Any]) -> Any:
     return [_whole(one, attached) for one in part] if isinstance(part, list) else part
 
 
-def _first_message(event: Mapping[str, Any]) -> tuple[Any, str] | None:
+def _first_message(event: Json) -> tuple[Any, str] | None:
     """Who speaks first in a call of the model, and what is said; None for any other event."""
     first = (event.get("input") or [{}])[0] if event.get("event") == "model" else None
     return None if first is None else (first.get("role"), text_of(first.get("content")))
 
 
-def _verdict(scores: Mapping[str, Any]) -> Verdict:
+def _verdict(scores: Json) -> Verdict:
     """The first scorer's, by its name, where its value is correct, incorrect or a number from 0 to 1."""
     for name, score in scores.items():
         value, rest = (score.get("value"), score) if isinstance(score, Mapping) else (score, {})
         number = _SCORES.get(value, value) if isinstance(value, str | bool | int | float) else None
         if isinstance(number, int | float) and 0 <= number <= 1:
-            outcome = "success" if number == 1 else "failure"
-            return Verdict(reward=number, outcome=outcome, reason=text_of(rest.get("explanation")), judge=name)
+            return verdict_by(name, success=number == 1, reason=text_of(rest.get("explanation")), reward=number)
     return UNJUDGED

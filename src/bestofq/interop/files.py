@@ -35,8 +35,10 @@ def json_lines(path: Path, parse: Parse) -> Iterator[Episode | Malformed]:
     """An episode a line, of a file or of a folder's `*.jsonl`."""
     named = Naming()
     for file in files_of(path, "*.jsonl"):
-        for number, line in lines_of(file):
-            yield named.read(f"{file.name}, line {number}", line, file, parse)
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if body := line.strip():
+                    yield named.read(f"{file.name}, line {number}", body, file, parse)
 
 
 def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = "") -> Iterator[Episode | Malformed]:
@@ -44,11 +46,10 @@ def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = ""
     named = Naming()
     for file in files_of(path, pattern):
         whole = attempt(file.name, partial(_load_json, file))
+        some = whole.get(many) if many and isinstance(whole, dict) else whole
         if isinstance(whole, Malformed):
             yield whole
-            continue
-        some = whole.get(many) if many and isinstance(whole, dict) else whole
-        if many and isinstance(some, list):
+        elif many and isinstance(some, list):
             for number, record in enumerate(some, 1):
                 yield named.read(f"{file.name}, record {number}", record, file, parse)
         else:
@@ -66,12 +67,6 @@ def files_of(path: Path, pattern: str) -> list[Path]:
     raise DataError(f"{path} holds no {pattern}")
 
 
-def lines_of(file: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold something, with their numbers."""
-    with file.open("rb") as lines:
-        yield from ((number, body) for number, line in enumerate(lines, 1) if (body := line.strip()))
-
-
 class Naming:
     """Gives episodes without an id one of their record's content; of equal records each has its own."""
 
@@ -80,12 +75,12 @@ class Naming:
 
     def read(self, where: str, record: Any, file: Path, parse: Parse) -> Episode | Malformed:
         """The episode of a record of `file`; of one that is still JSON, too."""
-        body = record if isinstance(record, bytes) else None
-        read = record if body is None else attempt(where, partial(from_json, body))
-        episode = read if isinstance(read, Malformed) else attempt(where, lambda: parse(read, file))
+        encoded = isinstance(record, bytes)
+        episode = attempt(where, lambda: parse(from_json(record) if encoded else record, file))
         if isinstance(episode, Malformed) or episode.id:
             return episode
-        content = hashlib.sha256(body or json.dumps(record, sort_keys=True, default=str).encode()).hexdigest()[:24]
+        body = record if encoded else json.dumps(record, sort_keys=True, default=str).encode()
+        content = hashlib.sha256(body).hexdigest()[:24]
         self._seen[content] += 1
         return episode.model_copy(update={"id": f"{content}-{self._seen[content]}"})
 

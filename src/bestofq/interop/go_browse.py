@@ -7,11 +7,10 @@ from typing import Any, BinaryIO
 
 from pydantic_core import from_json
 
-from bestofq.core.decision import Decision, Episode, Verdict
-from bestofq.core.observation import Observation
+from bestofq.core.decision import Episode
 from bestofq.interop.actions import action_of, candidate_of, elements_in
 from bestofq.interop.files import Malformed, Naming, attempt, files_of
-from bestofq.interop.nouns import UNJUDGED, decision_of, episode_of, taken, task_of, text_of
+from bestofq.interop.nouns import UNJUDGED, Turn, decision_of, episode_of, page_of, taken, text_of, verdict_by
 
 NAME = "go-browse"
 
@@ -48,22 +47,18 @@ def episode(records: Any, _: Path) -> Episode:
     """Of the steps of one trajectory. ValueError, LookupError or TypeError where they are none."""
     turns = [_turn(record) for record in records]
     whole, rest = taken(records[0]["traj_data"], "goal", "reward")
-    return episode_of(NAME, task_of(NAME, whole["goal"]), turns, verdict=_verdict(whole.get("reward")), rest=rest)
+    verdict = UNJUDGED
+    if isinstance(reward := whole.get("reward"), int | float):
+        verdict = verdict_by(f"{NAME}'s judge", success=reward >= 1, reward=reward)
+    return episode_of(NAME, whole["goal"], turns, verdict=verdict, rest=rest)
 
 
-def _turn(record: Any) -> tuple[Observation, Decision]:
+def _turn(record: Any) -> Turn:
     step, outer = taken(record, "step_data")
     own, rest = taken(step["step_data"], "parsed_action", "thought", "obs")
     page, left = taken(own.get("obs", {}), "axtree_txt", "last_action_error")
     text, written = text_of(page.get("axtree_txt")), text_of(own.get("parsed_action"))
-    error = text_of(page.get("last_action_error")) or None
-    seen = Observation(url="", title="", text=text, elements=elements_in(text), error=error)
+    seen = page_of(text, elements_in(text), error=text_of(page.get("last_action_error")) or None)
     actions = [action_of(written)] if written else []
     candidate = candidate_of(actions, seen.elements, thought=text_of(own.get("thought")), reply=written)
     return seen, decision_of({**outer, "traj_data": None, "step_data": rest, "obs": left}, candidate)
-
-
-def _verdict(reward: Any) -> Verdict:
-    if not isinstance(reward, int | float):
-        return UNJUDGED
-    return Verdict(reward=reward, outcome="success" if reward >= 1 else "failure", judge=f"{NAME}'s judge")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
 
 from bestofq.core.decision import DECIDED, Episode, Provenance
 from bestofq.core.errors import BestOfQError, DataError
@@ -16,19 +15,19 @@ from bestofq.core.loading import call_object, object_name
 from bestofq.core.observation import Split
 from bestofq.interop import atif, browser_use, chat, go_browse, jsonl, open_operator, webvoyager
 from bestofq.interop.atif import Exported
-from bestofq.interop.files import Malformed, Naming, Reader
+from bestofq.interop.files import Malformed, Naming, Reader, json_files, json_lines
 from bestofq.store.codec import content_key
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 READERS: Mapping[str, Reader] = {
-    "jsonl": jsonl.read,
-    "browser-use": browser_use.read,
-    "atif": atif.read,
-    "chat": chat.read,
-    "inspect": chat.read_inspect,
-    "webvoyager": webvoyager.read,
-    "open-operator-evals": open_operator.read,
+    "jsonl": partial(json_lines, parse=jsonl.episode),
+    "browser-use": partial(json_files, parse=browser_use.episode),
+    "atif": partial(json_files, parse=atif.episode),
+    "chat": partial(json_lines, parse=chat.conversation),
+    "inspect": partial(json_files, parse=chat.sample, many="samples"),
+    "webvoyager": partial(json_files, parse=webvoyager.episode, pattern="interact_messages.json"),
+    "open-operator-evals": partial(json_files, parse=open_operator.episode, pattern="results*.json", many="results"),
     "go-browse": go_browse.read,
 }
 """By the name of what they read."""
@@ -91,7 +90,8 @@ class Imported:
 
 def check_log(kind: str, path: Path) -> None:
     """ConfigError for an unknown kind of log, DataError for a missing file."""
-    reader_of(kind)
+    if kind not in READERS:
+        object_name("reader", kind, READERS)
     if not path.exists():
         raise DataError(f"there is no file {path}: give the log's file, or a folder with its files")
 
@@ -107,11 +107,9 @@ async def import_log(
     on_record: Callable[[], None] = lambda: None,
 ) -> Imported:
     """Add the episodes of a log to a run, those it has already left out. `split` None: train, or what an episode that
-    we exported has. Errors as `check_log`; DataError, too, where a folder has no such files, and where the run was
-    begun by other means."""
-    check_log(kind, path)
-    found, reader = Imported(), _read(kind, path)
-    first = next(reader, None)  # where there is nothing to read no run is begun
+    we exported has. DataError if a folder has no such files, or if the run was begun by other means."""
+    found, records = Imported(), read_log(kind, path)
+    some = list(islice(records, _AT_ONCE))  # before the run begins: there may be nothing to read
     await store.begin_run(run, {"importer": kind, "split": split or "train"}, made)
     known = {one.id: one for one in store.summaries(run=run, status=None)}
     repeats = defaultdict[tuple[str, str, str], set[int]](set)
@@ -130,10 +128,11 @@ async def import_log(
             key, content = (one.agent, one.task.suite, one.task.id), content_key(one.model_dump_json().encode())
             stored = known.get(name)
             if (stored and _key(stored) != key) or seen.get(name, content) != content:
-                found.refuse(Malformed(f"id {one.id}", "another episode has the same id: give each its own"))
-                continue
-            if stored and (other := _describe_change(one, stored, judged=name in judged.get(stored.judge, ()))):
-                found.refuse(Malformed(f"id {one.id}", other))
+                problem = "another episode has the same id: give each its own"
+            else:
+                problem = _describe_change(one, stored, judged=name in judged.get(stored.judge, ())) if stored else ""
+            if problem:
+                found.refuse(Malformed(f"id {one.id}", problem))
                 continue
             if name in seen:
                 found.repeated += 1
@@ -147,9 +146,9 @@ async def import_log(
                 had.add(repeat)
                 yield _of_run(one, name, run, split, made), repeat
 
-    rest = reader if first is None else chain([first], reader)
-    while some := list(islice(rest, _AT_ONCE)):
+    while some:
         found.new += len(await asyncio.gather(*(store.add_episode(*one) for one in new(some))))
+        some = list(islice(records, _AT_ONCE))
     return found
 
 
@@ -168,19 +167,30 @@ def _describe_change(episode: Episode, stored: EpisodeSummary, *, judged: bool) 
     return f"it has changed since it was imported (steps: {was}; now {has}): import this log into another --run"
 
 
-def _read(kind: str, path: Path) -> Iterator[Episode | Malformed]:
-    """The log's records as its reader gives them; mappings are records of `jsonl`."""
-    named = Naming()
-    for number, one in enumerate(reader_of(kind)(path), 1):
-        where = f"record {number}"
-        if isinstance(one, Mapping):
-            yield named.read(where, one, path, jsonl.episode)
-        elif isinstance(one, Episode) and not one.id:
-            yield named.read(where, one.model_dump(mode="json"), path, lambda *_, read=one: read)
-        elif isinstance(one, Episode | Malformed):
-            yield one
-        else:
-            yield Malformed(where, f"it is {type(one).__name__}: a reader gives mappings or bq.Episode")
+def read_log(kind: str, path: Path) -> Iterator[Episode | Malformed]:
+    """The log's records as its reader gives them; mappings are records of `jsonl`. DataError, with the record that it
+    was at, if a reader of the user's own fails."""
+    named, number = Naming(), 0
+    own = "" if kind in READERS else object_name("reader", kind, READERS)
+    try:
+        for number, one in enumerate(call_object(own, path) if own else READERS[kind](path), 1):
+            where = f"record {number}"
+            if isinstance(one, Mapping):
+                yield named.read(where, one, path, jsonl.episode)
+            elif isinstance(one, Episode) and not one.id:
+                yield named.read(where, one.model_dump(mode="json"), path, lambda *_, read=one: read)
+            elif isinstance(one, Episode | Malformed):
+                yield one
+            else:
+                yield Malformed(where, f"it is {type(one).__name__}: a reader gives mappings or bq.Episode")
+    except BestOfQError:
+        raise
+    except Exception as error:  # whatever it is
+        if not own:
+            raise
+        said = f"{type(error).__name__}: {error}"
+        at = f"record {number + 1} of {path}"
+        raise DataError(f"the reader {own} fails at {at} ({said}): correct it there") from error
 
 
 def _of_run(episode: Episode, name: str, run: str, split: Split | None, made: Provenance) -> Episode:
@@ -188,22 +198,3 @@ def _of_run(episode: Episode, name: str, run: str, split: Split | None, made: Pr
     own = episode.task.split if isinstance(episode, Exported) else "train"
     task = episode.task.model_copy(update={"split": split or own})
     return episode.model_copy(update={"id": name, "run": run, "task": task, "provenance": provenance})
-
-
-def reader_of(kind: str) -> Reader:
-    """The reader of that name (`core.loading`). ConfigError where there is none."""
-    return READERS.get(kind) or partial(_own, object_name("reader", kind, READERS))
-
-
-def _own(name: str, path: Path) -> Iterator[Episode | Malformed | Mapping[str, Any]]:
-    """DataError, with the record that it was at, where the user's code fails."""
-    number = 1
-    try:
-        for one in call_object(name, path):
-            yield one
-            number += 1
-    except BestOfQError:
-        raise
-    except Exception as error:  # whatever it is
-        said = f"{type(error).__name__}: {error}"
-        raise DataError(f"the reader {name} fails at record {number} of {path} ({said}): correct it there") from error

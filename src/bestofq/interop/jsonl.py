@@ -1,24 +1,18 @@
 """Our own JSON lines: an episode a line, for logs that no other reader fits (docs/how-to/import-logs.md)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bestofq.agents.dialects.commands import parse_action
-from bestofq.core.actions import ACTION, Action, Other
+from bestofq.core.actions import ACTION, Action, Other, action_text
 from bestofq.core.decision import Candidate, Decision, Episode, Verdict
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation
-from bestofq.interop.actions import label_of
-from bestofq.interop.files import Malformed, json_lines
-from bestofq.interop.nouns import UNJUDGED, episode_of, log_of, picture_of, taken, task_of
+from bestofq.interop.nouns import UNJUDGED, Turn, episode_of, log_of, page_of, picture_of, taken
 
 _OUTCOMES = {True: "success", False: "failure"}
 _DECISION = ("scores", "state_value", "scorer", "explored", "checkpoint", "visits", "feedback", "usage")
-
-
-def read(path: Path) -> Iterator[Episode | Malformed]:
-    return json_lines(path, episode)
 
 
 def episode(record: Any, file: Path) -> Episode:
@@ -27,15 +21,16 @@ def episode(record: Any, file: Path) -> Episode:
     said, rest = taken(rest, "outcome", "reward", "reason", "judge")
     if not isinstance(goal := own["goal"], str) or not goal.strip():
         raise ValueError("its goal is no text")
-    turns = [_turn(step, file.parent) for step in own.get("steps", ())]
-    url = own.get("url") or (turns[0][0].url if turns else "")
     return episode_of(
-        own.get("agent", "imported"),
-        task_of(own.get("suite", "imported"), goal, url, name=str(own.get("task", ""))),
-        turns,
+        own.get("suite", "imported"),
+        goal,
+        [_turn(step, file.parent) for step in own.get("steps", ())],
+        url=own.get("url", ""),
+        task=str(own.get("task", "")),
+        agent=own.get("agent", "imported"),
+        id_=str(own.get("id", "")),
         verdict=_verdict(said),
         final=_page(own["final"], file.parent) if "final" in own else None,
-        name=str(own.get("id", "")),
         rest=rest,
     )
 
@@ -48,19 +43,19 @@ def _verdict(said: Mapping[str, Any]) -> Verdict:
     return Verdict.model_validate({"reward": float(outcome == "success"), **said, "outcome": outcome})
 
 
-def _turn(step: Any, folder: Path) -> tuple[Observation, Decision]:
+def _turn(step: Any, folder: Path) -> Turn:
     own, rest = taken(step, "observation", "candidates", "action", "chosen")
     known, rest = taken(rest, *_DECISION)
     seen = _page(own.get("observation", ""), folder)
-    given = own["candidates"] if "candidates" in own else [own["action"]]
-    candidates = tuple(_candidate(one, seen.elements) for one in given)
+    offered = own["candidates"] if "candidates" in own else [own["action"]]
+    candidates = tuple(_candidate(one, seen.elements) for one in offered)
     known = {"scores": [0.0] * len(candidates), **known, "chosen": own.get("chosen", 0)}
     return seen, Decision.model_validate({"candidates": candidates, **known, "log": log_of(rest)})
 
 
 def _page(given: Any, folder: Path) -> Observation:
     if isinstance(given, str):
-        return Observation(url="", title="", text=given, elements=())
+        return page_of(given)
     named = given.get("screenshot")
     if (picture := picture_of(named, folder)) is None and named is not None:
         raise ValueError(f"there is no picture {named!r} in the log's folder")
@@ -71,7 +66,7 @@ def _page(given: Any, folder: Path) -> Observation:
 def _candidate(given: Any, elements: tuple[Element, ...]) -> Candidate:
     own = {"action": given} if isinstance(given, str) else dict(given)
     action = own["action"] = _action(own["action"])
-    return Candidate.model_validate({"label": label_of(action, elements), **own})
+    return Candidate.model_validate({"label": action_text(action, elements), **own})
 
 
 def _action(given: Any) -> Action:

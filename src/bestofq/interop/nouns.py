@@ -4,7 +4,7 @@ import base64
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,34 +15,52 @@ from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 
+Turn = tuple[Observation, Decision]
 UNJUDGED = Verdict(reward=0.0, outcome="unjudged")
 _ROLES = {"a": "link", "input": "textbox", "textarea": "textbox", "select": "combobox"}
 _EMPTY: tuple[object, ...] = (None, "", [], {})
 
 
-def task_of(suite: str, goal: str, url: str = "", *, name: str = "") -> Task:
-    """Without a name of its own, a task is its goal and its start."""
-    named = name or f"{urlsplit(url).hostname or suite}--{key_of({'goal': goal, 'url': url})}"
-    return Task(id=named, suite=suite, goal=goal, start_url=url)
-
-
 def episode_of(
-    agent: str,
-    task: Task,
-    turns: Sequence[tuple[Observation, Decision]],
+    suite: str,
+    goal: str,
+    turns: Sequence[Turn],
     *,
+    url: str = "",
+    task: str = "",
+    agent: str = "",
+    id_: str = "",
     verdict: Verdict = UNJUDGED,
     final: Observation | None = None,
-    name: str = "",
     rest: Mapping[str, Any] | None = None,
 ) -> Episode:
-    """`name`: the log's own id of the episode. Run, split and the rest of the provenance come with the import."""
+    """Return an episode without run, split and provenance: the import adds them.
+
+    Defaults: `agent` is the suite, `url` is that of the first page with one, `task` is named by the goal and the url.
+    """
+    url = url or next((seen.url for seen, _ in turns if seen.url), "")
+    task = task or f"{urlsplit(url).hostname or suite}--{key_of({'goal': goal, 'url': url})}"
     last = len(turns) - 1
-    steps = tuple(Step(index=i, observation=o, decision=d, terminated=i == last) for i, (o, d) in enumerate(turns))
-    provenance = Provenance(version="", log=log_of(rest or {}))
     return Episode(
-        id=name, run="", agent=agent, task=task, steps=steps, final=final, verdict=verdict, provenance=provenance
+        id=id_,
+        run="",
+        agent=agent or suite,
+        task=Task(id=task, suite=suite, goal=goal, start_url=url),
+        steps=tuple(Step(index=i, observation=o, decision=d, terminated=i == last) for i, (o, d) in enumerate(turns)),
+        final=final,
+        verdict=verdict,
+        provenance=Provenance(version="", log=log_of(rest or {})),
     )
+
+
+def page_of(text: str, elements: Iterable[Element] = (), **more: Any) -> Observation:
+    """Return a page of which at least the text is known."""
+    return Observation(**{"url": "", "title": "", "text": text, "elements": tuple(elements), **more})
+
+
+def verdict_by(judge: str, *, success: bool, reason: str = "", reward: float | None = None) -> Verdict:
+    reward = float(success) if reward is None else reward
+    return Verdict(reward=reward, outcome="success" if success else "failure", reason=reason, judge=judge)
 
 
 def decision_of(rest: Mapping[str, Any], *candidates: Candidate) -> Decision:

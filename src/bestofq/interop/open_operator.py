@@ -3,25 +3,18 @@ browser-use's form; in the other dialects it stays as it was written."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bestofq.core.actions import Other
-from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Verdict
-from bestofq.core.observation import Observation
+from bestofq.core.decision import Candidate, Episode, Verdict
 from bestofq.interop.actions import candidate_of
 from bestofq.interop.browser_use import calls_of, candidate_of_output
-from bestofq.interop.files import Malformed, json_files
-from bestofq.interop.nouns import UNJUDGED, decision_of, episode_of, taken, task_of, text_of
+from bestofq.interop.nouns import UNJUDGED, Turn, decision_of, episode_of, page_of, taken, text_of, verdict_by
 
 NAME = "open-operator-evals"
 _OBJECT = re.compile(r"\{.*\}", re.S)
-_OUTCOMES: dict[str, Outcome] = {"success": "success", "failure": "failure"}
-
-
-def read(path: Path) -> Iterator[Episode | Malformed]:
-    return json_files(path, episode, "results*.json", many="results")
 
 
 def episode(record: Any, _: Path) -> Episode:
@@ -29,46 +22,39 @@ def episode(record: Any, _: Path) -> Episode:
     own, rest = taken(record, "task", "eval", "steps")
     asked, more = taken(own["task"], "question", "url")
     turns = [_turn(step) for step in own.get("steps", ())]
-    task = task_of(NAME, asked["question"], asked.get("url", ""))
-    return episode_of(NAME, task, turns, verdict=_verdict(own.get("eval")), rest={**rest, "task": more})
+    verdict, rest = _verdict(own.get("eval")), {**rest, "task": more}
+    return episode_of(NAME, asked["question"], turns, url=asked.get("url", ""), verdict=verdict, rest=rest)
 
 
-def _turn(step: Any) -> tuple[Observation, Decision]:
+def _turn(step: Any) -> Turn:
     """The last call of the model decides; what it read last is the page."""
     own, rest = taken(step, "url", "llm_calls")
     *earlier, last = own.get("llm_calls") or [{}]
     call, left = taken(last, "message_out", "pretty_out")
     messages = left.get("messages_in") or []
     text = text_of(messages[-1].get("content")) if messages and isinstance(messages[-1], Mapping) else ""
-    seen = Observation(url=own.get("url", ""), title="", text=text, elements=())
     kept = {**rest, "llm_calls": [*earlier, {**left, "pretty_out": call.get("pretty_out")}]}
-    return seen, decision_of(kept, _candidate(call))
+    return page_of(text, url=own.get("url", "")), decision_of(kept, _candidate(call))
 
 
 def _candidate(call: Mapping[str, Any]) -> Candidate:
-    reply = _words(call.get("message_out"))
-    output = _output(reply)
-    if output is not None:
+    message = call.get("message_out")  # a message, or its content alone
+    reply = text_of(message.get("content") if isinstance(message, Mapping) and "content" in message else message)
+    if (output := _output(reply)) is not None:
         return candidate_of_output(output, calls_of(output), ()).model_copy(update={"reply": reply})
     written = text_of(call.get("pretty_out")) or reply
     return candidate_of([Other(text=written)] if written else [], (), reply=reply)
 
 
-def _words(message: Any) -> str:
-    """A message, or its content alone."""
-    return text_of(message.get("content") if isinstance(message, Mapping) and "content" in message else message)
-
-
-def _output(reply: str) -> dict[str, Any] | None:
+def _output(reply: str) -> Mapping[str, Any] | None:
     """The reply as browser-use's object; None where it is none."""
     found = _OBJECT.search(reply)
     try:
-        output = json.loads(found.group()) if found else None
+        output: Any = json.loads(found.group()) if found else None
     except ValueError:
         return None
     actions = output.get("action") if isinstance(output, dict) else None
-    fits = isinstance(actions, list) and actions and all(isinstance(one, dict) for one in actions)
-    if not fits or not isinstance(output, dict):
+    if not isinstance(actions, list) or not actions or not all(isinstance(one, dict) for one in actions):
         return None
     state = output.get("current_state")
     return {**state, **output} if isinstance(state, dict) else output
@@ -77,8 +63,7 @@ def _output(reply: str) -> dict[str, Any] | None:
 def _verdict(said: Any) -> Verdict:
     """Success and failure as judged; "unknown" and none stay unjudged."""
     word, why = (said.get("eval"), text_of(said.get("reason"))) if isinstance(said, Mapping) else (said, "")
-    outcome = _OUTCOMES.get(str(word).lower())
-    judge = f"{NAME}' judge"
-    if outcome is None:
-        return UNJUDGED.model_copy(update={"reason": why, "judge": judge}) if why else UNJUDGED
-    return Verdict(reward=float(outcome == "success"), outcome=outcome, reason=why, judge=judge)
+    judge, word = f"{NAME}' judge", str(word).lower()
+    if word in ("success", "failure"):
+        return verdict_by(judge, success=word == "success", reason=why)
+    return UNJUDGED.model_copy(update={"reason": why, "judge": judge}) if why else UNJUDGED

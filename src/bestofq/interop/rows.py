@@ -44,8 +44,7 @@ _EPISODE: Columns = {
     "episode_reward": "number",
     **dict.fromkeys(("judge", "reason"), "text"),
 }
-STEPS: Columns = {
-    **_EPISODE,
+_STEP: Columns = {
     "step": "integer",
     **dict.fromkeys(("url", "title", "observation", "error"), "text"),
     "notices": ["text"],
@@ -60,6 +59,7 @@ STEPS: Columns = {
     **dict.fromkeys(("tokens_in", "tokens_out"), "integer"),
     **dict.fromkeys(("usd", "seconds"), "number"),
 }
+STEPS: Columns = {**_EPISODE, **_STEP}
 CONVERSATIONS: Columns = {"messages": MESSAGES, **_EPISODE}
 PREFERENCES: Columns = {
     **dict.fromkeys(("prompt", "chosen", "rejected"), MESSAGES),
@@ -136,46 +136,39 @@ def _assistant(candidate: Candidate) -> Row:
 
 def _of_episode(episode: Episode) -> Row:
     task, verdict = episode.task, episode.verdict
-    return {
-        **{name: getattr(episode, name) for name in ("run", "agent")},
-        **{name: getattr(task, name) for name in ("suite", "split", "goal")},
-        "task": task.id,
-        "episode": episode.id,
-        "episode_reward": verdict.reward,
-        **{name: getattr(verdict, name) for name in ("outcome", "judge", "reason")},
-    }
+    facts = {**vars(task), **vars(verdict), **vars(episode), "task": task.id}
+    return _pick(_EPISODE, facts | {"episode": episode.id, "episode_reward": verdict.reward})
 
 
 def _of_step(step: Step) -> Row:
     seen, decision = step.observation, step.decision
-    return {
+    own: Row = {
         "step": step.index,
-        **{name: getattr(seen, name) for name in ("url", "title", "error")},
         "observation": seen.text,
-        "notices": list(seen.notices),
         "picture": seen.screenshot and seen.screenshot.sha256,
         "candidates": [_of_candidate(decision, index) for index in range(len(decision.candidates))],
-        **{name: getattr(decision, name) for name in ("chosen", "explored", "state_value", "scorer", "checkpoint")},
-        **{name: getattr(step, name) for name in ("reward", "terminated", "truncated")},
-        **total(decision.usage),
     }
+    return _pick(_STEP, {**vars(seen), **vars(decision), **vars(step), **total(decision.usage), **own})
 
 
 def _of_candidate(decision: Decision, index: int) -> Row:
-    candidate = decision.candidates[index]
-    action, score = candidate.action, decision.scores[index]
-    return {
-        "action": action_text(action),
-        "kind": action.kind,
-        "mark": action.mark if isinstance(action, Targeted) else None,
+    candidate, score = decision.candidates[index], decision.scores[index]
+    own: Row = {
+        "action": action_text(candidate.action),
+        "kind": candidate.action.kind,
+        "mark": candidate.action.mark if isinstance(candidate.action, Targeted) else None,
         "reasoning": candidate.thought,
-        **{n: getattr(candidate, n) for n in ("label", "note", "plan", "explanation", "log_prob", "votes", "reply")},
         "score": score,
         "q": score if _by_q(decision) else None,
         "feedback": decision.feedback and decision.feedback[index],
         "visits": decision.visits and decision.visits[index],
         "chosen": index == decision.chosen,
     }
+    return _pick(CANDIDATE, {**vars(candidate), **own})
+
+
+def _pick(columns: Columns, facts: Row) -> Row:
+    return {name: facts[name] for name in columns}
 
 
 def total(usage: Sequence[Usage]) -> Row:
@@ -187,7 +180,7 @@ def total(usage: Sequence[Usage]) -> Row:
     return {**sums, "usd": None if None in prices else sum(filter(None, prices))}
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Columns, *, none: str) -> int:
+def write_rows(path: Path, rows: Iterable[Row], columns: Columns, *, none: str) -> int:
     """Write rows that have these columns; how many. InputError where its ending names no format, SetupError
     where the package for it is missing, DataError with the sentence `none` where there are no rows."""
     if path.suffix not in _WRITERS:
@@ -198,15 +191,15 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Columns, 
         return count
 
 
-def _json_lines(file: BinaryIO, rows: Iterator[Mapping[str, Any]], columns: Columns) -> int:
+def _json_lines(file: BinaryIO, rows: Iterator[Row], columns: Columns) -> int:
     count = 0
     for row in rows:
         count += 1
-        file.write(to_json({name: row[name] for name in columns}, inf_nan_mode="null") + b"\n")
+        file.write(to_json(_pick(columns, row), inf_nan_mode="null") + b"\n")
     return count
 
 
-def _parquet(file: BinaryIO, rows: Iterator[Mapping[str, Any]], columns: Columns) -> int:
+def _parquet(file: BinaryIO, rows: Iterator[Row], columns: Columns) -> int:
     arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     schema = arrow.schema([(name, _arrow_type(arrow, kind)) for name, kind in columns.items()])
     count = 0

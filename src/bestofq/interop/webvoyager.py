@@ -1,20 +1,19 @@
 """WebVoyager's `interact_messages.json`, one in each task's folder, `task<Site>--<number>`. They have no outcome."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bestofq.agents.dialects.commands import Commands, read_command
 from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Scroll, Wait, Write
-from bestofq.core.decision import Candidate, Decision, Episode
+from bestofq.core.decision import Candidate, Episode
 from bestofq.core.errors import ReplyError
-from bestofq.core.observation import Element, Observation
+from bestofq.core.observation import Observation
 from bestofq.interop.actions import candidate_of
-from bestofq.interop.files import Malformed, json_files
-from bestofq.interop.nouns import decision_of, element_of, episode_of, taken, task_of, text_of
+from bestofq.interop.chat import Json, goal_of, heard, turns_of
+from bestofq.interop.nouns import element_of, episode_of, text_of
 
-NAME = "webvoyager"
 _TASK = re.compile(r"Now given a task:\s*(.*?)\s*Please interact with\s+(\S+)", re.S)
 _MARK = re.compile(r'\[(\d{1,9})\]: (?:<(\w+)> )?"(.*?)"(?=[;,]|\s*$)', re.M)
 _ON = r"\[?(\d{1,9})\]?"
@@ -30,49 +29,29 @@ _ACTIONS: Commands = (
 """By what its runner does with them: what is typed replaces the field's text and is sent by Enter."""
 
 
-def read(path: Path) -> Iterator[Episode | Malformed]:
-    return json_files(path, episode, "interact_messages.json")
-
-
 def episode(record: Any, file: Path) -> Episode:
     """ValueError, LookupError or TypeError where it is none."""
-    turns: list[tuple[Observation, Decision]] = []
-    heard: list[str] = []
-    begun, said = "", []
-    for message in record:
-        own, rest = taken(message, "role", "content")
-        text = text_of(own.get("content"))
-        match own["role"]:
-            case "assistant":
-                seen = _page("\n".join(heard))
-                turns.append((seen, decision_of(rest, _candidate(text, seen.elements))))
-                heard = []
-            case "user":
-                begun = begun or text
-                heard.append(text)
-            case _:
-                said.append(message)
+    turns, final = turns_of(record, file, _look, _parse)
+    begun = goal_of(record)
     found = _TASK.search(begun)
     goal, url = found.groups() if found else (begun, "")
     name = file.parent.name.removeprefix("task")
-    task = task_of(NAME, goal, url, name=name if "--" in name else "")
-    return episode_of(
-        NAME, task, turns, final=_page("\n".join(heard)) if heard and turns else None, rest={"messages": said}
-    )
+    system = [message for message in record if message["role"] == "system"]
+    task = name if "--" in name else ""
+    return episode_of("webvoyager", goal, turns, url=url, task=task, final=final, rest={"messages": system})
 
 
-def _page(text: str) -> Observation:
-    found: dict[int, Element] = {}
-    for mark, tag, name in _MARK.findall(text):
-        if (element := element_of(int(mark), tag, name)) is not None:
-            found[element.mark] = element
-    return Observation(url="", title="", text=text, elements=tuple(found.values()))
+def _look(messages: Sequence[Json], file: Path) -> Observation:
+    seen = heard(messages, file)
+    elements = (element_of(int(mark), tag, name) for mark, tag, name in _MARK.findall(seen.text))
+    return seen.model_copy(update={"elements": tuple({one.mark: one for one in elements if one is not None}.values())})
 
 
-def _candidate(reply: str, elements: tuple[Element, ...]) -> Candidate:
+def _parse(message: Json, seen: Observation, _last: bool) -> Candidate:
+    reply = text_of(message.get("content"))
     before, _, written = reply.rpartition("Action:")
     thought = before.strip().removeprefix("Thought:").strip()
-    return candidate_of([_action(written.strip())], elements, thought=thought, reply=reply)
+    return candidate_of([_action(written.strip())], seen.elements, thought=thought, reply=reply)
 
 
 def _action(written: str) -> Action:

@@ -111,7 +111,7 @@ def candidate(request: DecisionRequest, reply: Json) -> Candidate | None:
             for call in called:
                 _check_call(request, call)
             if called or text_of(message.get("content")).strip():
-                return parse_reply(message, request.seen, last=True)
+                return parse_reply(message, request.seen, True)
             raise Unreadable("it is empty")
         output = json_in(message["content"])
         calls = calls_of(output)
