@@ -1,29 +1,36 @@
-"""`bestofq judge` and `bestofq webvoyager` as a user runs them."""
+"""`bestofq judge` as a user runs it: by an endpoint and by a local model, against what the environment says."""
 
 import asyncio
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tiny_llama import save_instruct_llama
 from typer.testing import CliRunner
 
 from bestofq.agents.agent import Agent
+from bestofq.agents.judges.chat import OPENTABLE_CRITERIA
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.cli.commands import app
+from bestofq.core.actions import Write, action_text
 from bestofq.core.decision import DECIDED, Provenance, State
 from bestofq.core.errors import BestOfQError
+from bestofq.core.observation import Task
 from bestofq.core.protocols import Env
 from bestofq.reports.agreement import Agreement
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedProposer
+from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.webshop.suite import synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
+from experiments.oracles.booking import BookingOracle
 
 
 async def bestofq(*arguments: str) -> tuple[int, str]:
@@ -36,6 +43,31 @@ async def bestofq(*arguments: str) -> tuple[int, str]:
             return done.exit_code, done.output
         case error:
             raise error
+
+
+def against_env(folder: Path, run: str, model: object, base_url: str, *more: str) -> Awaitable[tuple[int, str]]:
+    judge = ("judge", "--store", str(folder), "--run", run, "--model", str(model), "--base-url", base_url)
+    return bestofq(*judge, "--against-env", *more)
+
+
+async def play(
+    folder: Path,
+    run: str,
+    make_env: Callable[[], Env],
+    tasks: Sequence[Task],
+    replies: Callable[[State, int], Sequence[str]],
+    *,
+    step_limit: int,
+) -> None:
+    """Store a run of a scripted agent."""
+
+    async def make() -> Env:
+        return make_env()
+
+    agent = Agent(name="script", proposer=ScriptedProposer(replies), scorer=ConstantScorer(), selector=GreedySelector())
+    with Store.open(folder) as store:
+        await store.begin_run(run, {}, Provenance(version="test"))
+        await run_many(tasks, make, agent, store=store, run=run, options=RunOptions(step_limit=step_limit))
 
 
 def shopper(state: State, n: int) -> list[str]:
@@ -51,22 +83,15 @@ def shopper(state: State, n: int) -> list[str]:
 async def shopped(folder: Path) -> int:
     """A stored run in the text shop; how many of its episodes ended by an answer or a purchase."""
     suite = synthetic_suite(SyntheticConfig(seed=3, products_per_category=12))
-
-    async def make_env() -> Env:
-        return TextEnv(suite)
+    tasks = suite.tasks("train", 12)
 
     def replies(state: State, n: int) -> list[str]:
         if state.task.id == tasks[0].id:
             return ["click [1]"]  # never ends
         return ['answer "There is none."'] if len(state.decisions) == 3 else shopper(state, n)
 
-    tasks = suite.tasks("train", 12)
-    agent = Agent(
-        name="shopper", proposer=ScriptedProposer(replies), scorer=ConstantScorer(), selector=GreedySelector()
-    )
-    with Store.open(folder) as store:
-        await store.begin_run("shop", {}, Provenance(version="test"))
-        await run_many(tasks, make_env, agent, store=store, run="shop", options=RunOptions(step_limit=6))
+    await play(folder, "shop", lambda: TextEnv(suite), tasks, replies, step_limit=6)
+    with Store.open(folder, read_only=True) as store:
         return sum(not summary.reason for summary in store.summaries(run="shop"))
 
 
@@ -78,67 +103,141 @@ def hasty(request: Mapping[str, Any]) -> str:
 
 
 async def test_a_judge_against_the_shop(tmp_path: Path) -> None:
-    ended, out = await shopped(tmp_path / "runs"), tmp_path / "agreement.json"
+    folder, out = tmp_path / "runs", tmp_path / "agreement.json"
+    ended = await shopped(folder)
     assert 0 < ended < 12
     async with FaultServer(hasty, {"500": 0.1}, seed=1) as server:
-        command = (
-            "judge",
-            "--store",
-            str(tmp_path / "runs"),
-            "--run",
-            "shop",
-            "--model",
-            "qwen2.5-vl-7b",
-            "--base-url",
-        )
-        code, said = await bestofq(*command, server.base_url, "--against-env", "--dry-run")
-        assert (code, server.requests) == (0, []), said
-        assert f"would judge {ended} episodes of shop" in said
-        code, said = await bestofq(*command, server.base_url, "--against-env", "--out", str(out))
-        assert code == 0, said
+        where = (folder, "shop", "qwen2.5-vl-7b", server.base_url)
+        code, planned = await against_env(*where, "--dry-run")
+        assert (code, server.requests) == (0, []), planned
+        assert f"would judge {ended} episodes of shop" in planned
+        code, judged = await against_env(*where, "--out", str(out))
+        assert code == 0, judged
         calls = server.seen["ok"]
-        code, again = await bestofq(*command, server.base_url, "--against-env")
+        code, again = await against_env(*where)
         assert code == 0, again
         assert server.seen["ok"] == calls == ended
-        assert "'' is no address of an endpoint" in (await bestofq(*command, "", "--against-env", "--dry-run"))[1]
-        code, refused = await bestofq(*command, server.base_url)
-    found = Agreement.model_validate_json(out.read_text("utf-8"))
-    assert found.compared == ended
-    assert found.judge.startswith("qwen2.5-vl-7b")
-    assert "Cohen's κ" in said
-    assert "USD" in said
+        words = ("judge", "--store", str(folder), "--run", "shop", "--model", "qwen2.5-vl-7b")
+        code, refused = await bestofq(*words, "--base-url", server.base_url)
+    agreement = Agreement.model_validate_json(out.read_text("utf-8"))
+    assert agreement.compared == ended
+    assert agreement.judge.startswith("qwen2.5-vl-7b")
+    assert "Cohen's κ" in judged
+    assert "USD" in judged
     assert "nothing new" in again
     assert code == 2
     assert "--against-env" in refused
-    with Store.open(tmp_path / "runs", read_only=True) as store:
+    with Store.open(folder, read_only=True) as store:
         assert {summary.judge for summary in store.summaries(run="shop")} == {""}
 
+    code, judged = await against_env(folder, "shop", save_instruct_llama(tmp_path / "tiny-judge"), "local")
+    assert code == 0, judged
+    with Store.open(folder, read_only=True) as store:
+        _, (judge, verdicts) = store.verdicts(run="shop").items()
+    assert judge.startswith("tiny-judge, 0 screenshots")
+    assert len(verdicts) == ended
+    assert {verdict.outcome for verdict in verdicts.values()} <= set(DECIDED)
+    assert (await against_env(folder, "shop", tmp_path / "nothing", "local"))[0] == 3
 
-async def test_a_file_of_tasks_before_a_run(tmp_path: Path) -> None:
+
+async def book_as_told(suite: Booking, task: Task, *, name: str | None) -> list[str]:
+    """The oracle's commands from start to reservation; under another name if one is given."""
+    env, oracle = TextEnv(suite), BookingOracle(suite, task.id)
+    seen, ended, commands = await env.reset(task, seed=0), False, list[str]()
+    while not ended:
+        action = oracle.advise(env, seen).action
+        result = await env.step(action)
+        if isinstance(action, Write) and action.text == oracle.goal.name and name is not None:
+            action = action.model_copy(update={"text": name})
+        commands.append(action_text(action))
+        seen, ended = result.observation, result.terminated
+    return commands
+
+
+def strict(request: Mapping[str, Any]) -> str:
+    """Compares the name given with the one in the task; insists on what Agent Q's Fig. 5 shows."""
+    content = request["messages"][1]["content"]
+    text = content if isinstance(content, str) else content[0]["text"]
+    task, _, history = text.partition("What the agent did:")
+    assert "click button Complete reservation" in history
+    assert "/done" in history
+    if asked := re.search(r'ask "Which seating.*', history):
+        assert "The user replied: " in asked[0]
+    [name] = re.findall(r'write textbox Name "(.*)"', history)
+    return json.dumps({"reason": f"it was for {name}", "verdict": "success" if name in task else "failure"})
+
+
+def lenient(_: Mapping[str, Any]) -> str:
+    return json.dumps({"reason": "it says confirmed", "verdict": "success"})
+
+
+def by_criteria(request: Mapping[str, Any]) -> str:
+    """The strict one, by the four criteria."""
+    verdict = json.loads(strict(request))
+    met = {**dict.fromkeys(OPENTABLE_CRITERIA, True), "user_information": verdict["verdict"] == "success"}
+    return json.dumps({name: {"reason": verdict["reason"], "met": holds} for name, holds in met.items()})
+
+
+@pytest.fixture(scope="module")
+def reserved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four reservations, one of them for somebody else."""
+    suite, folder = Booking(), tmp_path_factory.mktemp("tables")
+
+    async def reserve() -> None:
+        tasks = suite.tasks("dev", 4)
+        names = [None, None, "Sam Elsewhere", None]
+        ways = {t.id: await book_as_told(suite, t, name=name) for t, name in zip(tasks, names, strict=True)}
+
+        def replies(state: State, _: int) -> list[str]:
+            return [ways[state.task.id][len(state.decisions)]]
+
+        await play(folder, "tables", lambda: TextEnv(suite), tasks, replies, step_limit=30)
+
+    asyncio.run(reserve())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("judge", "more", "value"),
+    [
+        (strict, (), (1.0, 1.0)),
+        (lenient, (), (0.75, 0.75)),
+        (by_criteria, ("--criteria", "opentable"), (1.0, 1.0)),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+async def test_judges_agree_with_the_sites_records_as_well_as_they_judge(
+    judge: Callable[[Mapping[str, Any]], str],
+    more: tuple[str, ...],
+    value: tuple[float, float],
+    reserved: Path,
+    tmp_path: Path,
+) -> None:
+    """Accuracy and precision, by last screenshot and history (Agent Q, Fig. 5)."""
+    out = tmp_path / "result.json"
+    async with FaultServer(judge, {"500": 0.1}, seed=1) as server:
+        options = ("--screenshots", "1", "--out", str(out), *more)
+        code, printed = await against_env(reserved, "tables", judge.__name__, server.base_url, *options)
+    assert code == 0, printed
+    agreement = Agreement.model_validate_json(out.read_text("utf-8"))
+    assert agreement.compared == 4
+    assert (agreement.accuracy.value, agreement.precision.value) == value
+    assert "1 screenshots" in agreement.judge
+    assert ("opentable criteria" in agreement.judge) == bool(more)
+
+
+async def test_tasks_of_a_file_are_listed_with_those_whose_date_is_past(tmp_path: Path) -> None:
     tasks = [
         {"web_name": "Soup", "id": "Soup--0", "ques": "Cook for May 2, 2020.", "web": "http://soup.example/"},
         {"web_name": "Soup", "id": "Soup--1", "ques": "Cook.", "web": "http://soup.example/"},
     ]
     file = tmp_path / "tasks.jsonl"
     file.write_text("\n".join(map(json.dumps, tasks)), "utf-8")
-    code, said = await bestofq("tasks", "webvoyager", "--data", str(file))
-    assert code == 0, said
-    assert "train: 2 tasks" in said
-    assert "Soup--0 names a date that is past: May 2, 2020" in said
-    assert "Soup--1 names" not in said
-    assert "1 of 2 tasks" in said
-    assert (await bestofq("tasks", "webvoyager", "--data", str(tmp_path / "nothing.jsonl")))[0] == 2
-
-
-async def test_a_local_model_judges(tmp_path: Path) -> None:
-    ended, model = await shopped(tmp_path / "runs"), save_instruct_llama(tmp_path / "tiny-judge")
-    local = ("judge", "--store", str(tmp_path / "runs"), "--run", "shop", "--against-env", "--base-url", "local")
-    code, said = await bestofq(*local, "--model", str(model))
-    assert code == 0, said
-    with Store.open(tmp_path / "runs", read_only=True) as store:
-        ((judge, verdicts),) = store.verdicts(run="shop").items()
-    assert judge.startswith("tiny-judge, 0 screenshots")
-    assert len(verdicts) == ended
-    assert {verdict.outcome for verdict in verdicts.values()} <= set(DECIDED)
-    code, said = await bestofq(*local, "--model", str(tmp_path / "nothing"))
-    assert code == 3, said
+    code, listed = await bestofq("tasks", "webvoyager", "--data", str(file))
+    assert code == 0, listed
+    assert "train: 2 tasks" in listed
+    assert "Soup--0 names a date that is past: May 2, 2020" in listed
+    assert "Soup--1 names" not in listed
+    assert "1 of 2 tasks" in listed
+    code, listed = await bestofq("tasks", "booking", "--split", "dev")  # which has a clock of its own
+    assert (code, "past" in listed) == (0, False)

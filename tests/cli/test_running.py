@@ -21,7 +21,6 @@ from typer.testing import CliRunner, Result
 
 from bestofq.cli.commands import app
 from bestofq.cli.main import run
-from bestofq.core.errors import ConfigError, InputError
 from bestofq.envs.serving import serve_app
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -228,32 +227,3 @@ async def test_after_kill_9_the_same_command_goes_on_and_asks_for_no_step_again(
         [episode] = store.episodes()
         assert not store.summaries(status="interrupted")
     assert [step.decision.candidate.action.kind for step in episode.steps] == ["click", "answer"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        (["--agent", "best"], ConfigError, "there is no agent 'best': it is one of prompting,"),
-        (["--agent", "best-of-q", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"], ConfigError, "needs --q"),
-        (["--base-url", "http://127.0.0.1:9/v1"], ConfigError, "needs --model"),
-        ([*IN_WORDS], ConfigError, "needs a chat model"),
-        (["--url", "file:///etc/passwd"], InputError, "is no web address"),
-        (
-            [
-                *("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--no-screenshots"),
-                *("--set", "by=words", "--set", "localizer=vision"),
-            ],
-            ConfigError,
-            "none are taken",
-        ),
-    ],
-)
-def test_what_cannot_be_run_is_said_before_anything_starts(
-    arguments: list[str], error: type[Exception], words: str, tmp_path: Path
-) -> None:
-    store = tmp_path / "store"
-    given = ["run", "goal", "--url", "http://127.0.0.1:9/", "--store", str(store), *arguments]
-    result = CliRunner().invoke(app, given)
-    assert isinstance(result.exception, error)
-    assert words in str(result.exception)
-    assert not store.exists()

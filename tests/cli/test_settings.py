@@ -4,17 +4,15 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from bestofq.agents.judges.chat import ChatJudge
-from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import limit_of, models_of, named_only, store_at
 from bestofq.config.agents import shipped_q
 from bestofq.config.models import check_embedder
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.errors import ConfigError, DataError
+from bestofq.core.errors import ConfigError
 from bestofq.envs.suites import AnySuiteSettings
 from bestofq.store.location import Location
 from bestofq_sites.webshop.settings import WebShopSettings
@@ -88,15 +86,6 @@ def test_a_wrong_endpoint_is_one_clear_sentence(settings: list[str], said: str) 
     with pytest.raises(ConfigError) as refused:
         load_config(BestOfQSettings, None, settings)
     assert said in str(refused.value)
-
-
-@pytest.mark.parametrize("command", [["eval"], ["eval", "webvoyager"]])
-def test_data_that_is_not_there_is_named(command: list[str], tmp_path: Path) -> None:
-    result = CliRunner().invoke(
-        app, [*command, "--data", str(tmp_path / "nowhere"), "--store", str(tmp_path / "store")]
-    )
-    assert isinstance(result.exception, DataError)
-    assert str(tmp_path / "nowhere") in str(result.exception)
 
 
 def test_what_went_wrong_is_said_though_another_command_has_put_something_beside(tmp_path: Path) -> None:
