@@ -26,7 +26,7 @@ import torch
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batches
 from bestofq.learning.config import IQLConfig, NetworkConfig
-from bestofq.learning.iql import IQL
+from bestofq.learning.iql import IQL, choose_update
 from bestofq.learning.networks import QNetwork, VNetwork
 
 PAPER = NetworkConfig(project=1024, hidden="paper")  # B.2, at any width of the vectors
@@ -52,11 +52,12 @@ def ours(data: Transitions, config: IQLConfig) -> Run:
     iql = IQL(data.dim, config)
     batches = Batches(data, batch_size=config.batch_size, seed=config.seed, device=iql.device, dtype=iql.dtype)
     iql.value_once(batches)
+    update = choose_update(iql, batches)
 
     def run(steps: int) -> float:
         began = time.perf_counter()
         for _ in range(steps):
-            losses = iql.update(batches[iql.step])
+            losses = update()
         losses.tolist()
         return time.perf_counter() - began
 

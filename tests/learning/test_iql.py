@@ -133,3 +133,19 @@ def test_refuses_data_that_cannot_be_learned_from(
     fields = {name: getattr(data, name) for name in Transitions.__dataclass_fields__}
     with pytest.raises(DataError, match=message):
         train_iql(Transitions(**{**fields, **change}), config)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_captured_step_learns_what_an_eager_step_learns(data: Transitions, config: IQLConfig, precision: str) -> None:
+    config = config.model_copy(update={"device": "cuda", "precision": precision})
+    captured = train_iql(data, config)
+    eager = IQL(data.dim, config)
+    batches = Batches(data, batch_size=config.batch_size, seed=config.seed, device=eager.device, dtype=eager.dtype)
+    eager.value_once(batches)
+    while eager.step < config.steps:
+        eager.update(batches[eager.step])
+    for ours, theirs in ((captured.q, eager.q), (captured.v, eager.v), (captured.q_target, eager.q_target)):
+        for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-4)

@@ -49,8 +49,12 @@ class Batches:
 
     def __getitem__(self, step: int) -> Batch:
         """This process's share of global batch `step`."""
+        return self.at(self.draw(step))
+
+    def draw(self, step: int) -> Tensor:
+        """Return the numbers of those transitions, [B] int64 on the CPU."""
         drawn = np.random.default_rng([self.seed, step]).integers(self.size, size=self.batch_size)
-        return self.at(torch.from_numpy(drawn[self.group.rank :: self.group.size]))
+        return torch.from_numpy(drawn[self.group.rank :: self.group.size])
 
     def at(self, drawn: Tensor) -> Batch:
         """The transitions of these numbers [B]."""

@@ -21,6 +21,7 @@ from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, ProcessGroup, choose_device, fast_bfloat16, process_group
 from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
 
+UNCAPTURED_STEPS = 3
 MEANS = ("v_loss", "q_loss", "v_mean", "q_mean")  # of a step, in the order in which `IQL.update` gives them
 
 
@@ -87,11 +88,16 @@ class IQL:
     def update(self, batch: Batch, group: ProcessGroup = SOLO) -> Tensor:
         """One step of V (Eq. 3), then one of Q towards the new V (Eq. 4); returns [v_loss, q_loss, mean V, mean Q]."""
         self.begin_step(group.rank)
+        means = self.descend(batch, group)
+        self.step += 1
+        return means
+
+    def descend(self, batch: Batch, group: ProcessGroup = SOLO) -> Tensor:
+        """The part of `update` that is the same work at every step, all of it on the device."""
         v_loss, v = self._v_loss(batch)
         self._descend(v_loss, self.v, self.adam_v, group)
         q_loss, q = self._q_loss(batch)
         self._descend(q_loss, self.q, self.adam_q, group)
-        self.step += 1
         return torch.stack([v_loss, q_loss, v, q]).detach()
 
     def _v_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -124,12 +130,16 @@ class IQL:
             self._copied = False
         decay = 0.5 * (1 + math.cos(math.pi * self.step / self.config.steps))
         for adam, lr in ((self.adam_q, self.config.lr_q), (self.adam_v, self.config.lr_v)):
-            adam.param_groups[0]["lr"] = lr * decay
+            rate = adam.param_groups[0]["lr"]
+            adam.param_groups[0]["lr"] = rate.fill_(lr * decay) if isinstance(rate, Tensor) else lr * decay
         if self.config.network.dropout:
             torch.manual_seed(int(np.random.SeedSequence([self.config.seed, self.step, rank]).generate_state(1)[0]))
 
     def _adam(self, network: EmbeddingMLP, lr: float) -> torch.optim.Adam:
-        return torch.optim.Adam(network.parameters(), lr, weight_decay=self.config.weight_decay, fused=True)
+        gpu = self.device.type == "cuda"
+        rate = torch.tensor(lr, device=self.device) if gpu else lr  # a number that a captured step reads anew
+        decay = self.config.weight_decay
+        return torch.optim.Adam(network.parameters(), rate, weight_decay=decay, fused=True, capturable=gpu)
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16)
@@ -184,9 +194,10 @@ def train_iql(
         if resume is None:
             iql.fit_scale(data)
         iql.value_once(batches)
+        update = choose_update(iql, batches)
         sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
         while iql.step < iql.config.steps:
-            sums += iql.update(batches[iql.step], group)
+            sums += update()
             if iql.step == iql.config.steps or iql.step % iql.config.log_every == 0:
                 group.average_([sums])
                 if on_row is not None and group.rank == 0:
@@ -197,6 +208,41 @@ def train_iql(
             if on_step is not None and group.rank == 0:
                 on_step(iql)
     return iql
+
+
+def choose_update(iql: IQL, batches: Batches) -> Callable[[], Tensor]:
+    """Return the fastest way to make a step with the next batch. What it returns is valid until its next call.
+
+    On one GPU that holds the whole table it is a CUDA graph: the networks are small, and the GPU would otherwise wait
+    for Python to launch each kernel. The first steps choose kernels and make Adam's state, so they are not captured.
+    """
+    if batches.table.device.type != "cuda" or batches.group.size > 1:
+        return lambda: iql.update(batches[iql.step], batches.group)
+    drawn = torch.zeros(batches.batch_size, dtype=torch.int64, device=iql.device)
+    graph, apart = torch.cuda.CUDAGraph(), torch.cuda.Stream(iql.device)  # type: ignore[no-untyped-call]
+    means: Tensor | None = None
+    steps = 0
+
+    def update() -> Tensor:
+        nonlocal means, steps
+        drawn.copy_(batches.draw(iql.step))
+        iql.begin_step()
+        if steps < UNCAPTURED_STEPS:
+            apart.wait_stream(torch.cuda.current_stream(iql.device))
+            with torch.cuda.stream(apart):
+                means_now = iql.descend(batches.at(drawn))
+            torch.cuda.current_stream(iql.device).wait_stream(apart)
+        else:
+            if means is None:
+                with torch.cuda.device(iql.device), torch.cuda.graph(graph):
+                    means = iql.descend(batches.at(drawn))
+            graph.replay()
+            means_now = means
+        steps += 1
+        iql.step += 1
+        return means_now
+
+    return update
 
 
 def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
