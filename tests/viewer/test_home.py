@@ -18,7 +18,7 @@ from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app
-from bestofq.viewer.home import Comparisons, Pairs, compare
+from bestofq.viewer.home import Pairs, compare, find_comparison
 
 GOALS = {"kettles--0": "find a red kettle", "mugs--0": "find a blue mug", "mugs--1": "find a red mug"}
 
@@ -160,12 +160,11 @@ async def test_a_comparison_is_of_the_verdicts_there_are(tmp_path: Path) -> None
         for name, repeat in itertools.product(("prompting", "best-of-q"), (0, 1)):
             episode = await opened.begin_episode("eval", name, shop_task(), repeat, PROVENANCE)
             await opened.finish_episode(episode, Verdict(reward=0.0, outcome="unjudged"), None)
-        comparisons = Comparisons(opened)
 
         async def judged(*outcomes: Outcome) -> list[str]:
             for e in opened.summaries(run="eval"):
                 await opened.add_verdict(e.id, Verdict(reward=0.0, outcome=outcomes[e.repeat], judge="j"), adopt=True)
-            found = comparisons.find_comparison("eval")
+            found = find_comparison(opened, "eval")
             assert found is not None
             return [e.outcome for e in sorted(found.episodes, key=lambda e: e.repeat)]
 

@@ -94,7 +94,7 @@ async def test_a_step_says_who_scored_it_where_that_is_recorded(tmp_path: Path) 
         browser = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK)
         first, second = (browser.get(f"/episode/{played.id}?step={step}").text for step in (1, 2))
     assert "Scored by" not in first
-    assert "Scored by ScriptedScorer: feedback, what the model" in second
+    assert "Scored by ScriptedScorer: score, what the candidates are ranked by" in second
     assert "; Q-function <code>value-&lt;1&gt;</code>" in second
 
 

@@ -6,7 +6,7 @@ from tiny_shop import shop_page, shop_task, shop_tree
 from bestofq.agents.scorers import constant, critics, learned, vote
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision
-from bestofq.core.observation import Point
+from bestofq.core.observation import Box, Point
 from bestofq.core.usage import Usage
 from bestofq.reports.scorers import KNOWN
 from bestofq.reports.spent import spent_by_role
@@ -19,7 +19,7 @@ from bestofq.viewer.steps import (
     Range,
     ScoreTable,
     candidate_views,
-    marks,
+    is_inside,
     pieces,
     verdict,
 )
@@ -28,35 +28,24 @@ from bestofq.viewer.trees import branches, most_taken
 CANDIDATES = tuple(Candidate(action=Click(mark=mark), label=f"click link Kettle {mark}") for mark in (1, 2))
 
 
-def decided(scores: tuple[float, float], value: float | None = None, *usage: Usage) -> Decision:
-    return Decision(candidates=CANDIDATES, scores=scores, state_value=value, chosen=1, usage=usage)
-
-
-@pytest.mark.parametrize(
-    ("decision", "name", "informative"),
-    [
-        (decided((0.1, 0.4), 0.3), "Q", True),
-        (decided((-7.5, 3.7), 0.3), "score", True),  # log π + Q / β
-        (decided((0.1, 0.4), None, Usage(role="critic")), "feedback", True),
-        (decided((0.1, 0.4)), "score", True),
-        (decided((0.0, 0.0)), "score", False),
-    ],
-)
-def test_scores_are_called_what_they_are(decision: Decision, name: str, informative: bool) -> None:
-    scores = ScoreTable.of([decision])
-    assert (scores.meaning.name, scores.informative) == (name, informative)
+def decided(scores: tuple[float, float], value: float | None = None) -> Decision:
+    scorer = None if value is None else "QScorer"
+    return Decision(candidates=CANDIDATES, scores=scores, state_value=value, chosen=1, scorer=scorer)
 
 
 def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
-    def by(scorer: str, *scores: float) -> ScoreTable:
+    def by(scorer: str | None, *scores: float) -> ScoreTable:
         return ScoreTable.of([decided((scores[0], scores[1]), 0.3).model_copy(update={"scorer": scorer})])
 
-    wild = by("QScorer", -7.5, 3.7)
-    assert (wild.meaning.name, wild.meaning.values) == ("Q", True)
-    prior = by("PriorScorer", 0.1, 0.4)  # by chance where values lie
-    assert (prior.meaning.name, prior.meaning.values) == ("log π + Q/β", False)
+    assert (by("QScorer", -7.5, 3.7).meaning.name, by("QScorer", -7.5, 3.7).meaning.values) == ("Q", True)
+    assert (by("PriorScorer", 0.1, 0.4).meaning.name, by("PriorScorer", 0.1, 0.4).meaning.values) == (
+        "log π + Q/β",
+        False,
+    )
     assert by("TreeScorer", 0.1, 0.4).meaning.name == "Q̃"
-    assert by("SomebodysScorer", 0.1, 0.4).meaning.name == "Q"  # as without a name
+    assert by("SomebodysScorer", 0.1, 0.4).meaning.name == by(None, 0.1, 0.4).meaning.name == "score"
+    assert by(None, 0.0, 0.0).informative  # V is
+    assert not ScoreTable.of([decided((0.0, 0.0))]).informative
 
 
 def test_the_scorers_that_are_distinguished_are_classes() -> None:
@@ -76,19 +65,18 @@ def test_bars_span_an_episode() -> None:
 def test_bars_of_two_episodes_are_of_one_scale_where_they_are_of_one_kind() -> None:
     one, other = (ScoreTable.of([decided(scores, 0.3)]) for scores in ((0.1, 0.4), (0.1, 0.8)))
     for scores in (one.share_scale(other), other.share_scale(one)):
-        assert (scores.range, scores.value_range) == (Range(low=0.0, high=0.8), Range(low=0.0, high=0.8))
-    assert one.share_scale(ScoreTable.of([decided((-7.5, 3.7), 0.3)])) == one
+        assert (scores.range, scores.value_range) == (Range(0.0, 0.8), Range(0.0, 0.8))
+    assert one.share_scale(ScoreTable.of([decided((-7.5, 3.7))])) == one
 
 
-def test_marks_keep_to_the_viewport_and_the_chosen_one_comes_last() -> None:
+def test_a_candidate_acts_on_an_element_s_box_or_around_a_point_and_boxes_keep_to_the_viewport() -> None:
     seen = shop_page(0)
-    far = seen.elements[0].model_copy(update={"mark": 3, "box": seen.elements[0].box._replace(y=900.0)})  # type: ignore[union-attr]
-    seen = seen.model_copy(update={"elements": (*seen.elements, far)})
     point = Candidate(action=Click(point=Point(100.0, 50.0)), label="click (100, 50)")
     decision = Decision(candidates=(CANDIDATES[1], point), scores=(1.0, 0.0), chosen=0)
-    drawn = marks(seen, candidate_views(decision, seen, ScoreTable.of([decision])))
-    assert [(mark.label, mark.chosen) for mark in drawn] == [("", False), ("", False), ("2", False), ("1", True)]
-    assert drawn[2].box == (92.0, 42.0, 16.0, 16.0)
+    boxes = [view.box for view in candidate_views(decision, seen, ScoreTable.of([decision]))]
+    assert boxes == [seen.elements[1].box, (92.0, 42.0, 16.0, 16.0)]
+    assert all(is_inside(box, seen) for box in boxes)
+    assert not any(is_inside(box, seen) for box in (None, Box(0, 900, 9, 9), Box(-9, 0, 9, 9)))
 
 
 def test_marks_of_a_text_are_distinguished() -> None:

@@ -22,7 +22,7 @@ from bestofq.reports.success import dev_base, dev_curve, domain_of
 from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
-from bestofq.viewer.episodes import episode_view, side_by_side
+from bestofq.viewer.episodes import episode_page, side_by_side
 from bestofq.viewer.filters import (
     OUTCOMES,
     PagePart,
@@ -34,7 +34,7 @@ from bestofq.viewer.filters import (
     text,
 )
 from bestofq.viewer.guard import ViewerGuard
-from bestofq.viewer.home import Comparisons, Pairs
+from bestofq.viewer.home import Pairs, compare_agents, find_comparison
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
 from bestofq.viewer.trees import branches
 
@@ -71,7 +71,6 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     answers = {HTTPException: _http_error_page, BestOfQError: _server_error_page, Exception: _server_error_page}
     app = Starlette(routes=routes, exception_handlers=answers)  # type: ignore[arg-type]
     app.state.store = store
-    app.state.comparisons = Comparisons(store)
     app.state.name = name
     app.state.report = report
     app.state.replayed = replayed
@@ -114,7 +113,7 @@ def _home(request: Request, store: Store) -> Context:
     return {
         **found,
         "runs": found["runs"][:LATEST],
-        "comparison": request.app.state.comparisons.find_comparison(None, found["lines"]),
+        "comparison": find_comparison(store, None, found["lines"]),
         "latest": latest,
         "goals": store.catalogue.goals(e.id for e in latest),
     }
@@ -149,7 +148,7 @@ def _run(request: Request, store: Store) -> Context:
     lines = sorted((line for line in every if only is None or line.agent in only), key=lambda line: place(line.agent))
     trees = store.trees.summaries(run=name)
     return {
-        "comparison": request.app.state.comparisons.of(name, lines) if only is None else None,
+        "comparison": compare_agents(store, name, lines) if only is None else None,
         "run": record,
         "config": json.dumps(record.config, indent=2, ensure_ascii=False),
         "lines": lines,
@@ -199,23 +198,19 @@ def _task(request: Request, store: Store) -> Context:
 
 
 def _episode(request: Request, store: Store) -> Context:
-    return {
-        "view": episode_view(
-            store, request.path_params["id"], text(request, "step"), store.catalogue.found(parse_filter(request))
-        )
-    }
+    among = store.catalogue.found(parse_filter(request))
+    return episode_page(store, request.path_params["id"], text(request, "step"), among)
 
 
 def _compare(request: Request, store: Store) -> Context:
-    left, right, run = (text(request, name) for name in ("left", "right", "run"))
-    view = side_by_side(store, left, right) if left and right else None
-    one, other = text(request, "one"), text(request, "other")
-    if view is not None:  # beside others of the same agents, where both are of one run
-        shown = view["left"].summary, view["right"].summary
-        one, other, run = (
-            (shown[0].agent, shown[1].agent, shown[0].run) if shown[0].run == shown[1].run else (None,) * 3
-        )
-    found = None if view and run is None else request.app.state.comparisons.find_comparison(run)
+    left, right, run, one, other = (text(request, name) for name in ("left", "right", "run", "one", "other"))
+    view, found = None, None
+    if left and right:  # among others of the same agents, if both are of one run
+        view = side_by_side(store, left, right)
+        first, second = view["left"].summary, view["right"].summary
+        one, other, run = first.agent, second.agent, first.run if first.run == second.run else None
+    if view is None or run is not None:
+        found = find_comparison(store, run)
     pairs = Pairs.of(found, one, other) if found else None
     if view is None and pairs is not None and pairs.differing:
         view = side_by_side(store, pairs.differing[0].left, pairs.differing[0].right)

@@ -1,14 +1,13 @@
 """What an address requests; a sentence answers a wrong one."""
 
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, NamedTuple, get_args
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from bestofq.core.decision import Outcome
 from bestofq.store.filter import EpisodeFilter
-from bestofq.viewer.pages import address
 
 OUTCOMES = (*get_args(Outcome), "running", "interrupted")
 _FILTERS = ("run", "agent", "suite", "outcome", "domain", "find")
@@ -24,16 +23,6 @@ def require_parameter(request: Request, name: str) -> str:
     if (value := text(request, name)) is None:
         raise HTTPException(404, f"The address lacks its {name!r}.")
     return value
-
-
-def whole(request: Request, name: str, default: int, *, least: int = 0) -> int:
-    """A whole number (404 where it is none, or below `least`)."""
-    value = text(request, name)
-    if value is None:
-        return default
-    if not value.isdecimal() or len(value) > 9 or int(value) < least:
-        raise HTTPException(404, f"{name} is {value!r}: give a whole number from {least}.")
-    return int(value)
 
 
 def share(request: Request, name: str, default: float) -> float:
@@ -68,42 +57,31 @@ def report_filter(request: Request) -> EpisodeFilter:
     return EpisodeFilter(runs=report.read.runs, agents=report.read.agents, split=report.read.split)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PagePart:
+class PagePart(NamedTuple):
     """One page of a long list, counted from 1."""
 
     path: str
     query: dict[str, str]
     number: int
     size: int
-    count: int
+    total: int
 
     @classmethod
-    def of(cls, request: Request, count: int, size: int) -> "PagePart":
-        """The part that the address names; 404 past the end."""
-        number = whole(request, "page", 1, least=1)
-        query = {key: value for key, value in request.query_params.items() if key != "page"}
-        part = cls(path=request.url.path, query=query, number=number, size=size, count=count)
-        if number > part.last:
-            raise HTTPException(404, f"There is no page {number}: the last one is {part.last}.")
+    def of(cls, request: Request, total: int, size: int) -> "PagePart":
+        """The part that the address names; 404 where there is none."""
+        query = dict(request.query_params)
+        page = query.pop("page", "") or "1"
+        if not page.isdecimal() or len(page) > 9 or not int(page):
+            raise HTTPException(404, f"page is {page!r}: give a whole number from 1.")
+        part = cls(request.url.path, query, int(page), size, total)
+        if part.number > part.last:
+            raise HTTPException(404, f"There is no page {page}: the last one is {part.last}.")
         return part
 
     @property
     def last(self) -> int:
-        return max(1, -(-self.count // self.size))
+        return max(1, -(-self.total // self.size))
 
     @property
     def offset(self) -> int:
         return (self.number - 1) * self.size
-
-    @property
-    def words(self) -> str:
-        """`51–100 of 1,234`."""
-        end = min(self.count, self.offset + self.size)
-        return f"{self.offset + 1:,}–{end:,} of {self.count:,}" if self.count else "none"
-
-    def to(self, number: int) -> str | None:
-        """The address of another part; None where there is none."""
-        if not 1 <= number <= self.last:
-            return None
-        return address(self.path, **self.query, page=None if number == 1 else number)

@@ -7,10 +7,10 @@ import secrets
 from hashlib import sha256
 from urllib.parse import urlencode
 
-from starlette.datastructures import MutableHeaders
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from bestofq.core.loopback import own_host
 
@@ -27,12 +27,7 @@ HEADERS = {
 }
 
 
-def new_token() -> str:
-    """256 random bits, fit for a URL."""
-    return secrets.token_urlsafe(32)
-
-
-class ViewerGuard:
+class ViewerGuard(BaseHTTPMiddleware):
     """Lets an application be read by who knows `token`. Without one, requests must name this machine: by a loopback
     name, or by `host`, the name it listens on.
 
@@ -40,24 +35,15 @@ class ViewerGuard:
     """
 
     def __init__(self, app: ASGIApp, *, token: str | None, host: str | None = None) -> None:
-        self._app = app
+        super().__init__(app)
         self._own = own_host(*(() if host is None else (host,)))
         self._token = token
         self._cookie = "" if token is None else f"bestofq_view_{sha256(token.encode()).hexdigest()[:8]}"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-        if scope["type"] != "http":
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
-            await send(message)
-
-        answer = self._answer(Request(scope))
-        await (self._app if answer is None else answer)(scope, receive, send_with_headers)
+    async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
+        answer = self._answer(request) or await call_next(request)
+        answer.headers.update(HEADERS)
+        return answer
 
     def _answer(self, request: Request) -> Response | None:
         """None: let it pass."""
@@ -66,23 +52,19 @@ class ViewerGuard:
             if len(called) == 1 and self._own.fullmatch(called[0]):
                 return None
             return _refusal(f"This viewer answers to the names of its own machine only, not to {', '.join(called)!r}.")
-        if (given := request.query_params.get("token")) is not None:
-            if not self._is_token(given):
+        if (token := request.query_params.get("token")) is not None:
+            if not self._is_token(token):
                 return _refusal("This is not the viewer's token: open the address that `bestofq view` printed.")
-            return self._welcome(request)
+            rest = [(key, value) for key, value in request.query_params.multi_items() if key != "token"]
+            welcome = RedirectResponse(f"{request.url.path}?{urlencode(rest)}" if rest else request.url.path, 303)
+            welcome.set_cookie(self._cookie, token, httponly=True, samesite="lax")  # from here on the cookie speaks
+            return welcome
         if self._is_token(request.cookies.get(self._cookie, "")):
             return None
         return _refusal("This viewer asks for its token: open the address that `bestofq view` printed.")
 
-    def _is_token(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(), (self._token or "").encode())
-
-    def _welcome(self, request: Request) -> Response:
-        """From here on the cookie speaks, and the token leaves the address."""
-        rest = [(key, value) for key, value in request.query_params.multi_items() if key != "token"]
-        answer = RedirectResponse(f"{request.url.path}?{urlencode(rest)}" if rest else request.url.path, 303)
-        answer.set_cookie(self._cookie, self._token or "", httponly=True, samesite="lax")
-        return answer
+    def _is_token(self, word: str) -> bool:
+        return secrets.compare_digest(word.encode(), (self._token or "").encode())
 
 
 def _refusal(sentence: str) -> Response:

@@ -1,8 +1,8 @@
 """The first page: the largest comparison of agents in numbers and pictures, the latest runs and episodes."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -64,43 +64,32 @@ class Comparison:
         return inline(points_svg(known, self.baseline)) if len(known) > 1 else None
 
 
-class Comparisons:
-    """Those of a store, each read again only when an episode of it has finished since, or a verdict has changed."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[tuple[str, Any], Comparison | None] = {}
-
-    def find_comparison(self, run: str | None, lines: Sequence[Any] | None = None) -> Comparison | None:
-        """Return the comparison of a run. Without a name, return the one in which two agents did the most tasks, the
-        latest among equals. None if there is none. `lines`: the store's `Catalogue.agents`, if they are known."""
-        known = self._store.catalogue.agents(run=run) if lines is None else lines
-        by_run = group_by((line for line in known if line.decided), lambda line: line.run)
-        if run is not None:
-            return self.of(run, by_run.get(run, ()))
-        several = [name for name in self._store.catalogue.runs() if len({e.agent for e in by_run.get(name, ())}) > 1]
-        largest = max(several, key=lambda name: sorted(line.tasks for line in by_run[name])[-2], default=None)
-        return None if largest is None else self.of(largest, by_run[largest])
-
-    def of(self, run: str, lines: Sequence[Any]) -> Comparison | None:
-        """The run's, None where nothing has finished in it."""
-        counts = [(one.agent, one.suite, one.episodes - one.running, one.decided, one.successes) for one in lines]
-        state = (*counts, self._store.catalogue.judged_at(run))
-        if (run, state) not in self._known:
-            if len(self._known) >= KEPT:
-                self._known.clear()
-            self._known[run, state] = compare(self._store, run)
-        return self._known[run, state]
+def find_comparison(store: Store, run: str | None, lines: Sequence[Any] | None = None) -> Comparison | None:
+    """Return the comparison of a run. Without a name, return the one in which two agents did the most tasks, the
+    latest among equals. None if there is none. `lines`: the store's `Catalogue.agents`, if they are known."""
+    known = store.catalogue.agents(run=run) if lines is None else lines
+    by_run = group_by((line for line in known if line.decided), lambda line: line.run)
+    if run is None:
+        several = [name for name in store.catalogue.runs() if len({e.agent for e in by_run.get(name, ())}) > 1]
+        run = max(several, key=lambda name: sorted(line.tasks for line in by_run[name])[-2], default=None)
+    return None if run is None else compare_agents(store, run, by_run.get(run, ()))
 
 
-def compare(store: Store, run: str) -> Comparison | None:
-    """The agents of a run, on the suite with the most episodes and the most telling split."""
+def compare_agents(store: Store, run: str, lines: Iterable[Any]) -> Comparison | None:
+    """Return the comparison of a run, read again only if an episode has finished or a verdict has changed since."""
+    counts = [(line.agent, line.suite, line.episodes - line.running, line.decided, line.successes) for line in lines]
+    return compare(store, run, (*counts, store.catalogue.judged_at(run)))
+
+
+@lru_cache(KEPT)
+def compare(store: Store, run: str, _state: Hashable = None) -> Comparison | None:
+    """The agents of a run, on the suite with the most episodes and the most telling split; None without episodes."""
     every = sorted(store.summaries(run=run), key=lambda e: e.started_at)
     if not every:
         return None
     suites = group_by(every, lambda e: e.suite)
     suite = max(suites, key=lambda name: len(suites[name]))
-    split = min({e.split for e in suites[suite]}, key=lambda one: ((*HELD_OUT, one).index(one), one))
+    split = min({e.split for e in suites[suite]}, key=lambda name: ((*HELD_OUT, name).index(name), name))
     episodes = [e for e in suites[suite] if e.split == split]
     by_agent = group_by(episodes, lambda e: e.agent)
     names = sorted(by_agent, key=place)
@@ -177,14 +166,7 @@ class Pairs:
         for at, left in tries[one].items():
             if (right := tries[other].get(at)) is not None:
                 both.setdefault(left.task, (left, right))
-        pairs = [
-            Pair(left.id, right.id, right.success) for left, right in both.values() if left.success != right.success
-        ]
-        return cls(
-            run=found.run,
-            agents=agents,
-            one=one,
-            other=other,
-            tasks=len(both),
-            differing=sorted(pairs, key=lambda pair: not pair.gained),
-        )
+        differing = (pair for pair in both.values() if pair[0].success != pair[1].success)
+        pairs = [Pair(left.id, right.id, right.success) for left, right in differing]
+        pairs.sort(key=lambda pair: not pair.gained)
+        return cls(run=found.run, agents=agents, one=one, other=other, tasks=len(both), differing=pairs)

@@ -23,7 +23,7 @@ from bestofq.reports.svg import PALETTE, STYLE, Figure
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
-from bestofq.viewer.steps import marks, pieces, viewport
+from bestofq.viewer.steps import is_inside, pieces, viewport
 
 _TEMPLATES = Environment(
     loader=PackageLoader("bestofq.viewer"),
@@ -112,7 +112,7 @@ ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexd
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}", endings=ENDINGS)
 _WORDS = (number, moment, duration, mood, tree_address, describe_status, plural, figure_file)
-_FILTERS = (*_WORDS, shown, marks, pieces, viewport, spent_by_role, action_text)
+_FILTERS = (*_WORDS, shown, is_inside, pieces, viewport, spent_by_role, action_text)
 _TEMPLATES.filters.update({function.__name__: function for function in _FILTERS})
 
 

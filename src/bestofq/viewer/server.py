@@ -1,5 +1,6 @@
 """Serving the viewer: loopback by default, behind a token elsewhere."""
 
+import secrets
 import socket
 from collections.abc import Callable
 from ipaddress import ip_address
@@ -10,7 +11,6 @@ import uvicorn
 from bestofq.core.errors import InputError
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
-from bestofq.viewer.guard import new_token
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -40,7 +40,7 @@ def is_loopback(listener: socket.socket) -> bool:
 def serve(store: Store, *, name: str, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve until interrupted; `ready` is given the address to open. InputError as `listen`."""
     listener = listen(host, port)
-    token = None if is_loopback(listener) else new_token()
+    token = None if is_loopback(listener) else secrets.token_urlsafe(32)
     config = uvicorn.Config(
         viewer_app(store, name=name, token=token, host=_shown(host)),
         log_level="error",
