@@ -46,7 +46,7 @@ def values(rng: np.random.Generator, tasks: int, runs: int, success: float) -> t
 def covered(drawn: stats.Doubles, truth: float, span: stats.Span) -> Iterator[bool]:
     """Whether the percentiles and `bca` hold the truth, for the mean of values [T]."""
     counts = np.stack([drawn, np.ones(len(drawn))], axis=1)
-    means = stats.quotient(stats.resample(counts, stats.RESAMPLES, np.random.default_rng(0)))
+    means = stats.quotient(stats.resample(counts, stats.RESAMPLES))
     plain = stats.percentiles(means)
     if stats.alike(plain):
         plain = stats.clopper_pearson_interval(float(drawn.mean()), len(drawn), span)

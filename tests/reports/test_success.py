@@ -24,7 +24,7 @@ from bestofq.reports.success import (
     success_table,
 )
 from bestofq.store.store import Store
-from bestofq.store.tally import Tally
+from bestofq.store.tally import OUTCOMES, Tally
 
 AGAINST_PROMPTING = Selection(baseline="prompting")
 FIRST, SECOND = "value-3fa2c1aaaaaaaaaa", "value-3fa2c9bbbbbbbbbb"
@@ -119,23 +119,38 @@ async def test_the_tables_say_whose_verdicts_they_hold(store: Store) -> None:
         assert any(note.startswith("1 of 2 verdicts are by the judge a judge. ") for note in found.notes)
 
 
-def test_success_over_100_000_episodes_takes_a_fraction_of_a_second() -> None:
+def test_attempts_over_100_000_episodes_are_counted_in_a_fraction_of_a_second() -> None:
     """Per agent 20 passes over 1,000 tasks, as the store groups them."""
     rng = np.random.default_rng(0)
-    attempts = np.stack([np.arange(20), np.zeros(20), np.full(20, 7)], axis=1).astype(np.int64)
-    some = []
-    for number in range(5000):
-        own = attempts.copy()
-        own[:, 1] = rng.random(20) < number % 1000 / 1000
-        some.append(
-            Tally("eval", f"agent-{number // 1000}", "shop", str(number % 1000), "test", None, "finished", "", 0, own)
-        )
+    task, repeat = (part.ravel() for part in np.mgrid[:1000, :20])
+    lost = (rng.random(20_000) >= task / 1000).astype(np.int64)
+    attempts = np.stack([task, repeat, lost, np.zeros_like(task), np.full_like(task, 7)], axis=1)
+    tally = Tally("eval", "q", "finished", "shop", "test", None, tuple(map(str, range(1000))), attempts)
     began = time.process_time()
-    for start in range(0, 5000, 1000):
-        tries = Tries.of_tallies(some[start : start + 1000])
+    for _ in range(5):
+        tries = Tries.of_tallies([tally])
         assert (tries.done.shape, tries.done.sum()) == ((1000, 20), 20_000)
         assert tries.rates.mean() == pytest.approx(0.5, abs=0.02)
     assert time.process_time() - began < 0.5  # 0.05 on a quiet machine
+
+
+async def test_the_database_groups_attempts_by_agent_suite_split_and_q_function(store: Store) -> None:
+    await record(store, "q", task("b"), 0, scored_by(FIRST))
+    await record(store, "q", task("a"), 1, scored_by(FIRST), "blocked")
+    await record(store, "q", task("a"), 0, 2, "infra_error")
+    await record(store, "q", task("c").model_copy(update={"split": "dev"}), 0, 3, "unjudged")
+    judged = await record(store, "q", task("a"), 3, scored_by(FIRST), "unjudged")
+    await store.add_verdict(judged, Verdict(reward=0.0, outcome="failure", judge="j"), adopt=True)
+    found = [(t.status, t.split, t.checkpoint, t.tasks, t.attempts.tolist()) for t in store.tallies(["eval"])]
+    at = {name: index for index, name in enumerate(OUTCOMES)}
+    assert found == [
+        ("cut", "test", None, ("a",), [[0, 0, at["infra_error"], 0, 2]]),
+        ("finished", "dev", None, ("c",), [[0, 0, at["unjudged"], 0, 3]]),
+        (
+            *("finished", "test", FIRST, ("a", "b")),
+            [[0, 1, at["blocked"], 0, 1], [0, 3, at["failure"], 1, 1], [1, 0, at["success"], 0, 1]],
+        ),
+    ]
 
 
 async def test_rows_by_domain(store: Store) -> None:

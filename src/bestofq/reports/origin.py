@@ -18,26 +18,23 @@ def origins(store: Store, episodes: Iterable[EpisodeSummary]) -> dict[str, RowSo
     """By agent or row, what made these episodes."""
     runs = {run.name: run for run in store.runs()}
     by_row = group_by(episodes, lambda episode: episode.agent)
-    return {
-        name: _origin(store, runs, [e.id for e in some], {(e.run, e.repeat): None for e in some})
-        for name, some in by_row.items()
-    }
+    return {name: _origin(store, runs, some) for name, some in by_row.items()}
 
 
-def origin(store: Store, runs: Mapping[str, RunRecord], tallies: Sequence[Tally]) -> RowSource:
-    """What made the episodes of these tallies."""
-    passes = {(t.run, repeat): None for t in tallies for repeat in t.attempts[:, 0].tolist()}
-    return _origin(store, runs, [t.episode for t in tallies], passes)
+def origin(store: Store, run: RunRecord, tallies: Sequence[Tally]) -> RowSource:
+    """What made the episodes of these tallies, all of one agent in the run and with one Q-function."""
+    splits = {t.split for t in tallies}
+    mine = store.summaries(run=run.name, agent=tallies[0].agent)
+    checkpoints = (None, tallies[0].checkpoint)
+    return _origin(store, {run.name: run}, [e for e in mine if e.split in splits and e.checkpoint in checkpoints])
 
 
-def _origin(
-    store: Store, runs: Mapping[str, RunRecord], ids: Sequence[str], passes: Mapping[tuple[str, int], None]
-) -> RowSource:
-    """Q-functions, commands and the number of candidates are read from `SAMPLED` of these episodes, spread evenly."""
-    names = distinct(run for run, _ in passes)
+def _origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[EpisodeSummary]) -> RowSource:
+    """Commands and the number of candidates are read from `SAMPLED` of these episodes, spread evenly."""
+    names = distinct(e.run for e in episodes)
     configs = [runs[name].config for name in names]
-    count = min(SAMPLED, len(ids))
-    sampled = [store.episode(ids[i * len(ids) // count]) for i in range(count)]
+    count = min(SAMPLED, len(episodes))
+    sampled = [store.episode(episodes[i * len(episodes) // count].id) for i in range(count)]
     steps = [step for episode in sampled for step in episode.steps]
     seen = max((len(step.decision.candidates) for step in steps), default=None)
     players = [(config, agent) for config in configs for agent in distinct(episode.agent for episode in sampled)]
@@ -49,9 +46,9 @@ def _origin(
         commits=distinct(p.commit for p in made if p.commit),
         models=distinct(model for config in configs if (model := proposer_model(config))),
         seeds=distinct(runs[name].provenance.seed for name in names),
-        repeats=len(passes),
+        repeats=len({(e.run, e.repeat) for e in episodes}),
         n=max((n for n in numbers if n is not None), default=None),
-        checkpoints=distinct(name for step in steps if (name := step.decision.checkpoint)),
+        checkpoints=distinct(e.checkpoint for e in episodes if e.checkpoint),
         commands=distinct(p.command for p in made if p.command),
         discounts=distinct(float(d) for d in trained if isinstance(d, int | float)),
     )

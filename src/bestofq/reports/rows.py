@@ -83,9 +83,10 @@ class Rows:
 
     def read_judged(self, store: Store) -> list[EpisodeSummary]:
         """The episodes whose verdict in force is a judge's, with their row's name instead of their agent's."""
-        known = {t[:5] for some in self.tallies.values() for t in some if t.judged and t.status == "finished"}
+        finished = (t for some in self.tallies.values() for t in some if t.status == "finished")
+        known = {(t.run, t.agent, t.suite, t.split) for t in finished if t.attempts[:, 3].any()}
         found = store.judged({run for run, *_ in known}) if known else []
-        return self.name_rows(e for e in found if (e.run, e.agent, e.suite, e.task, e.split) in known)
+        return self.name_rows(e for e in found if (e.run, e.agent, e.suite, e.split) in known)
 
     def name_rows(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
         """The episodes with their row's name instead of their agent's; those of no row keep their agent's."""
@@ -170,7 +171,7 @@ def _row_identity(run: RunRecord, part: RowPart, own: Sequence[Tally], ended: Se
             settings[owner] = owned[part.agent]  # those of other agents change nothing for this one
     suites = {t.suite for t in own}
     begun = (*own, *(t for t in ended if t.status != "finished" and t.suite in suites))
-    tasks = {(t.suite, t.task) for t in begun}
+    tasks = {(t.suite, task) for t in begun for task in t.tasks}
     return part.agent, part.split, frozenset(tasks), json.dumps(settings, sort_keys=True), part.checkpoint
 
 

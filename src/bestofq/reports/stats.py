@@ -5,7 +5,9 @@ the SAME tasks would differ. The bootstrap intervals say how much OTHER tasks wo
 randomness are identical: its error over runs is 0, and only the interval over tasks says anything (`identical_runs`).
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
@@ -24,7 +26,9 @@ LEVEL = 0.95
 _ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 _NORMAL = NormalDist()
 _DRAWS_AT_ONCE = 2_000_000
+_KEPT_DRAWS = 20_000_000  # a byte each
 _ROWS_A_KIND = 50  # alike rows, from which on drawing kinds is faster than drawing rows
+_REPEATS = 2**32  # more than a run has
 _ALIKE = 1e-9  # resamples that differ by less do by rounding only
 
 Span = tuple[float, float]
@@ -111,36 +115,35 @@ class Tries(NamedTuple):
             return attempts
         tasks, runs = ({key: i for i, key in enumerate(distinct(a[at] for a in attempts))} for at in (0, 1))
         rows = [(tasks[a.task], runs[a.run], a.success, a.steps) for a in attempts]
-        return cls.of_counts([*tasks], np.array(rows, dtype=np.int64).reshape(-1, 4), len(runs))
+        return cls.of_counts([*tasks], len(runs), np.array(rows, dtype=np.int64).reshape(-1, 4))
 
     @classmethod
-    def of_counts(cls, tasks: Sequence[Hashable], rows: NDArray[np.int64], runs: int) -> "Tries":
+    def of_counts(cls, tasks: Sequence[Hashable], runs: int, rows: NDArray[np.int64]) -> "Tries":
         """From rows [E, 4]: the indices of task and run, success, steps."""
-        place = rows[:, 0] * runs + rows[:, 1]
-        tables = []
-        for weights in (None, rows[:, 2], rows[:, 3], rows[:, 2] * rows[:, 3]):
-            table = np.bincount(place, weights, minlength=len(tasks) * runs)
-            tables.append(table.astype(np.float64).reshape(len(tasks), runs))
-        return cls(tasks, *tables)
+        task, run, won, steps = rows.T
+        place, shape = task * runs + run, (len(tasks), runs)
+        weights = (None, won, steps, won * steps)
+        tables = (np.bincount(place, weight, len(tasks) * runs).astype(np.float64) for weight in weights)
+        return cls(tasks, *(table.reshape(shape) for table in tables))
 
     @classmethod
     def of_tallies(cls, tallies: Sequence[Tally]) -> "Tries":
         """The attempts whose outcomes tell how the agent did. A run is one repeat in one run of a store."""
-        if not tallies:
-            return cls.of([])
-        counts = [len(tally.attempts) for tally in tallies]
-        tasks, runs = (
-            {key: i for i, key in enumerate(distinct(keys))}
-            for keys in ([t[2:4] for t in tallies], [(t.store, t.run) for t in tallies])
+        tasks = {key: i for i, key in enumerate(distinct((t.suite, task) for t in tallies for task in t.tasks))}
+        runs = {key: i for i, key in enumerate(distinct((t.store, t.run) for t in tallies))}
+        rows = [np.zeros((0, 4), np.int64)]
+        for tally in tallies:
+            at, repeat, outcome, _, steps = tally.attempts[tally.attempts[:, 2] < len(DECIDED)].T
+            places = np.array([tasks[tally.suite, task] for task in tally.tasks], np.int64)
+            run = runs[tally.store, tally.run] * _REPEATS + repeat
+            rows.append(np.stack([places[at], run, outcome == 0, steps], axis=1))
+        every = np.concatenate(rows)
+        known, every[:, 1] = np.unique(every[:, 1], return_inverse=True)
+        found = cls.of_counts([*tasks], len(known), every)
+        done = found.done.sum(axis=1) > 0
+        return cls(
+            [task for task, kept in zip(tasks, done, strict=True) if kept], *(table[done] for table in found[1:])
         )
-        repeat, outcome, steps = np.concatenate([t.attempts for t in tallies]).T
-        decided = outcome < len(DECIDED)
-        task = np.repeat([tasks[t[2:4]] for t in tallies], counts)[decided]
-        run = (np.repeat([runs[t.store, t.run] for t in tallies], counts) + len(runs) * repeat)[decided]
-        (task_codes, at), (run_codes, run_at) = _number(task), _number(run)
-        names = [*tasks]
-        rows = np.stack([at, run_at, outcome[decided] == 0, steps[decided]], axis=1)
-        return cls.of_counts([names[code] for code in task_codes], rows, len(run_codes))
 
     def __bool__(self) -> bool:
         return bool(self.tasks)
@@ -152,13 +155,6 @@ class Tries(NamedTuple):
 
 
 Attempts = Tries | Sequence[Attempt]
-
-
-def _number(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct codes in the order in which they come, and the index of each code among them."""
-    known, first, at = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return known[order], np.argsort(order)[at]
 
 
 def attempts_of(episodes: Iterable[EpisodeSummary]) -> Tries:
@@ -362,25 +358,39 @@ def clustered_interval(counts: Doubles, statistic: Callable[[Doubles], Doubles])
 
     Resamples in which it is undefined are ignored. None if it is undefined in all.
     """
-    values = statistic(resample(counts, RESAMPLES, np.random.default_rng(0)))
+    values = statistic(resample(counts, RESAMPLES))
     defined, total = values[~np.isnan(values)], counts.sum(axis=0, keepdims=True)
     return bca(defined, float(statistic(total)[0]), statistic(total - counts)) if len(defined) else None
 
 
-def resample(counts: Doubles, resamples: int, rng: np.random.Generator) -> Doubles:
-    """Sums [resamples, K] of as many rows [T, K], drawn with replacement."""
-    number = len(counts)
-    kinds, often = np.unique(counts, axis=0, return_counts=True)
-    if len(kinds) * _ROWS_A_KIND <= number:  # how often each kind is drawn is multinomial: the same, and far sooner
-        return np.asarray(rng.multinomial(number, often / number, size=resamples) @ kinds)
+def resample(counts: Doubles, resamples: int, rng: np.random.Generator | None = None) -> Doubles:
+    """Sums [resamples, K] of as many rows [T, K], drawn with replacement; without `rng` always the same draws."""
+    number, shown = len(counts), Counter(map(bytes, counts + 0.0))
+    if len(shown) * _ROWS_A_KIND <= number:  # how often each kind is drawn is multinomial: the same, and far sooner
+        kinds = np.frombuffer(b"".join(shown)).reshape(len(shown), -1)
+        order, often = np.lexsort(kinds.T[::-1]), np.array([*shown.values()])
+        drawn = (rng or np.random.default_rng(0)).multinomial(number, often[order] / number, size=resamples)
+        return np.asarray(drawn @ kinds[order])
+    if rng is None and number * resamples <= _KEPT_DRAWS:
+        draws: Iterable[NDArray[Any]] = _keep_draws(number, resamples)
+    else:
+        draws = _count_draws(number, resamples, rng or np.random.default_rng(0))
+    return np.concatenate([times.astype(np.float64) @ counts for times in draws])
 
-    def sums(size: int) -> Doubles:  # [size, K]
+
+def _count_draws(number: int, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.uint8]]:
+    """How often each row is drawn [resamples, T], in parts, so that memory stays bounded."""
+    at_once = max(1, _DRAWS_AT_ONCE // number)
+    for start in range(0, resamples, at_once):
+        size = min(at_once, resamples - start)
         at = rng.integers(number, size=(size, number)) + number * np.arange(size)[:, None]
-        times = np.bincount(at.ravel(), minlength=at.size).reshape(at.shape)  # how often each row is drawn
-        return np.asarray(times.astype(np.float64) @ counts)
+        yield np.bincount(at.ravel(), minlength=at.size).reshape(at.shape).astype(np.uint8)
 
-    at_once = max(1, _DRAWS_AT_ONCE // number)  # so that memory stays bounded
-    return np.concatenate([sums(min(at_once, resamples - start)) for start in range(0, resamples, at_once)])
+
+@lru_cache(maxsize=2)
+def _keep_draws(number: int, resamples: int) -> list[NDArray[np.uint8]]:
+    """The tables of a report are about the same tasks, so they share their draws."""
+    return [*_count_draws(number, resamples, np.random.default_rng(0))]
 
 
 def alike(interval: Interval) -> bool:

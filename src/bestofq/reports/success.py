@@ -152,33 +152,39 @@ def performance(attempts: Attempts, against: Attempts = ()) -> dict[str, Any]:
     }
 
 
-def _group(
-    values: Sequence[str],
-    tallies: Sequence[Tally],
-    against: Attempts,
-    judged: Sequence[EpisodeSummary] = (),
-    tries: Tries | None = None,
-) -> GroupResult:
-    return GroupResult(
-        agent=values[-1] if values[0] == ALL else ", ".join(values),
-        values=tuple(values),
-        **performance(tries or _count_tries(tallies), against),
-        outcomes=_count_outcomes(tallies),
-        judges=dict(Counter(e.judge for e in judged if e.decided)),
-    )
+Values = tuple[str, ...]
+"""Of the keys of a grouping."""
 
 
-def _count_tries(tallies: Sequence[Tally]) -> Tries:
-    return Tries.of_tallies([t for t in tallies if t.status == "finished"])
+def _measure_groups(
+    groups: Mapping[Any, Sequence[Tally]],
+    baseline: Callable[[Values], Values],
+    judged: Mapping[Any, Sequence[EpisodeSummary]],
+) -> list[GroupResult]:
+    """Each group, compared with the one that `baseline` names; `judged`: the episodes with a judge's verdict."""
+    tries = {values: Tries.of_tallies([t for t in some if t.status == "finished"]) for values, some in groups.items()}
+    return [
+        GroupResult(
+            agent=values[-1] if values[0] == ALL else ", ".join(values),
+            values=values,
+            **performance(tries[values], () if baseline(values) == values else tries.get(baseline(values), ())),
+            outcomes=_count_outcomes(some),
+            judges=dict(Counter(e.judge for e in judged.get(values, ()) if e.decided)),
+        )
+        for values, some in groups.items()
+    ]
 
 
 def _count_outcomes(tallies: Sequence[Tally]) -> dict[Outcome, int]:
     """How many finished episodes had each outcome; `infra_error`: how many were cut and never finished."""
-    kinds = [t.attempts[:, 1] for t in tallies if t.status == "finished"]
-    counts = np.bincount(np.concatenate([*kinds, np.zeros(0, np.int64)]), minlength=len(OUTCOMES)).tolist()
-    if cut := [t for t in tallies if t.status == "cut"]:
-        done = [t for t in tallies if t.status == "finished"]
-        lost, saved = ({(*t[:4], n) for t in some for n in t.attempts[:, 0].tolist()} for some in (cut, done))
+    done, cut = ([t for t in tallies if t.status == status] for status in ("finished", "cut"))
+    kinds = np.concatenate([np.zeros(0, np.int64), *(t.attempts[:, 2] for t in done)])
+    counts = np.bincount(kinds, minlength=len(OUTCOMES)).tolist()
+    if cut:
+        lost, saved = (
+            {(t.run, t.agent, t.suite, t.tasks[at], n) for t in some for at, n in t.attempts[:, :2].tolist()}
+            for some in (cut, done)
+        )
         counts[OUTCOMES.index("infra_error")] += len(lost - saved)
     return {name: counts[i] for i, name in enumerate(OUTCOMES) if counts[i]}
 
@@ -201,28 +207,25 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
             )
     if not rows.tallies:
         raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
-    tries = {name: _count_tries(some) for name, some in rows.tallies.items()}
+    baseline = rows.find_one(selection.baseline)
     wanted = [*rows.tallies] if agents is None else rows.of(*agents)
-    unjudged, names = ([name for name in wanted if bool(tries[name]) == judged] for judged in (False, True))
+    groups = {(name,): rows.tallies[name] for name in distinct([*wanted, *([] if baseline is None else [baseline])])}
+    judged = group_by(rows.read_judged(store), lambda e: (e.agent,))
+    measured = {row.agent: row for row in _measure_groups(groups, lambda _: (baseline or "",), judged)}
+    names = [name for name in wanted if measured[name].success]
+    unjudged = [name for name in wanted if not measured[name].success]
     if unjudged and (agents is not None or not names):
         count = sum(len(t.attempts) for t in rows.tallies[unjudged[0]] if t.status == "finished")
         raise DataError(
             f"none of the {count} finished episodes of {unjudged[0]!r} has a verdict: run `bestofq judge` first, or "
             "choose with --run"
         )
-    baseline = rows.find_one(selection.baseline)
-    against = tries.get(baseline or "", Tries.of(()))
-    judged = group_by(rows.read_judged(store), lambda e: e.agent)
-    found = []
-    for name in names:
-        compared = () if name == baseline else against
-        found.append(_group([name], rows.tallies[name], compared, judged.get(name, ()), tries[name]))
     if agents is None:
-        found.sort(key=lambda row: (row.agent != baseline, not rows.is_main(row.agent), *place(row.agent)))
+        names.sort(key=lambda name: (name != baseline, not rows.is_main(name), *place(name)))
     read = {part.run for part, name in rows.names.items() if name in (*names, baseline)}
     return Grouping(
-        rows=tuple(found),
-        baseline=baseline if against else None,
+        rows=tuple(measured[name] for name in names),
+        baseline=baseline if baseline in measured and measured[baseline].success else None,
         runs=tuple(run.name for run in store.runs() if run.name in read),
         apart=any(map(rows.is_partial, names)),
         unjudged=tuple(unjudged),
@@ -249,24 +252,33 @@ def domain_results(
     if not any(name in rows.tallies for name in names):
         runs = ", ".join(selection.in_runs(store)) or "it"
         raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {runs}")
-    domains = {name: group_by(some, lambda t: by(t.task)) for name, some in rows.tallies.items()}
+    known = {name: rows.tallies.get(name, ()) for name in distinct([*names, *([] if baseline is None else [baseline])])}
+    parts = {name: _split_by_domain(some, by) for name, some in known.items()}
+    groups: dict[Values, Sequence[Tally]] = {
+        (domain, name): parts[name].get(domain, ())
+        for domain in sorted({domain for name in names for domain in parts[name]})
+        for name in known
+    }
+    groups |= {(ALL, name): some for name, some in known.items()}
     judged = [e for e in rows.read_judged(store) if e.agent in names]
-    found = []
-    for domain in (*sorted({d for name in names for d in domains.get(name, ())}), ALL):
-        of_domain = rows.tallies if domain == ALL else {name: some.get(domain, ()) for name, some in domains.items()}
-        against = _count_tries(of_domain.get(baseline or "", ()))
-        said = group_by((e for e in judged if domain in (ALL, by(e.task))), lambda e: e.agent)
-        found += [
-            _group([domain, name], of_domain.get(name, ()), () if name == baseline else against, said.get(name, ()))
-            for name in names
-        ]
+    of_group = group_by(judged, lambda e: (by(e.task), e.agent)) | group_by(judged, lambda e: (ALL, e.agent))
+    found = _measure_groups(groups, lambda values: (values[0], baseline or ""), of_group)
     return Grouping(
         keys=("domain", "agent"),
-        rows=tuple(found),
+        rows=tuple(row for row in found if row.values[1] in names),
         baseline=baseline,
         apart=any(map(rows.is_partial, names)),
         judging=next(iter(merge_usage(used for e in judged for used in e.verdict.usage)), None),
     )
+
+
+def _split_by_domain(tallies: Sequence[Tally], by: Callable[[str], str]) -> dict[str, list[Tally]]:
+    parts: dict[str, list[Tally]] = {}
+    for tally in tallies:
+        domains = np.array([by(task) for task in tally.tasks])[tally.attempts[:, 0]]
+        for domain in {*domains.tolist()}:
+            parts.setdefault(domain, []).append(tally._replace(attempts=tally.attempts[domains == domain]))
+    return parts
 
 
 class _Loaded(NamedTuple):
@@ -315,7 +327,7 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
     if "agent" not in keys and any(len(some) > 1 for some in players):
         keys = (*keys, "agent")
         groups = group_by(loaded, lambda item: tuple(map(item.value, keys)))
-    rows: dict[tuple[str, ...], list[_Loaded]] = {}
+    rows: dict[Values, list[_Loaded]] = {}
     for values, row in groups.items():
         by_q = group_by(row, lambda item: item.tally.checkpoint)
         for checkpoint, suffix in suffixes(by_q).items():
@@ -326,22 +338,24 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
         raise DataError(f"there is no row {baseline!r} to compare with: there are {'; '.join(names)}")
     usual = (values for values, row in rows.items() if all(item.tally.agent == BASELINE for item in row))
     first = next(usual, next(iter(rows))) if baseline is None else names[baseline]
-    against = _count_tries([item.tally for item in rows[first]])
-    found = []
-    for values, row in rows.items():
-        group = _group(values, [item.tally for item in row], () if values == first else against)
-        sources = {(item.tally.store, item.run.name, item.tally.agent): item.origin for item in row}
-        found.append(group.model_copy(update={"origin": join_sources([*sources.values()])}))
-    return Grouping(keys=tuple(keys), rows=tuple(found), baseline=", ".join(first))
+    tallies = {values: [item.tally for item in row] for values, row in rows.items()}
+    return Grouping(
+        keys=tuple(keys),
+        rows=tuple(
+            found.model_copy(update={"origin": join_sources(distinct(item.origin for item in row))})
+            for found, row in zip(_measure_groups(tallies, lambda _: first, {}), rows.values(), strict=True)
+        ),
+        baseline=", ".join(first),
+    )
 
 
 def _load_tallies(name: str, store: Store, run: RunRecord, selection: Selection) -> Iterator[_Loaded]:
     """What is decided in a run of the store of this name, agent by agent."""
     some = replace(selection, runs=[run.name]).tallies(store)
-    decided = [t for t in some if t.status == "finished" and (t.attempts[:, 1] < len(DECIDED)).any()]
+    decided = [t for t in some if t.status == "finished" and (t.attempts[:, 2] < len(DECIDED)).any()]
     for agent in selection.agents or sorted({t.agent for t in decided}):
         for theirs in group_by((t for t in decided if t.agent == agent), lambda t: t.checkpoint).values():
-            made = origin(store, {run.name: run}, theirs)
+            made = origin(store, run, theirs)
             yield from (_Loaded(t._replace(store=name), run, made) for t in theirs)
 
 
