@@ -40,7 +40,7 @@ def counts(replies: list[tuple[Reply, Observation]]) -> dict[str, int]:
     found = {"replies": len(replies), "json": 0, "action": 0, "tokens": sum(reply.tokens for reply, _ in replies)}
     for reply, seen in replies:
         try:
-            json_of(reply)
+            json_of(reply, dict)
             found["json"] += 1
             DIALECT.read(reply, seen, 1, None)
             found["action"] += 1

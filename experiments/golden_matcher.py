@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import GOLDEN, prompt_hash, render
@@ -53,7 +54,7 @@ class GoldenMatcher:
         request = Request(messages=messages, schema=_SCHEMA, name="match")
 
         def read(replies: Sequence[Reply], _: Picture | None) -> tuple[int | None, str]:
-            return _read(replies[0], len(candidates))
+            return json_of(replies[0], lambda data: _read(data, len(candidates)))
 
         try:
             (index, rationale), usage = await ask(self.model, only(request), read, "judge")
@@ -62,9 +63,8 @@ class GoldenMatcher:
         return Match(index=index, rationale=rationale, usage=usage)
 
 
-def _read(reply: Reply, count: int) -> tuple[int | None, str]:
+def _read(data: dict[str, Any], count: int) -> tuple[int | None, str]:
     """The matched index and why. ReplyError in words that help the model fix it."""
-    data = json_of(reply)
     if not isinstance(data.get("contained"), bool):
         raise ReplyError('"contained" must be true or false')
     rationale = " ".join(str(data.get("rationale", "")).split())

@@ -244,7 +244,8 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
         ({"type": "goto", "url": "http://evil/"}, "none of click, write"),
         ({"type": "wait", "seconds": 1e9}, "less than or equal"),
         ({"type": "write", "element": 1}, "text Field required"),
-        ("click [2]", '"thought", "note" and "action"'),
+        (7, '"thought", "note" and "action"'),
+        ("click 2", "no command"),
     ],
 )
 def test_what_is_no_action_is_refused_in_words(action: Any, problem: str) -> None:
@@ -296,7 +297,7 @@ def test_the_schema_keeps_to_what_strict_output_allows() -> None:
 @pytest.mark.parametrize("fault", ["nonsense", "braces", "vast", "empty", "refusal", "truncated"])
 async def test_a_picker_without_a_usable_reply_leaves_the_choice_to_the_proposer(fault: Fault) -> None:
     offered = [Candidate(action=Click(mark=mark), label="click") for mark in (1, 2)]
-    replies = iter(['{"best": 2}', '{"best": 3}', '{"best": 2}'])
+    replies = iter(['{"best": 2}', '{"best": 3}', '{"best": 2}', '{"best": 3}'])
     async with BrokenServer(lambda _: next(replies), script=["ok", "ok", fault]) as server, endpoint(server) as model:
         picker = ChatPickerScorer(model)
         scores = [await picker.score(STATE, offered) for _ in range(3)]
@@ -316,7 +317,7 @@ async def test_a_picker_may_think_as_long_as_its_endpoint_is_set_to_let_it() -> 
     assert (scores.values, scores.usage[0].unusable) == ((0.0, 1.0), None)
 
 
-@pytest.mark.parametrize("fault", ["nonsense", "braces", "empty", "truncated", "refusal", "vast", "surrogate"])
+@pytest.mark.parametrize("fault", ["nonsense", "braces", "empty", "vast", "surrogate"])
 async def test_a_reply_without_candidates_gets_a_repair_turn(fault: Fault) -> None:
     """Also thousands of brackets or digits, and half a surrogate pair, which cannot be sent."""
     async with BrokenServer(lambda _: said(CLICK), script=[fault]) as server, endpoint(server) as model:

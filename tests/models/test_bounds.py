@@ -5,9 +5,9 @@ import time
 import pytest
 from broken_server import BrokenServer
 
-from bestofq.agents.json_replies import json_of, tolerant_json
+from bestofq.agents.json_replies import json_of
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
-from bestofq.core.language import Request, user
+from bestofq.core.language import Reply, Request, user
 from bestofq.models import endpoint as bounds
 from bestofq.models.chat import ChatModel
 
@@ -22,9 +22,9 @@ def model(server: BrokenServer) -> ChatModel:
 def test_no_reply_blocks_the_loop(text: str) -> None:
     began = time.perf_counter()
     with pytest.raises(ReplyError):
-        tolerant_json(text)
+        json_of(Reply(text), dict)
     assert time.perf_counter() - began < 1.0
-    assert tolerant_json('{so} {it} {goes}: ```{"a": {"b": 1}}```') == {"a": {"b": 1}}
+    assert json_of(Reply('{so} {it} {goes}: ```{"a": {"b": 1}}```'), dict) == {"a": {"b": 1}}
 
 
 async def test_no_other_host_is_asked_or_believed() -> None:
@@ -33,7 +33,7 @@ async def test_no_other_host_is_asked_or_believed() -> None:
         async with faults as server, model(server) as asked:
             with pytest.raises(ConfigError, match=other.base_url):
                 await asked.generate(ASK)
-            assert json_of((await asked.generate(ASK)).replies[0]) == {"a": 1}
+            assert json_of((await asked.generate(ASK)).replies[0], dict) == {"a": 1}
         assert not other.requests
 
 

@@ -16,7 +16,7 @@ import openai
 import pytest
 from broken_server import BrokenServer, Fault
 
-from bestofq.agents.json_replies import json_of, tolerant_json
+from bestofq.agents.json_replies import json_of
 from bestofq.core.errors import (
     BestOfQError,
     BudgetError,
@@ -60,7 +60,7 @@ async def test_a_reply_with_its_usage() -> None:
     async with BrokenServer(good) as server, model(server) as asked:
         said = await asked.generate(ASK)
     [reply] = said.replies
-    assert (json_of(reply), reply.finish) == ({"a": 1}, "stop")
+    assert (json_of(reply, dict), reply.finish) == ({"a": 1}, "stop")
     assert (said.prompt_tokens, said.reply_tokens, said.calls) == (100, 20, 1)
     sent = server.requests[0]
     assert sent["messages"] == [{"role": "user", "content": "hello"}]
@@ -72,18 +72,19 @@ PASSING += ["drip", "garbage", "page", "half", "cut", "deep"]
 
 
 @pytest.mark.parametrize("fault", PASSING)
-async def test_what_passes_is_tried_again(fault: Fault) -> None:
+async def test_what_passes_is_tried_again(fault: Fault, waiting: Callable[..., None]) -> None:
+    waiting(ATTEMPT_SHARE=0.1)
     async with BrokenServer(good, script=[fault, fault]) as server, model(server) as asked:
         async with asyncio.timeout(10):
             [reply] = (await asked.generate(ASK)).replies
-    assert json_of(reply) == {"a": 1}
+    assert json_of(reply, dict) == {"a": 1}
     assert server.seen.total() == 3
 
 
 async def test_json_of_any_other_shape_is_tried_again() -> None:
     async with BrokenServer(good, script=["shape"] * 6) as server, model(server) as asked:
         [reply] = (await asked.generate(ASK)).replies
-    assert (json_of(reply), server.seen.total()) == ({"a": 1}, 7)
+    assert (json_of(reply, dict), server.seen.total()) == ({"a": 1}, 7)
 
 
 async def test_tokens_that_were_not_counted_have_no_price() -> None:
@@ -163,10 +164,10 @@ async def test_a_request_that_is_too_long_is_not_sent_again(fault: Fault) -> Non
 )
 async def test_replies_that_are_none_are_told_apart(fault: Fault, finish: str, said: str) -> None:
     async with BrokenServer(good, script=[fault]) as server, model(server) as asked:
-        [reply] = (await asked.generate(ASK)).replies
+        [reply] = (await asked.generate(replace(ASK, schema=None))).replies
     assert reply.finish == finish
     with pytest.raises(ReplyError, match=said):
-        json_of(reply)
+        json_of(reply, dict)
 
 
 async def test_the_ladder_is_walked_once() -> None:
@@ -195,7 +196,7 @@ async def test_an_endpoint_that_refuses_a_seed_is_asked_without() -> None:
     asking = replace(ASK, seed=3)
     async with BrokenServer(good, refuses=("seed",)) as server, model(server, attempts=1) as asked:
         said = [await asked.generate(asking), await asked.generate(asking)]
-    assert [json_of(one.replies[0]) for one in said] == [{"a": 1}, {"a": 1}]
+    assert [json_of(one.replies[0], dict) for one in said] == [{"a": 1}, {"a": 1}]
     assert ["seed" in request for request in server.requests] == [True, False, False]
 
 
@@ -366,7 +367,7 @@ async def test_a_pause_is_told_again_while_it_lasts(
     async with BrokenServer(good, script=["500"] * 8) as server, model(server, attempts=9) as asked:
         await asked.generate(ASK)
     told = [one.getMessage() for one in caplog.records if one.name == "bestofq.models.chat"]
-    assert 2 <= len(told) <= 4
+    assert 2 <= len(told) <= 7  # of eight failures
     assert len(set(told)) == 1
 
 
@@ -399,11 +400,11 @@ async def test_hundreds_of_replies_through_every_fault(waiting: Callable[..., No
 
     async def read(asked: ChatModel) -> str:
         try:
-            [reply] = (await asked.generate(ASK)).replies
+            [reply] = (await asked.generate(replace(ASK, schema=None))).replies
         except ContextError:
             return await read(asked)
         try:
-            return json.dumps(json_of(reply))
+            return json.dumps(json_of(reply, dict))
         except ReplyError:
             return reply.finish if reply.finish != "stop" else "unreadable"
 
@@ -422,6 +423,8 @@ async def test_hundreds_of_replies_through_every_fault(waiting: Callable[..., No
             '{"candidates": 7}': server.seen["nonsense"],
             "{}": server.seen["braces"],
             "unreadable": server.seen["vast"],
+            '{"candidates": "\\ufffd"}': server.seen["vast"],
+            json.dumps({"candidates": "1" * 5000}): server.seen["vast"],
         }
     )
     assert len(replies) == 400
@@ -505,7 +508,7 @@ async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.Mo
     ],
 )
 def test_json_is_found_in_its_wrapping(text: str) -> None:
-    assert tolerant_json(text) == {"a": 1}
+    assert json_of(Reply(text), dict) == {"a": 1}
 
 
 THOUGHT = ['<think>Not {"a": 2}.</think>\n{"a": 1}', 'Is it {"a": 2}?\n</think>{"a": 1}']  # begun in the prompt
@@ -513,15 +516,12 @@ THOUGHT = ['<think>Not {"a": 2}.</think>\n{"a": 1}', 'Is it {"a": 2}?\n</think>{
 
 @pytest.mark.parametrize("text", [*THOUGHT, '{"a": 1, "b": "<think>"}'])
 def test_json_in_the_thinking_is_not_the_reply(text: str) -> None:
-    assert json_of(Reply(text))["a"] == 1
+    assert json_of(Reply(text), dict)["a"] == 1
     with pytest.raises(ReplyError, match="no JSON object"):
-        json_of(Reply('<think>Perhaps {"a": 2}, or'))
+        json_of(Reply('<think>Perhaps {"a": 2}, or'), dict)
 
 
-UNREADABLE = ["", "click [7]", '{"a": ', '{"a": {"b": 1}', "[1, 2]", '{"a":' * 10_000, f'{{"a": {"1" * 5000}}}']
-
-
-@pytest.mark.parametrize("text", [*UNREADABLE, '{"a": "\\ud800"}'])
+@pytest.mark.parametrize("text", ["", "click [7]", '{"a": "', '{"a": {"b": "c}', "[1, 2]", '{"a":' * 10_000])
 def test_half_a_reply_is_none(text: str) -> None:
     with pytest.raises(ReplyError):
-        tolerant_json(text)
+        json_of(Reply(text), dict)

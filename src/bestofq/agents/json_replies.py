@@ -1,16 +1,20 @@
-"""The JSON in a model's reply, whatever words surround it."""
+"""The JSON in a model's reply, as models write it: in words or a fence, after drafts, in a tool call, with slips."""
 
 import json
 import re
-from collections.abc import Mapping
-from itertools import islice
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from json_repair import repair_json
 
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, strip_thinking
 
-TRIES = 200
-CHARACTERS = 20_000_000  # read in all tries together
+T = TypeVar("T")
+MAX_REPAIR_CHARACTERS, MAX_REPAIR_BRACKETS = 50_000, 300  # the time of a repair grows with their product
+_START = re.compile(r"""\{(?=\s*(?:\\?["'“}]|\w+\s*:))|\[(?=\s*\{)""")
+_DECODER = json.JSONDecoder(strict=False)  # allows line breaks within strings
+_CALL = {"name", "arguments"}, {"name", "parameters"}
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -18,33 +22,84 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def json_of(reply: Reply) -> dict[str, Any]:
-    """The first JSON object after a reply's thinking. ReplyError, which says what is wrong in words for the model."""
-    if reply.finish in ("refused", "empty"):
-        raise ReplyError("the reply was refused" if reply.finish == "refused" else "the reply was empty")
-    try:
-        return tolerant_json(strip_thinking(reply.text))
-    except ReplyError as error:
-        if not reply.finished:
-            raise ReplyError(f"the reply was cut off after {reply.tokens} tokens: be briefer") from error
-        raise
+def json_of(reply: Reply, read: Callable[[dict[str, Any]], T]) -> T:
+    """Return what `read` makes of the last JSON object that it accepts. ReplyError as `read_json`."""
+
+    def read_object(value: Any) -> T:
+        value = value[-1] if isinstance(value, list) and value else value
+        if not isinstance(value, dict):
+            raise ReplyError("the reply holds no JSON object")
+        return read(value)
+
+    return read_json(reply, read_object)
 
 
-def tolerant_json(text: str) -> dict[str, Any]:
-    """The first JSON object in a text that may hold a fence or words around it. ReplyError when there is none, or none
-    at the first `TRIES` places where one may begin: each costs a reading of the text."""
-    decoder = json.JSONDecoder(strict=False)  # line breaks within strings are let pass
-    problem = "the reply holds no JSON object (write names in double quotes)"
-    starts = (brace.start() for brace in re.finditer(r'\{(?=\s*["}])', text))
-    for start in islice(starts, min(TRIES, max(1, CHARACTERS // max(1, len(text))))):
+def read_json(reply: Reply, read: Callable[[Any], T]) -> T:
+    """Return what `read` makes of the last JSON object or list after a reply's thinking that it accepts.
+
+    ReplyError with what is wrong with the last one, in words for the model, if it accepts none.
+    """
+    if reply.finish == "empty":
+        raise ReplyError("the reply was empty")
+    if reply.finish == "refused":
+        raise ReplyError(f"the reply was refused{f': {reply.text}' if reply.text else ''}")
+    problem = None
+    for value in reversed(values_of(strip_thinking(reply.text), repair=reply.finished)):
         try:
-            found: dict[str, Any] = decoder.raw_decode(text, start)[0]
-            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair can be read, not written
-            return found
-        except json.JSONDecodeError as error:
-            problem = f"the reply is not valid JSON: {error.msg} at character {error.pos}"
-            if error.pos >= len(text.rstrip()) - 1:
-                break  # it stops short: what stands within it is not the reply
-        except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
-            raise ReplyError(f"the reply's JSON cannot be used: {error}") from error
-    raise ReplyError(problem)
+            return read(value)
+        except ReplyError as error:
+            problem = problem or error
+    if not reply.finished:
+        raise ReplyError(f"the reply was cut off after {reply.tokens} tokens: be briefer") from problem
+    raise problem or ReplyError("the reply holds no JSON object (write names in double quotes)")
+
+
+def to_number(value: Any) -> Any:
+    """Return the whole number that a model wrote as "7", "[7]" or "Mug [7]", and any other value as it is."""
+    number = re.fullmatch(r".*\[(\d{1,9})\]\s*|\D*(\d{1,9})\D*", value) if isinstance(value, str) else None
+    return int(number[1] or number[2]) if number else value
+
+
+def values_of(text: str, *, repair: bool = True) -> list[Any]:
+    """The JSON objects and lists of a text in their order. One that is not valid JSON is repaired, up to a fence.
+    Without `repair`, all complete objects are one list."""
+    position = 0
+    found: list[Any] = []
+    while start := _START.search(text, position):
+        try:
+            value, position = _DECODER.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            if repair:
+                broken = text[start.start() :].partition("```")[0]
+                position = start.start() + len(broken)
+                found += _repair(broken)
+            else:
+                position = start.end()
+        else:
+            found.append(_clean(value))
+    return found if repair or not found else [found]
+
+
+def _repair(text: str) -> list[Any]:
+    if len(text) > MAX_REPAIR_CHARACTERS or text.count("{") + text.count("[") > MAX_REPAIR_BRACKETS:
+        raise ReplyError("the reply's JSON cannot be used: it is too long or too deep")
+    if len(re.findall(r'(?<!\\)"', text)) % 2:
+        raise ReplyError("the reply is not valid JSON: a string has no end")
+    try:
+        value: Any = repair_json(text, return_objects=True, skip_json_loads=True)
+    except (ValueError, RecursionError) as error:
+        raise ReplyError(f"the reply's JSON cannot be used: {error}") from error
+    several = isinstance(value, list) and value and (text[0] == "{" or isinstance(value[0], list))
+    return list(map(_clean, value if several else [value]))
+
+
+def _clean(value: Any) -> Any:
+    """Replace half characters, and a tool call written as text by its arguments."""
+    try:
+        text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
+        raise ReplyError(f"the reply's JSON cannot be used: {error}") from error
+    if isinstance(value, dict) and set(value) in _CALL:
+        value = value.get("arguments", value.get("parameters"))
+    return [*values_of(value), value][0] if isinstance(value, str) else value

@@ -9,7 +9,7 @@ from rapidfuzz.fuzz import ratio, token_set_ratio
 from rapidfuzz.utils import default_process
 
 from bestofq.agents.dialects.json import point_of
-from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.json_replies import json_of, object_schema, to_number
 from bestofq.agents.prompting import picture_unit, render
 from bestofq.agents.structured_output import Prompt, Prompts, ask, ask_json
 from bestofq.core.decision import Located
@@ -131,7 +131,7 @@ class VisionLocalizer:
 
         def read(replies: Sequence[Reply], picture: Picture | None) -> Point:
             assert picture is not None
-            return point_of(json_of(replies[0]), picture)
+            return json_of(replies[0], lambda data: point_of(data, picture))
 
         try:
             point, usage = await ask(self.model, self._prompts(shot, target), read, "localizer")
@@ -165,7 +165,7 @@ class TextLocalizer:
             return nothing
 
         def read(data: dict[str, Any]) -> Located:
-            mark = data.get("element")
+            mark = to_number(data.get("element"))
             if mark == 0:
                 return nothing
             element = next((element for element in observation.elements if element.mark == mark), None)

@@ -54,7 +54,7 @@ async def ask_json(
     """Return what `read` makes of the JSON object of one reply, and all usage. `otherwise` answers if none of the
     `attempts` can be read. ContextError and ModelError as `ask`."""
     try:
-        return await ask(model, prompts, lambda replies, _: read(json_of(replies[0])), role, attempts=attempts)
+        return await ask(model, prompts, lambda replies, _: json_of(replies[0], read), role, attempts=attempts)
     except ReplyError as error:
         return otherwise(error), error.usage
 
@@ -119,6 +119,8 @@ async def ask(
                     return read(replies, prompt.picture), merge_usage(usage)
                 except ReplyError as error:
                     problem = error
+                    if replies[0].finish == "refused":  # and would be again
+                        break
                     tail = (
                         Message(role="assistant", text=replies[0].text or "(nothing)"),
                         Message(role="user", text=f"That cannot be used: {problem}. Reply again, {repair}."),

@@ -11,7 +11,14 @@ from bestofq.core.usage import Role, Usage
 
 Finish = Literal["stop", "truncated", "refused", "empty"]
 JsonSchema = Mapping[str, Any]
-_THINKING = re.compile(r"\A(?:.*</think>|\s*<think>.*)", re.DOTALL)
+_WORD = r"(?:seed:)?(?:think|thinking|thoughts?|reason|reasoning|reflection|analysis|scratchpad)"
+_BEGIN = re.compile(
+    rf"\s*(?:[<◁]\|?{_WORD}\|?[>▷]|\[think\]|<\|(?:channel\|>analysis|begin_of_thought|start_thinking))", re.I
+)
+_END = re.compile(
+    rf"[<◁]\|?/{_WORD}\|?[>▷]|\[/think\]|<\|(?:channel\|>(?:final|commentary).*?<\|message|end_of_thought|end_thinking)\|>",
+    re.S | re.I,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +62,9 @@ class Request:
 
 
 def strip_thinking(reply: str) -> str:
-    """Remove the thinking before a reply; of a reply that only thinks, nothing is left."""
-    return _THINKING.sub("", reply)
+    """Remove the thinking before a reply. Nothing is left if it has no end; if nothing follows the end, all is left."""
+    rest = _END.split(reply)[-1]
+    return "" if _BEGIN.match(rest) else rest if rest.strip() else reply
 
 
 def ids_hash(ids: Sequence[int]) -> str:

@@ -5,10 +5,12 @@ with here. Pictures are resized on this side (`images.py`). The SDK's own retrie
 """
 
 import asyncio
+import json
 import logging
 import random
 import time
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
@@ -18,7 +20,7 @@ import openai
 from pydantic import AfterValidator, Field, model_validator
 
 from bestofq.core.counted import attach_usage
-from bestofq.core.errors import ConfigError, ModelError, SetupError
+from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Finish, Generation, Message, Reply, Request, ids_hash
 from bestofq.core.observation import Screenshot
@@ -34,6 +36,7 @@ from bestofq.models.endpoint import (
     api_error_of,
     async_client,
     key_of,
+    raise_provider_error,
     without_key,
 )
 from bestofq.models.images import image_part, limits_of, resize
@@ -191,13 +194,13 @@ class ChatModel:
             raise ConfigError(f"{self.name} is behind an endpoint, which finds no beams: leave the agent beam out")
         generations: list[Generation] = []
         with attach_usage(one.usage(request.role) for one in generations):
+            replies: list[Reply] = []
             if request.greedy:
-                generations.append(await self._call(replace(request, n=1)))
-            replies = [reply for one in generations for reply in one.replies[:1]]
+                replies += (await self._call_whole(replace(request, n=1), generations))[:1]
             while missing := request.n - len(replies):
                 seed = None if request.seed is None else request.seed + len(generations) - request.greedy
-                generations.append(await self._call(replace(request, greedy=False, n=missing, seed=seed)))
-                replies += generations[-1].replies[:missing]
+                drawn = await self._call_whole(replace(request, greedy=False, n=missing, seed=seed), generations)
+                replies += drawn[:missing]
         if request.one_line:
             replies = [replace(reply, text=reply.text.partition("\n")[0]) for reply in replies]
         prices = [one.usd for one in generations if one.usd is not None]
@@ -209,6 +212,16 @@ class ChatModel:
             seconds=sum(one.seconds for one in generations),
             usd=sum(prices) if len(prices) == len(generations) else None,
         )
+
+    async def _call_whole(self, request: Request, generations: list[Generation]) -> Sequence[Reply]:
+        """Return the replies of one call, or of a second with twice the token limit if one with a schema was cut. Add
+        the calls to `generations`."""
+        generations.append(await self._call(request))
+        if request.schema is not None and not all(reply.finished for reply in generations[-1].replies):
+            longer = replace(request, max_tokens=2 * (request.max_tokens or self.config.max_tokens))
+            with suppress(ContextError):
+                generations.append(await self._call(longer))
+        return generations[-1].replies
 
     async def _call(self, request: Request) -> Generation:
         """The replies of one call, its first all greedy or all sampled; errors as `generate`."""
@@ -245,6 +258,8 @@ class ChatModel:
                     return replace(found, seconds=round(time.monotonic() - began, 4))
                 finally:
                     spent += time.monotonic() - started
+                if failure.kind == "refused":  # the page is filtered, and would be again
+                    return Generation((Reply(failure.what, counted=0, finish="refused"),) * request.n, 0, 0)
                 if failure.kind == "overload":
                     self._pace.record_overload(number)
                 if failure.kind not in ("format", "setting") and self._pace.record_failure():
@@ -296,6 +311,8 @@ class ChatModel:
         self, request: Request, messages: Sequence[dict[str, Any]], rung: Rung, refused: Set[Setting]
     ) -> dict[str, Any]:
         config = self.config
+        if "system" in refused:
+            messages = _merge_system(messages)
         found: dict[str, Any] = {
             "model": config.model,
             "messages": messages,
@@ -306,7 +323,7 @@ class ChatModel:
             sampled = config.temperature if request.temperature is None else request.temperature
             found["temperature"] = 0.0 if request.greedy else sampled
         if request.seed is not None and "seed" not in refused:
-            found["seed"] = request.seed
+            found["seed"] = request.seed % 2**31  # some servers read 32 bits
         if request.n > 1 and "n" not in refused:
             found["n"] = request.n
         if request.log_probs and "logprobs" not in refused:
@@ -321,11 +338,10 @@ class ChatModel:
         return found
 
     def _read(self, completion: Any, where: str | None) -> Generation:
-        """Replies and tokens of a completion; without a price where tokens were not counted. ModelError where it is
-        none. `where`: whose token ids are wanted too, errors as `_drawn_tokens`."""
-        choices = getattr(completion, "choices", None)
-        if not choices:
-            raise ModelError("the endpoint's answer is no chat completion")
+        """Replies and tokens of a completion; without a price if tokens were not counted. Errors as
+        `raise_provider_error`. `where`: whose token ids are wanted too, errors as `_drawn_tokens`."""
+        raise_provider_error(completion)
+        choices = completion.choices
         usage = getattr(completion, "usage", None)
         counts = [token_count(getattr(usage, f"{kind}_tokens", None)) for kind in ("prompt", "completion")]
         read, written = (count or 0 for count in counts)
@@ -344,10 +360,39 @@ class ChatModel:
         )
 
 
+def _merge_system(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """Move the system message to the start of the user's turn."""
+    system, *rest = messages
+    if system["role"] != "system":
+        return messages
+    content = rest[0]["content"]
+    parts = [{"type": "text", "text": system["content"]}]
+    merged = f"{system['content']}\n\n{content}" if isinstance(content, str) else [*parts, *content]
+    return [{**rest[0], "content": merged}, *rest[1:]]
+
+
+def _text_of(message: Any, *, whole: bool) -> str:
+    """The content, in one text or in parts. If there is none: the arguments of tool calls, or `whole` reasoning."""
+    content = message.content
+    if isinstance(content, list):
+        content = "".join(part.get("text") or "" for part in content if part.get("type", "text") == "text")
+    if content is not None and content.strip():
+        return str(content)
+    calls = [call.function for call in getattr(message, "tool_calls", None) or ()]
+    texts = [call.arguments for call in (*calls, getattr(message, "function_call", None)) if call]
+    if texts:
+        arguments = [text if isinstance(text, str) else json.dumps(text) for text in texts]
+        return arguments[0] if len(arguments) == 1 else f"[{', '.join(arguments)}]"
+    reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
+    return reasoning if whole and isinstance(reasoning, str) else ""
+
+
 def _reply(choice: Any, tokens: int, key_variable: str) -> Reply:
-    text = without_key(choice.message.content or "", key_variable).encode(errors="replace").decode()
+    refusal = getattr(choice.message, "refusal", None)
+    text = refusal or _text_of(choice.message, whole=choice.finish_reason != "length")
+    text = without_key(text, key_variable).encode(errors="replace").decode()
     finish: Finish = "stop"
-    if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
+    if refusal or choice.finish_reason == "content_filter":
         finish = "refused"
     elif choice.finish_reason == "length":
         finish = "truncated"

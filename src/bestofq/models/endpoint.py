@@ -80,7 +80,7 @@ def address_of(text: str) -> str:
 NEEDS = "tuning needs them: serve the model by vLLM 0.10.2 or later or a current SGLang, or set token_ids=false"
 
 
-Setting = Literal["max_tokens", "temperature", "logprobs", "seed", "n"]
+Setting = Literal["max_tokens", "temperature", "logprobs", "seed", "n", "system"]
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,21 @@ class ApiError:
     """What went wrong in an attempt, and what may be done about it."""
 
     what: str
-    kind: Literal["retry", "overload", "absent", "format", "setting"] = "retry"  # absent: nobody listens there
+    kind: Literal["retry", "overload", "absent", "format", "setting", "refused"] = "retry"  # absent: nobody listens
     setting: Setting | None = None  # that the endpoint does not take
     wait: float | None = None  # seconds the endpoint asks for
 
 
 _TOO_LONG = re.compile(
     r"context.{0,20}(length|window|size)|maximum context|too (long|many tokens)|exceed.{0,40}token", re.I
+)
+_FILTERED = re.compile(
+    r"content.?(filter|policy|management)|moderation|\bflagged\b|inappropriate|data_?inspection|ResponsibleAI", re.I
+)
+_NO_SYSTEM = re.compile(
+    r"(system|developer) (role|prompt|message|instruction)s?.{0,40}\bnot\b|'role'.{0,20}not support.{0,20}system"
+    r"|role'? does not support '?system|roles must alternate|only user.{0,30}roles are supported",
+    re.I,
 )
 _SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o1 do not take, and some servers
     "max_tokens": re.compile(r"max_completion_tokens"),  # is its name there
@@ -118,46 +126,74 @@ def api_error_of(error: Exception, where: str, key_variable: str, seconds: float
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return ApiError(f"no answer within {seconds:g} s", "overload")
     if isinstance(error, openai.APIStatusError):
-        return _status(error, where, key_variable)
+        return _status(error.status_code, error, error.body, error.response.headers, where, key_variable)
+    if isinstance(error, ProviderError):
+        return _status(error.status, error, error.body, {}, where, key_variable)
     if isinstance(error, OversizedError) or isinstance(error.__cause__, OversizedError):
         return ApiError(_brief(error if isinstance(error, OversizedError) else error.__cause__, key_variable))
     if isinstance(error, openai.APIConnectionError):
         absent = type(error.__cause__).__name__ == "ConnectError"  # of whichever HTTP library
         what = f"no connection ({_brief(error.__cause__ or error, key_variable)})"
         return ApiError(what, "absent" if absent else "retry")
-    if isinstance(error, ModelError | ValueError | AttributeError | TypeError | RecursionError):
+    if isinstance(error, ValueError | AttributeError | TypeError | RecursionError):
         return ApiError(f"an answer of another form ({type(error).__name__})")
     raise error
 
 
-def _status(error: openai.APIStatusError, where: str, key_variable: str) -> ApiError:
-    status, said = error.status_code, f"{error.message} {error.body or ''}"
+def raise_provider_error(completion: Any) -> None:
+    """Raise the error that a provider put into an answer with status 200, and ModelError if it holds no choice."""
+    choices = getattr(completion, "choices", None)
+    places = (completion, *(choices if isinstance(choices, list) else ()))
+    for body in filter(None, (getattr(place, "error", None) for place in places)):
+        raise ProviderError(body)
+    if choices == []:
+        raise ModelError("the answer has no choice")
+
+
+class ProviderError(Exception):
+    """An error in an answer with status 200, such as `{"message": "overloaded", "code": 502}`."""
+
+    def __init__(self, body: Any) -> None:
+        fields = body if isinstance(body, dict) else {}
+        super().__init__(fields.get("message") or body)
+        self.body, code = body, str(fields.get("code"))
+        self.status = int(code) if re.fullmatch(r"[45]\d\d", code) else 400
+
+
+def _status(
+    status: int, error: Exception, body: object, headers: Mapping[str, str], where: str, key_variable: str
+) -> ApiError:
+    said, brief = f"{error} {body or ''}", _brief(error, key_variable)
     if 300 <= status < 400:
-        there = _brief(error.response.headers.get("location", "nowhere"), key_variable)
+        there = _brief(headers.get("location", "nowhere"), key_variable)
         raise ConfigError(
             f"{where} sends on to {there}, which is not followed: "
             f"give that address as base_url if you trust it (HTTP {status})"
         ) from None
+    if status in (400, 403, 422) and _FILTERED.search(said):
+        return ApiError(brief, "refused")
+    if status in (400, 422, 500) and _NO_SYSTEM.search(said):
+        return ApiError(f"a system message is refused: {brief}", "setting", "system")
     if status == 429 and "insufficient_quota" not in said:
-        return ApiError("429, too many requests", "overload", wait=_retry_after(error))
+        return ApiError("429, too many requests", "overload", wait=_retry_after(headers))
     if status in (408, 409) or status >= 500:
-        return ApiError(
-            f"HTTP {status}", "overload" if status in (408, 503, 504) else "retry", wait=_retry_after(error)
-        )
+        words = f" ({brief})" if isinstance(error, ProviderError) else ""
+        kind: Literal["overload", "retry"] = "overload" if status in (408, 503, 504) else "retry"
+        return ApiError(f"HTTP {status}{words}", kind, wait=_retry_after(headers))
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
-        raise ContextError(f"the request is too long for {where}: {_brief(error, key_variable)}") from None
+        raise ContextError(f"the request is too long for {where}: {brief}") from None
     if status in (400, 422) and "return_token_ids" in said:
         raise ConfigError(f"{where} does not take return_token_ids; {NEEDS}") from None
     if status in (400, 403, 422) and (setting := next((s for s, sign in _SETTINGS.items() if sign.search(said)), None)):
-        return ApiError(f"{setting} is refused: {_brief(error, key_variable)}", "setting", setting)
+        return ApiError(f"{setting} is refused: {brief}", "setting", setting)
     if status in (400, 422) and _FORMAT.search(said):
-        return ApiError(f"no structured output: {_brief(error, key_variable)}", "format")
+        return ApiError(f"no structured output: {brief}", "format")
     fix = {
         401: f"the key is refused: put a valid one into the environment variable {key_variable}",
         403: f"the key may not use it: check what {key_variable} is allowed to do",
         404: "it is not there: check `model` and that `base_url` ends as the endpoint wants it, often in /v1",
         429: f"the quota of the key in {key_variable} is used up",
-    }.get(status, f"the request is refused ({_brief(error, key_variable)}): check `model` and what it supports")
+    }.get(status, f"the request is refused ({brief}): check `model` and what it supports")
     raise ConfigError(f"{where}: {fix} (HTTP {status})") from None
 
 
@@ -211,9 +247,9 @@ def key_of(key_variable: str) -> str:
     return key or "none"  # local servers want none; the SDK wants a word
 
 
-def _retry_after(error: openai.APIStatusError) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds of the Retry-After header: a number, or until a date (RFC 9110, 10.2.3); None where it is neither."""
-    said = error.response.headers.get("retry-after", "")
+    said = headers.get("retry-after", "")
     try:
         seconds = float(said)
     except ValueError:

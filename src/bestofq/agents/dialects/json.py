@@ -6,13 +6,15 @@ with exactly the paper's eight web actions. An element is a mark of the page, wo
 point of the page's picture, `{"type": "click", "x": 352, "y": 348}`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.dialects.commands import parse_action
+from bestofq.agents.json_replies import object_schema, read_json, to_number, values_of
 from bestofq.agents.prompting import history_lines, page_values, picture_unit, render
 from bestofq.core.actions import ACTION, Action, Targeted, action_text, element_of, identity, on_mark
 from bestofq.core.decision import Candidate, State
@@ -33,6 +35,7 @@ _FIELDS: Mapping[str, Sequence[str]] = {
     "restart": (),
 }
 _TARGETED = ("click", "write")
+_SYNONYMS = {"back": "go_back", "goback": "go_back", "type": "write", "fill": "write", "input": "write"}
 _KINDS: Mapping[str, dict[str, Any]] = {
     "x": {"type": "integer"},
     "y": {"type": "integer"},
@@ -75,40 +78,74 @@ def parse_candidates(
 ) -> Sequence[Candidate]:
     """The valid candidates of a reply, the first n with distinct actions; points are on `picture`. ReplyError with
     every complaint when there is none, in words that help the model fix it."""
-    listed = data.get("candidates") if isinstance(data, dict) else data
-    if not isinstance(listed, list) or not listed:
-        raise ReplyError('expected an object with a list "candidates" of at least one candidate')
     candidates: dict[Action, Candidate] = {}
     complaints = []
-    for number, entry in enumerate(listed, 1):
+    for number, entry in enumerate(_entries(data), 1):
         try:
             candidate = _candidate(entry, observation, by, picture)
             candidates.setdefault(identity(candidate.action), candidate)  # a repeat in one reply is no second vote
         except ReplyError as error:
             complaints.append(f"candidate {number}: {error}")
     if not candidates:
-        raise ReplyError("; ".join(complaints))
+        wanted = 'expected an object with a list "candidates" of at least one candidate'
+        raise ReplyError("; ".join(complaints) or wanted)
     return [*candidates.values()][:n]
 
 
+def _entries(data: Any) -> list[Any]:
+    """The candidates in a list, in an object with a list, or alone; written as JSON, or as JSON in a text."""
+    if isinstance(data, list):
+        return [entry for item in data for entry in _entries(item)]
+    if isinstance(data, dict) and "candidates" in data:
+        return _entries(data["candidates"])
+    if isinstance(data, str) and (values := values_of(data)):
+        return _entries(values)
+    return [data]
+
+
 def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | None) -> Candidate:
-    if not isinstance(entry, dict) or not isinstance(entry.get("action"), dict):
-        raise ReplyError('expected "thought", "note" and "action"')
-    action = _action(entry["action"], observation, by, picture)
+    entry = entry if isinstance(entry, dict) else {"action": entry}
+    action = _action(_fields_of(entry), observation, by, picture)
     words = {name: " ".join(entry[name].split()) for name in ("thought", "note") if isinstance(entry.get(name), str)}
     return Candidate(action=action, label=action_text(on_mark(action, observation), observation.elements), **words)
 
 
+def _fields_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields of an action that is an object, its type with the fields beside it, `{"click": {…}}`, or a command."""
+    action = entry.get("action", entry)
+    if isinstance(action, str):
+        if (kind := _kind(action)) in _FIELDS:
+            return {**entry, "type": kind}
+        action = parse_action(action.strip()).model_dump(exclude_none=True)
+        return {"element": action.get("mark"), **action}
+    if not isinstance(action, dict):
+        raise ReplyError('expected "thought", "note" and "action"')
+    if len(action) == 1 and isinstance(fields := next(iter(action.values())), dict):
+        return {**fields, "type": next(iter(action))}
+    return action
+
+
+def _kind(name: object) -> str:
+    kind = re.sub(r"[\s-]+", "_", str(name).strip().lower())
+    return _SYNONYMS.get(kind, kind)
+
+
 def _action(entry: Mapping[str, Any], observation: Observation, by: By, picture: Picture | None) -> Action:
-    kind = str(entry.get("type"))
+    kind = _kind(entry.get("type", entry.get("kind")))
     if kind not in _FIELDS:
         raise ReplyError(f"the action type {kind!r} is none of {', '.join(_FIELDS)}")
     values = {field: entry[field] for field in _fields(kind, by) if entry.get(field) is not None}
     if kind in _TARGETED and by == "point" and picture is not None:
         point = point_of(values, picture)
         values = {"point": point, **{field: values[field] for field in _FIELDS[kind] if field in values}}
-    if "element" in values:
-        values["mark" if by == "mark" else "target"] = values.pop("element")
+    if "element" in values and by == "mark":
+        values["mark"] = to_number(values.pop("element"))
+    elif "element" in values:
+        values["target"] = values.pop("element")
+    if isinstance(values.get("text"), int | float):
+        values["text"] = str(values["text"])
+    if isinstance(values.get("direction"), str):
+        values["direction"] = values["direction"].lower()
     try:
         action = ACTION.validate_python({"kind": kind, **values})
     except ValidationError as error:
@@ -160,4 +197,4 @@ class JsonDialect:
         return render("candidates_system", n=n, element=element, element_rule=rule)
 
     def read(self, reply: Reply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
-        return parse_candidates(json_of(reply), observation, n, self.by, picture)
+        return read_json(reply, lambda data: parse_candidates(data, observation, n, self.by, picture))

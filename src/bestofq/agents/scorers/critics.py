@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.embedding_texts import REVIEW_TOKENS
-from bestofq.agents.json_replies import object_schema
+from bestofq.agents.json_replies import object_schema, to_number
 from bestofq.agents.prompting import pick_prompt, render, review_prompt
 from bestofq.agents.structured_output import ask_json, state_prompts
 from bestofq.core.counted import attach_usage
@@ -93,7 +93,7 @@ class ChatPickerScorer(_ChatCritic, _Picking):
         return await self._ask(
             state,
             Request(messages=(), schema=_CHOICE, name="choice"),
-            lambda data: _to_index(data.get("best"), len(candidates)),
+            lambda data: _to_index(to_number(data.get("best")), len(candidates)),
             system=render("picker_system", step=len(state.decisions) + 1, candidates=candidates),
             text=partial(candidates_user, state),
             attempts=1,
@@ -102,7 +102,7 @@ class ChatPickerScorer(_ChatCritic, _Picking):
 
 def _to_index(number: object, count: int) -> int | None:
     """The index of candidate `number`, counted from 1. None if there is no such candidate."""
-    return next((i for i in range(count) if number in (i + 1, str(i + 1))), None)
+    return next((i for i in range(count) if number == i + 1), None)
 
 
 @dataclass(frozen=True)

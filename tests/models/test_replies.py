@@ -1,0 +1,253 @@
+"""What real servers and models reply, over real HTTP: each form is one call and the right actions, or one sentence."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from bestofq.agents.proposers import ChatProposer
+from bestofq.core.actions import Action, Click, GoBack, Scroll, Write
+from bestofq.core.decision import Proposal, State
+from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError
+from bestofq.core.language import Message, Request, user
+from bestofq.core.observation import Element, Observation, Task
+from bestofq.models.chat import ChatModel
+from bestofq.testing.fault_server import FaultServer, send
+
+PAGE = Observation(
+    url="http://shop/",
+    title="Shop",
+    text="Search [1]\nMug [2]",
+    elements=(Element(mark=1, role="textbox", name="Search"), Element(mark=2, role="link", name="Mug")),
+)
+STATE = State(task=Task(id="t", suite="s", goal="a mug", start_url="http://shop/"), observation=PAGE)
+FIRST = {"thought": "a", "note": "", "action": {"type": "write", "element": 1, "text": "lamp", "enter": True}}
+SECOND = {"thought": "b", "note": "", "action": {"type": "scroll", "direction": "down"}}
+WRITE, DOWN = Write(mark=1, text="lamp", enter=True), Scroll(direction="down")
+BOTH = json.dumps({"candidates": [FIRST, SECOND]})
+DRAFT = json.dumps({"candidates": [{"thought": "draft", "note": "", "action": {"type": "go_back"}}]})
+FINAL = json.dumps({"candidates": [SECOND]})
+
+
+@dataclass(kw_only=True)
+class RawServer(FaultServer):
+    """Answers with these statuses and bodies, the last one again and again."""
+
+    answers: list[tuple[int, Any]] = field(default_factory=list)
+
+    async def _answer(self, request: Mapping[str, Any], head: Mapping[str, str], writer: asyncio.StreamWriter) -> bool:
+        status, body = self.answers[min(len(self.requests), len(self.answers)) - 1]
+        return await send(writer, status, json.dumps(body).encode())
+
+
+def serve(*answers: tuple[int, Any]) -> RawServer:
+    return RawServer(str, answers=list(answers))
+
+
+def completion(message: Any, finish: str | None = "stop") -> tuple[int, Any]:
+    message = {"content": message} if isinstance(message, str) else message
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    return 200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]} | {
+        "usage": usage
+    }
+
+
+async def propose(server: RawServer, n: int = 3) -> Proposal:
+    async with server, ChatModel.at(server.base_url, "any", attempts=5) as model:
+        return await ChatProposer(model).propose(STATE, n)
+
+
+def acting(action: Any, **beside: Any) -> str:
+    return json.dumps({"candidates": [{"thought": "a", "note": "", "action": action, **beside}]})
+
+
+def function(*arguments: Any) -> Mapping[str, Any]:
+    return {
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": a}} for a in arguments]
+    }
+
+
+FORMS: dict[str, tuple[Any, list[Action]]] = {
+    "reasoning_content": ({"content": "", "reasoning_content": BOTH}, [WRITE, DOWN]),
+    "reasoning": ({"content": None, "reasoning": BOTH}, [WRITE, DOWN]),
+    "reasoning with a draft": ({"content": None, "reasoning": f"{DRAFT}, no: {BOTH}"}, [WRITE, DOWN]),
+    "reasoning and a reply": ({"content": BOTH, "reasoning_content": DRAFT}, [WRITE, DOWN]),
+    "tool call": ({"content": None, **function(BOTH)}, [WRITE, DOWN]),
+    "tool call of an object": ({"content": "", **function(json.loads(BOTH))}, [WRITE, DOWN]),
+    "tool calls": ({"content": None, **function(json.dumps(FIRST), json.dumps(SECOND))}, [WRITE, DOWN]),
+    "function call": ({"content": None, "function_call": {"name": "f", "arguments": BOTH}}, [WRITE, DOWN]),
+    "parts": ({"content": [{"type": "text", "text": BOTH[:20]}, {"type": "text", "text": BOTH[20:]}]}, [WRITE, DOWN]),
+    "thinking in parts": (
+        {"content": [{"type": "thinking", "thinking": [{"text": DRAFT}]}, {"type": "text", "text": BOTH}]},
+        [WRITE, DOWN],
+    ),
+    "tool call in the text": (
+        '<tool_call>\n{"name": "propose", "arguments": ' + BOTH + "}\n</tool_call>",
+        [WRITE, DOWN],
+    ),
+    "escaped arguments": (json.dumps({"name": "propose", "parameters": BOTH}), [WRITE, DOWN]),
+    "trailing comma": (BOTH[:-1] + ",}", [WRITE, DOWN]),
+    "single quotes": (str(json.loads(BOTH)), [WRITE, DOWN]),
+    "names without quotes": (FINAL.replace('"type"', "type").replace('"candidates"', "candidates"), [DOWN]),
+    "comments": (FINAL.replace(": [", ": [ // the best\n", 1), [DOWN]),
+    "no end": (BOTH[:-2], [WRITE, DOWN]),
+    "a missing comma": (BOTH.replace('"a", ', '"a" '), [WRITE, DOWN]),
+    "quotes in a text": (FINAL.replace('"b"', '"the "best" one"'), [DOWN]),
+    "a fence and words": (f"Sure:\n```json\n{FINAL[:-1]},}}\n```\nAnything else?", [DOWN]),
+    "written twice": (json.dumps({"candidates": json.dumps([FIRST, SECOND])}), [WRITE, DOWN]),
+    "bare list": (json.dumps([FIRST, SECOND]), [WRITE, DOWN]),
+    "one candidate": (json.dumps(FIRST), [WRITE]),
+    "one candidate for the list": (json.dumps({"candidates": FIRST}), [WRITE]),
+    "one action": (json.dumps(FIRST["action"]), [WRITE]),
+    "action as a string": (acting("scroll down"), [DOWN]),
+    "action with a mark as a string": (acting('write [1] "lamp" enter'), [WRITE]),
+    "type as the action": (acting("scroll", direction="Down"), [DOWN]),
+    "type as the name": (acting({"click": {"element": 2}}), [Click(mark=2)]),
+    "other type": (acting({"type": "Go-Back"}), [GoBack()]),
+    "[2]": (acting({"type": "click", "element": "[2]"}), [Click(mark=2)]),
+    "2 as a text": (acting({"type": "click", "element": "2"}), [Click(mark=2)]),
+    "Mug [2]": (acting({"type": "click", "element": "Mug [2]"}), [Click(mark=2)]),
+    "a number as the text": (
+        acting({"type": "write", "element": "1", "text": 5, "enter": "true"}),
+        [Write(mark=1, text="5", enter=True)],
+    ),
+    "half a character": (BOTH.replace("lamp", "la\\ud800mp"), [Write(mark=1, text="la\ufffdmp", enter=True), DOWN]),
+    "a whole one": (BOTH.replace("lamp", "\\ud83d\\ude00"), [Write(mark=1, text="\U0001f600", enter=True), DOWN]),
+    "[THINK]": (f"[THINK]maybe {DRAFT} no[/THINK]{FINAL}", [DOWN]),
+    "<think>": (f"<think>maybe {DRAFT} no</think>{FINAL}", [DOWN]),
+    "<thinking>": (f"<thinking>maybe {DRAFT} no</thinking>{FINAL}", [DOWN]),
+    "◁think▷": (f"◁think▷maybe {DRAFT}◁/think▷{FINAL}", [DOWN]),
+    "harmony": (
+        f"<|channel|>analysis<|message|>maybe {DRAFT}<|end|><|start|>assistant<|channel|>final <|constrain|>json"
+        f"<|message|>{FINAL}",
+        [DOWN],
+    ),
+    "<|START_THINKING|>": (f"<|START_THINKING|>{DRAFT}<|END_THINKING|><|START_RESPONSE|>{FINAL}", [DOWN]),
+    "aloud": (f"First idea: {DRAFT}\nOn reflection:\n```json\n{FINAL}\n```", [DOWN]),
+    "aloud, with a slip": (f"First: {DRAFT[:-1]},}}\nBetter: {FINAL[:-1]},}}", [DOWN]),
+    "in two fences": (f"```json\n{DRAFT[:-1]},}}\n```\nBetter:\n```json\n{FINAL}\n```", [DOWN]),
+    "before a remark": (f'{FINAL}\nI was not sure: {{"confidence": 0.5}}', [DOWN]),
+    "thinking alone": (f"<think>{FINAL}</think>", [DOWN]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_each_form_of_a_valid_reply_is_read_in_one_call(form: str) -> None:
+    message, expected = FORMS[form]
+    server = serve(completion(message))
+    offered = await propose(server)
+    assert ([candidate.action for candidate in offered.candidates], len(server.requests)) == (expected, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<think>maybe {DRAFT}, or",
+        f"<|channel|>analysis<|message|>maybe {DRAFT}",
+        BOTH[: BOTH.index("amp")],  # within the text to be written
+        acting({"type": "click", "element": "the mug"}),
+        acting("fly [2]"),
+        acting({"type": "goto", "url": "http://evil/"}),
+        acting("goto http://evil/"),
+        acting([]),
+    ],
+)
+async def test_what_is_no_reply_is_not_carried_out(text: str) -> None:
+    offered = await propose(serve(completion(text), completion(FINAL)))
+    assert [candidate.action for candidate in offered.candidates] == [DOWN]
+    assert offered.usage[0].calls == 2
+
+
+async def test_a_cut_reply_is_asked_again_once_with_twice_the_limit() -> None:
+    cut = completion(BOTH[: BOTH.index('"b"')], "length")
+    server = serve(cut, completion(BOTH))
+    offered = await propose(server)
+    assert [candidate.action for candidate in offered.candidates] == [WRITE, DOWN]
+    assert [request["max_tokens"] for request in server.requests] == [1500, 3000]
+    assert offered.usage[0].tokens_out == 10
+    too_long = 400, {"error": {"message": "maximum context length is 4096 tokens"}}
+    for second in (cut, too_long):
+        offered = await propose(server := serve(cut, second))
+        assert ([candidate.action for candidate in offered.candidates], len(server.requests)) == ([WRITE], 2)
+    thinking = completion({"content": None, "reasoning_content": f"maybe {DRAFT}, or"}, "length")
+    offered = await propose(serve(thinking, completion(FINAL)))
+    assert [candidate.action for candidate in offered.candidates] == [DOWN]
+
+
+FILTERS = [
+    "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+    "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+    "Input data may contain inappropriate content.",
+]
+
+
+@pytest.mark.parametrize("words", FILTERS)
+async def test_a_content_filter_refuses_one_step(words: str) -> None:
+    server = serve((400, {"error": {"message": words, "code": "content_filter"}}))
+    offered = await propose(server)
+    assert (offered.failed, len(server.requests)) == (True, 1)
+    assert words in offered.candidates[0].thought
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        completion({"content": None, "refusal": "I cannot shop."}),
+        completion({"content": "I cannot shop."}, "content_filter"),
+    ],
+)
+async def test_a_refusal_is_told_at_once(answer: tuple[int, Any]) -> None:
+    server = serve(answer)
+    offered = await propose(server)
+    assert (offered.failed, len(server.requests)) == (True, 1)
+    assert offered.candidates[0].thought == "no valid reply: the reply was refused: I cannot shop."
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "words", "calls"),
+    [
+        ({"error": {"message": "overloaded", "code": 502}}, ModelError, r"HTTP 502 \(overloaded\)", 2),
+        ({"error": {"message": "overloaded", "code": "503"}, "choices": []}, ModelError, "overloaded", 2),
+        ({"choices": [{"error": {"message": "upstream died", "code": 500}}]}, ModelError, "upstream died", 2),
+        ({"error": {"message": "Insufficient credits", "code": 402}}, ConfigError, "Insufficient credits", 1),
+        ({"error": "the model was unloaded"}, ConfigError, "the model was unloaded", 1),
+        ({"error": {"message": "maximum context length is 8"}}, ContextError, "maximum context length", 3),
+        ({"choices": []}, ModelError, "no choice", 1),
+    ],
+)
+async def test_an_error_inside_a_200_is_that_error(
+    body: Any, expected: type[BestOfQError], words: str, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bestofq.models.chat.BACKOFF_SECONDS", 0.01)
+    async with serve((200, body)) as server, ChatModel.at(server.base_url, "any", attempts=2) as model:
+        with pytest.raises(expected, match=words):
+            await model.generate(Request(messages=user("hello")))
+    assert len(server.requests) == min(calls, 2) if expected is not ContextError else 1
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
+        (400, "System role not supported"),
+        (500, "Conversation roles must alternate user/assistant/user/assistant/..."),
+        (400, "Developer instruction is not enabled for models/gemma-3-27b-it"),
+    ],
+)
+async def test_a_refused_system_message_joins_the_users_turn(status: int, words: str) -> None:
+    messages = (*user("hello", system="be brief"), Message(role="assistant", text="x"), Message(role="user", text="y"))
+    async with (
+        serve((status, {"error": {"message": words}}), completion("hi")) as server,
+        ChatModel.at(server.base_url, "any", attempts=1) as model,
+    ):
+        for _ in range(2):
+            assert (await model.generate(Request(messages=messages, seed=2**40 + 5))).replies[0].text == "hi"
+    turns = [[(turn["role"], turn["content"]) for turn in request["messages"]] for request in server.requests]
+    merged = [("user", "be brief\n\nhello"), ("assistant", "x"), ("user", "y")]
+    assert [len(turn) for turn in turns] == [4, 3, 3]
+    assert turns[1] == turns[2] == merged
+    assert {request["seed"] for request in server.requests} == {5}  # servers read 32 bits
