@@ -37,10 +37,9 @@ from test_search_command import shopper
 from bestofq.core.decision import Verdict
 from bestofq.core.language import Generation, Reply, Request, user
 from bestofq.core.observation import Task
-from bestofq.rollouts.cluster import Does, Hosts, connect_cluster
-from bestofq.rollouts.model_actors import ActorModel, start_actors
-from bestofq.rollouts.players import PlayedEpisode, PlayerSlot
-from bestofq.rollouts.shared import Shared
+from bestofq.rollouts.cluster import ActorModel, Hosts, connect_cluster, start_actors
+from bestofq.rollouts.runner import EpisodeSlot, Played
+from bestofq.rollouts.workers import Do, Shared, ignore
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -163,22 +162,22 @@ async def efficiency(given: argparse.Namespace, database: str, folder: Path, end
     return {"nodes": found, "efficiency": many / (given.nodes * one)}
 
 
-async def _idle(slot: PlayerSlot) -> PlayedEpisode:
+async def _idle(slot: EpisodeSlot) -> Played:
     """Plays nothing, at once."""
-    return PlayedEpisode(Verdict(reward=1.0, outcome="success"))
+    return Verdict(reward=1.0, outcome="success"), None
 
 
 @asynccontextmanager
-async def _opened(_: Shared) -> AsyncIterator[tuple[Does, str]]:
+async def _opened(_: Shared) -> AsyncIterator[tuple[Do, str]]:
     yield _idle, ""
 
 
 async def overhead(given: argparse.Namespace, database: str, folder: Path, endpoint: str) -> dict[str, Any]:
     """What an episode of no work costs, one after another and `at_once` at once, in ms."""
-    slot, found = PlayerSlot(Task(suite="webshop", id="1", goal="Buy it", start_url="http://shop/"), 0), {}
+    slot, found = EpisodeSlot(Task(suite="webshop", id="1", goal="Buy it", start_url="http://shop/"), 0), {}
     where = Location(database, str(folder / "files"))
     with connect_cluster("local"), Store.open(where) as store:
-        async with Hosts(store=where, count=1).open_hosts(_opened, given.at_once, store) as hosts:
+        async with Hosts(store=where, count=1).open_hosts(_opened, given.at_once, store, ignore) as hosts:
             await hosts[0].ready()
             for name, at_once in (("alone", 1), ("at_once", given.at_once)):
                 began = time.perf_counter()

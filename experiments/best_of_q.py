@@ -12,7 +12,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.best_of_q import best_of_q, plays
-from bestofq.recipes.collect import AGENTS, Play, compare
+from bestofq.recipes.collect import DEFAULT_AGENTS, Play, collect, compare
 from bestofq.recipes.provenance import made_by
 from bestofq.reports import stats
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
@@ -36,7 +36,7 @@ from experiments.figures import agent_pictures
 from experiments.ranking import by_kind, oracle_steps
 
 TEST = "test"
-COMPARED: tuple[AgentKind, ...] = (*AGENTS, "vote", "verifier")
+COMPARED: tuple[AgentKind, ...] = (*DEFAULT_AGENTS, "vote", "verifier")
 """The last two learn nothing: they rank the same candidates by how many replies gave each, and by the model's own
 review of it."""
 AT_ENDPOINT: tuple[AgentKind, ...] = ("prompting", "random", "picker", "best-of-q")
@@ -67,23 +67,13 @@ async def run_best_of_q(
             values = await best_of_q(models, suite, store, out / "q")
             for cycle in range(models.settings.cycles + 1 if dev_tasks else 0):
                 learned = load_value(out / "q" / f"q{cycle}", embed=models.embedder.spec)
-                await compare(
-                    models,
-                    suite,
-                    store,
-                    dev_run(cycle),
-                    ["best-of-q"],
-                    values=learned,
-                    split="dev",
-                    tasks=dev_tasks,
-                    runs=1,
-                )
+                play = Play("best-of-q", values=learned, split="dev", limit=dev_tasks)
+                await collect(models, suite, store, dev_run(cycle), play)
             if dev_tasks:
-                await compare(
-                    models, suite, store, DEV_BASE, ["prompting"], values=None, split="dev", tasks=dev_tasks, runs=1
-                )
+                await collect(models, suite, store, DEV_BASE, Play("prompting", split="dev", limit=dev_tasks))
             agents = compared(models.settings)
-            await compare(models, suite, store, TEST, agents, values=values, split="test", tasks=tasks, runs=runs)
+            play = Play(repeats=runs, values=values, split="test", limit=tasks)
+            await compare(models, suite, store, TEST, play, agents)
         _write(models, store, out, results, agents)
 
 

@@ -21,7 +21,7 @@ from bestofq.envs.serving import serve_app
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.models.chat import ChatConfig
 from bestofq.models.serving import model_app
-from bestofq.recipes.collect import compare
+from bestofq.recipes.collect import Play, compare
 from bestofq.store.store import Store
 from bestofq_sites.shipped import POCKET, POCKET_Q
 from bestofq_sites.webshop.settings import WebShopSettings
@@ -70,7 +70,7 @@ async def decisions(folder: Path, agents: list[AgentKind], chat: ChatConfig | No
     values = load_value(POCKET_Q, embed=models.embedder.spec) if "best-of-q" in agents else None
     async with open_suite(models) as suite:
         with Store.open(folder) as store:
-            await compare(models, suite, store, "r", agents, values=values, split="dev", tasks=TASKS, runs=1)
+            await compare(models, suite, store, "r", Play(values=values, split="dev", limit=TASKS), agents)
             episodes = sorted(store.episodes(run="r"), key=lambda e: (e.agent, e.task.id))
     assert len(episodes) == TASKS * len(agents)
     assert {episode.verdict.outcome for episode in episodes} <= {"success", "failure"}

@@ -37,7 +37,7 @@ from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.q_training import episodes_of, transitions_of
 from bestofq.recipes.training_episodes import select_episodes
 from bestofq.rollouts.progress import LiveProgress
-from bestofq.rollouts.shared import Shared
+from bestofq.rollouts.workers import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -48,8 +48,7 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 from bestofq.rollouts import cluster  # noqa: E402
-from bestofq.rollouts.cluster import Hosts, connect_cluster  # noqa: E402
-from bestofq.rollouts.model_actors import start_actors  # noqa: E402
+from bestofq.rollouts.cluster import Hosts, connect_cluster, start_actors  # noqa: E402
 
 EXPLORE = Play("explore", repeats=2)
 SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=4, concurrency=1))

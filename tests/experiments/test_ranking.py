@@ -13,7 +13,7 @@ from bestofq.core.actions import Refresh
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import InputError
 from bestofq.envs.suites import make_suite
-from bestofq.recipes.collect import compare
+from bestofq.recipes.collect import Play, compare
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from bestofq_sites.booking.settings import BookingSettings
@@ -64,17 +64,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         models = Models(BestOfQSettings())
         async with open_suite(models) as suite:
             with Store.open(folder) as opened:
-                await compare(
-                    models,
-                    suite,
-                    opened,
-                    "eval",
-                    ["prompting", "random"],
-                    values=None,
-                    split="test",
-                    tasks=2,
-                    runs=1,
-                )
+                await compare(models, suite, opened, "eval", Play(split="test", limit=2), ["prompting", "random"])
 
     asyncio.run(play())
     return folder

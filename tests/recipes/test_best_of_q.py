@@ -59,7 +59,7 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path) -> None:
             await collect(models, suite, store, "cycle-2", Play("best-of-q", values=same, limit=3))
             first_cycle, again = offered(store, "cycle-1"), offered(store, "cycle-2")  # the same tasks, the same Q
             assert all(first_cycle[task] != steps for task, steps in again.items())
-            await compare(models, suite, store, "test", values=values, split="test", tasks=2, runs=1)
+            await compare(models, suite, store, "test", Play(values=values, split="test", limit=2))
             episodes = list(store.episodes(run="test", agent="best-of-q"))
     assert {episode.task.split for episode in episodes} == {"test"}
     for episode in episodes:

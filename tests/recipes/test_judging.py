@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import InputError, ModelError
@@ -16,6 +18,7 @@ from bestofq.recipes.judging import Which, episodes_to_judge, judge_run
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedJudge
 
+MODELS = Models(BestOfQSettings())
 OPEN = Verdict(reward=0.0, outcome="unjudged")
 WON = Verdict(reward=1.0, outcome="success")
 LOST = Verdict(reward=0.0, outcome="failure", reason="ran out of its 30 steps")
@@ -62,7 +65,7 @@ async def judged(
 ) -> Counter[Outcome]:
     """What `bestofq judge` does."""
     todo = episodes_to_judge(store, run, judge, which=which)[:limit]
-    return await judge_run(store, todo, judge, adopt=which != "beside", concurrency=concurrency)
+    return await judge_run(MODELS, store, todo, lambda _: judge, adopt=which != "beside", concurrency=concurrency)
 
 
 async def test_what_nobody_judged_is_judged_once(store: Store) -> None:

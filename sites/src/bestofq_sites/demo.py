@@ -15,7 +15,6 @@ from rich.rule import Rule
 
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import models_of
-from bestofq.config.agents import AgentKind
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
@@ -87,9 +86,7 @@ async def run_demo(models: Models, *, tasks: int, out: Path, fresh: bool) -> Non
     with Store.open(out) as store, _serve_viewer(out):
         async with open_suite(text) as suite:
             console.print(Rule("1. Before: a frozen model, and tasks that it has not seen"))
-            await compare(
-                text, suite, store, HELD_OUT, ["prompting", "random"], values=None, split="test", tasks=tasks, runs=1
-            )
+            await compare(text, suite, store, HELD_OUT, Play(split="test", limit=tasks), ["prompting", "random"])
             console.print(Rule("2. It explores other tasks of the same sites; Q learns from what came of each action"))
             await collect(text, suite, store, EXPLORED, Play("explore", text.settings.seed_runs))
             console.print(Rule("3. After: the same model and tasks, and Q chooses, trained with three seeds"))
@@ -105,10 +102,8 @@ async def run_demo(models: Models, *, tasks: int, out: Path, fresh: bool) -> Non
         console.print(_in_words(results, store.catalogue.count(EpisodeFilter(run=EXPLORED))), style="bold")
         console.print(Rule("4. To watch: some of these tasks in a real Chromium"))
         async with open_suite(seen) as suite:
-            agents: list[AgentKind] = ["prompting", "best-of-q"]
-            await compare(
-                seen, suite, store, WATCHED, agents, values=trained[0], split="test", tasks=IN_CHROMIUM, runs=1
-            )
+            play = Play(values=trained[0], split="test", limit=IN_CHROMIUM)
+            await compare(seen, suite, store, WATCHED, play, ["prompting", "best-of-q"])
         report = export(store, gather(store, compared), out / "report", title="Best-of-Q: the demo")
     console.print(f"\nThe report: [bold]{escape(str(report.resolve()))}[/bold]")
     console.print(f"Look at each step of each episode: [bold]bestofq view {escape(str(out))}[/bold]")
@@ -158,7 +153,7 @@ async def run_demo_agent_q(models: Models, *, tasks: int, out: Path, fresh: bool
     async def play(chosen: Play) -> None:
         """One pass over held-out tasks in Chromium; what searches does so on the site as text."""
         async with open_suite(seen) as suite, open_suite(text) as simulator:
-            await collect(seen, suite, store, chosen.name, chosen, simulator=simulator)
+            await collect(seen, replace(suite, simulator=simulator), store, chosen.name, chosen)
 
     with Store.open(out) as store:
         heading("Zero-shot: the model as it is, held-out tasks, real Chromium")

@@ -26,7 +26,7 @@ from bestofq.config.context import open_suite
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
-from bestofq.recipes.collect import AGENTS, Play, compare
+from bestofq.recipes.collect import DEFAULT_AGENTS, Play, compare
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.rows import BASELINE, Selection
@@ -69,19 +69,8 @@ def evaluate(
                 console.print(f"prior is left out: {sentence}.")
             with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:
                 before = opened.summaries(run=run, status=None)
-                await compare(
-                    models,
-                    suite,
-                    opened,
-                    run,
-                    kinds,
-                    values=values,
-                    split=split,
-                    tasks=limit,
-                    runs=runs,
-                    n=n,
-                    hosts=hosts,
-                )
+                play = Play(repeats=runs, values=values, split=split, limit=limit, n=n)
+                await compare(models, suite, opened, run, play, kinds, hosts)
                 same = before == opened.summaries(run=run, status=None)
                 baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
                 chosen = Selection(runs=[run], agents=kinds, split=split, baseline=baseline)
@@ -105,10 +94,10 @@ def evaluate(
 def _playable(settings: BestOfQSettings, *, q: bool) -> list[AgentKind]:
     """All agents; without a Q-function, those that need none."""
     if q or shipped_q(settings):
-        return [*AGENTS]
-    learned = [kind for kind in AGENTS if reads_q(settings, kind)]
+        return [*DEFAULT_AGENTS]
+    learned = [kind for kind in DEFAULT_AGENTS if reads_q(settings, kind)]
     console.print(
         f"{' and '.join(learned)} are left out: no Q-function ships for {proposer_name(settings)} on "
         f"{settings.suite.name}, and --q gives none."
     )
-    return [kind for kind in AGENTS if kind not in learned]
+    return [kind for kind in DEFAULT_AGENTS if kind not in learned]

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from functools import partial
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
 
@@ -19,7 +18,7 @@ from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import Verdict
 from bestofq.core.usage import Usage
 from bestofq.models.chat import HERE, ChatConfig
-from bestofq.recipes.judging import ClusterJudge, Which, episodes_to_judge, judge_run
+from bestofq.recipes.judging import Which, episodes_to_judge, judge_run
 from bestofq.reports.agreement import Agreement, agreement, agreement_tables
 from bestofq.reports.rows import Selection
 from bestofq.reports.success import domain_grid, domain_results
@@ -28,6 +27,9 @@ from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
 
 
 def judge(
@@ -65,9 +67,14 @@ def judge(
     of_role = {"endpoints": {"judge": config}, "judge": "judge"}
     settings = load_config(BestOfQSettings, None, of_cluster).model_copy(update=of_role)
     models = Models(settings, budget_of(budget))
-    chat = models.in_role(config)
 
-    async def work(store: Store, judge: ChatJudge | ClusterJudge, todo: Sequence[EpisodeSummary]) -> None:
+    shown = 0 if base_url == HERE else SCREENSHOTS
+    shown = shown if screenshots is None else screenshots
+
+    def make_judge(models: Models) -> ChatJudge:
+        return ChatJudge(model=models.in_role(config), screenshots=shown, criteria=criteria)
+
+    async def work(store: Store, todo: Sequence[EpisodeSummary], hosts: "Hosts | None") -> None:
         usage: list[Usage] = []
         with bar(20) as progress:
             line = progress.add_task(f"judging {run}", total=len(todo))
@@ -78,23 +85,26 @@ def judge(
 
             async with aclosing(models):
                 counts = await judge_run(
-                    store, todo, judge, adopt=which != "beside", concurrency=concurrency, on_verdict=on_verdict
+                    models,
+                    store,
+                    todo,
+                    make_judge,
+                    adopt=which != "beside",
+                    concurrency=concurrency,
+                    hosts=hosts,
+                    on_verdict=on_verdict,
                 )
         console.print(f"judged now: {', '.join(f'{n} {outcome}' for outcome, n in counts.items()) or 'nothing new'}")
         print_spending(usage, "the judge")
 
     with Store.open(place, read_only=True) if dry_run else open_existing_store(place) as opened:
-        shown = 0 if base_url == HERE else SCREENSHOTS
-        shown = shown if screenshots is None else screenshots
-        make_judge = partial(ChatJudge, screenshots=shown, criteria=criteria)
-        asked = make_judge(model=chat)
+        asked = make_judge(models)
         todo = episodes_to_judge(opened, run, asked, agent=agent, which=which)
         if dry_run:
-            console.print(f"{chat.name} would judge {len(todo):,} episodes of {run} in {place}")
+            console.print(f"{asked.model.name} would judge {len(todo):,} episodes of {run} in {place}")
             return
         with hosts_of(cluster, models, place) as hosts:
-            judging = asked if hosts is None else ClusterJudge(hosts, models.settings, make_judge)
-            run_interruptible(work(opened, judging, todo))
+            run_interruptible(work(opened, todo, hosts))
         result = (
             agreement(opened, run, judge=asked.name, agent=agent)
             if which == "beside"

@@ -26,7 +26,7 @@ from bestofq.models.prices import Budget
 from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.rows import Selection
 from bestofq.rollouts.console import console
-from bestofq.rollouts.shared import Shared
+from bestofq.rollouts.workers import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -98,8 +98,7 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
             "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
         )
     try:
-        from bestofq.rollouts.cluster import Hosts, connect_cluster, resources
-        from bestofq.rollouts.model_actors import start_actors
+        from bestofq.rollouts.cluster import Hosts, connect_cluster, resources, start_actors
     except ModuleNotFoundError as error:
         raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
     chosen, make = models.settings.cluster, partial(Models, models.settings)

@@ -2,8 +2,10 @@
 
 import fnmatch
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 from bestofq.config.models import Models, check_pictures
 from bestofq.config.settings import BestOfQSettings
@@ -14,10 +16,13 @@ from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, Si
 from bestofq.core.repeating import Unsafe
 from bestofq.envs.suites import make_suite
 from bestofq.rollouts.resuming import MayRepeat
-from bestofq.rollouts.shared import Shared
+from bestofq.rollouts.workers import Do, Report, Shared, Worker, ignore
 from bestofq.safety.irreversible import irreversible
 from bestofq.store.location import Location
 from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
 
 
 def seems_irreversible(observation: Observation, action: Action) -> bool:
@@ -34,6 +39,7 @@ class OpenSuite:
     step_limit: int  # steps an episode may take
     judge: Judge | None = None  # where the environment has no reward of its own
     irreversible: Unsafe | None = None  # what search must not carry out; None: a sandbox, where nothing is
+    simulator: "OpenSuite | None" = None  # where an agent searches, with the same pages; None: here
 
 
 @asynccontextmanager
@@ -57,15 +63,49 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
         )
 
 
+Work = Callable[[Models, OpenSuite | None, Store, Report], AbstractAsyncContextManager[Do]]
+"""Opens what does items, in the process that does them."""
+
+
 @asynccontextmanager
-async def opened_there(
-    settings: BestOfQSettings, where: Location, shared: Shared
-) -> AsyncIterator[tuple[Models, OpenSuite, Store]]:
-    """In a process of a cluster: its own suite, connection to the store, and models where none are shared."""
+async def open_workers(
+    work: Work,
+    models: Models,
+    suite: OpenSuite | None,
+    store: Store,
+    *,
+    at_once: int,
+    hosts: "Hosts | None" = None,
+    report: Report = ignore,
+) -> AsyncIterator[Sequence[Worker]]:
+    """Yield workers that do `at_once` items in this process, or in each process of `hosts`.
+
+    Args:
+        suite: for `work`; None: it needs none. A process of a cluster opens its own.
+        report: hears of each step that `work` reports.
+    """
+    if hosts is None:
+        async with work(models, suite, store, report) as do:
+            yield [Worker(do)] * at_once
+    else:
+        opens = partial(_open_there, work, models.settings, hosts.store, suite is not None)
+        async with hosts.open_hosts(opens, at_once, store, report) as workers:
+            yield workers
+
+
+@asynccontextmanager
+async def _open_there(
+    work: Work, settings: BestOfQSettings, where: Location, in_suite: bool, shared: Shared
+) -> AsyncIterator[tuple[Do, str]]:
+    """Open `work` in a process of a cluster, with its own connection to the store."""
     models = Models(settings, shared.budget, shared.models)
-    async with open_suite(models) as suite:
-        with Store.open(where) as store:
-            yield models, suite, store
+    with Store.open(where) as store:
+        async with (
+            aclosing(models),
+            open_suite(models) if in_suite else nullcontext() as suite,
+            work(models, suite, store, shared.steps.append) as do,
+        ):
+            yield do, store.writer
 
 
 def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:

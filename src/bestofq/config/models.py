@@ -25,7 +25,7 @@ from bestofq.models.token_ids import check_token_ids
 if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
     from bestofq.models.cached_embedder import CachedEmbedder
     from bestofq.models.local import LocalModel, PromptTokens
-    from bestofq.rollouts.model_actors import ModelActors  # the extra `cluster`
+    from bestofq.rollouts.cluster import ModelActors  # the extra `cluster`
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Models:
         return model
 
     def _in_actors(self, path: str, role: ChatConfig | None = None) -> VisionModel:
-        from bestofq.rollouts.model_actors import ActorModel
+        from bestofq.rollouts.cluster import ActorModel
 
         assert self.actors is not None
         return ActorModel(self.actors, str(find_model(path)), role)
@@ -193,7 +193,7 @@ class Models:
         chosen = self.settings.model
         check_embedder(self.settings)
         if self.actors is not None:
-            from bestofq.rollouts.model_actors import ActorEmbedder
+            from bestofq.rollouts.cluster import ActorEmbedder
 
             return ActorEmbedder(self.actors)
         how = EmbedConfig(prompt=prompt_hash(), **chosen.embed.model_dump())

@@ -1,7 +1,7 @@
 """Play an agent over the tasks of a split, here or in the processes of a cluster, and store its episodes as a run."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,23 +10,21 @@ from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.config.agents import AgentKind, agent_config, check_agent, keeping_vectors, make_agent, reads_q
-from bestofq.config.context import OpenSuite, may_repeat_of, opened_there
+from bestofq.config.context import OpenSuite, may_repeat_of, open_workers
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
-from bestofq.core.errors import ConfigError, InfraError
+from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split
 from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.run_config import Searcher, run_config, search_config_of
 from bestofq.recipes.tree_search import searching_agent
 from bestofq.rollouts.console import console
-from bestofq.rollouts.players import LocalPlayer, PlayedEpisode, PlayerSlot
-from bestofq.rollouts.progress import LiveProgress, Progress
-from bestofq.rollouts.runner import RunOptions, play_all
-from bestofq.rollouts.shared import Shared
-from bestofq.rollouts.workers import Worker
+from bestofq.rollouts.episode import EpisodeOptions
+from bestofq.rollouts.progress import LiveProgress
+from bestofq.rollouts.runner import RunOptions, open_player, play_all
+from bestofq.rollouts.workers import Do, Report
 from bestofq.store.configuration import DISCOUNT, Q
-from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -40,7 +38,7 @@ EXAMPLE = 120  # characters of a reply that is shown as an example
 class Play:
     """What is played: an agent on the tasks of a split."""
 
-    kind: AgentKind
+    kind: AgentKind = "prompting"
     repeats: int = 1  # passes over the tasks
     values: Values | None = None  # of the agents that rank by a Q-function
     split: Split = "train"
@@ -54,33 +52,27 @@ class Play:
 
 
 async def collect(
-    models: Models,
-    suite: OpenSuite,
-    store: Store,
-    run: str,
-    play: Play,
-    *,
-    hosts: "Hosts | None" = None,
-    simulator: OpenSuite | None = None,
+    models: Models, suite: OpenSuite, store: Store, run: str, play: Play, *, hosts: "Hosts | None" = None
 ) -> list[EpisodeSummary]:
-    """All passes of `play`; resumes what was begun.
+    """Play all passes of `play`; the same call continues.
 
-    On training tasks the vectors that the agent computes are stored too. A searching agent searches in `simulator`,
-    whose pages must be those of `suite`; None: in that itself. Where half of the episodes or more ended for
-    want of a valid action, the console says what to change. InfraError where every episode was cut; ConfigError as
+    On training tasks the vectors that the agent computes are stored too. If half of the episodes or more ended because
+    the model had no valid action, the console says what to change. InfraError if every episode was cut. ConfigError as
     `check_agent`, before the run is begun.
     """
     check_agent(play.kind, models)
     settings, agent_name = models.settings, play.agent
     provenance = await begin(models, suite, store, run, play.split, play=play, values=play.values)
-    with console.status("reading the tasks"):  # MiniWoB++'s stand on its pages
+    with console.status("reading the tasks"):  # MiniWoB++'s are on its pages
         tasks = await suite.tasks(play.split, play.limit or settings.suite.train_tasks)
-    label = run if agent_name == run else f"{run}: {agent_name}"
-    with LiveProgress(label) as progress:
-        options = run_options(models, suite, provenance, progress)
-        async with players(models, suite, store, run, play, options, hosts, simulator) as found:
+    work = partial(_open_player, run, play, provenance)
+    with LiveProgress(run if agent_name == run else f"{run}: {agent_name}") as progress:
+        options = RunOptions(may_repeat=may_repeat_of(suite.irreversible), progress=progress)
+        async with open_workers(
+            work, models, suite, store, at_once=settings.suite.at_once, hosts=hosts, report=progress.step
+        ) as workers:
             done = await play_all(
-                tasks, found, store=store, run=run, agent=agent_name, repeats=play.repeats, options=options
+                tasks, workers, store=store, run=run, agent=agent_name, repeats=play.repeats, options=options
             )
     if not done and (cut := store.summaries(run=run, agent=agent_name, status="cut")):
         raise InfraError(
@@ -131,7 +123,7 @@ async def begin(
     return made
 
 
-AGENTS: tuple[AgentKind, ...] = ("prompting", "random", "picker", "best-of-q", "prior")
+DEFAULT_AGENTS: tuple[AgentKind, ...] = ("prompting", "random", "picker", "best-of-q", "prior")
 
 
 async def compare(
@@ -139,94 +131,41 @@ async def compare(
     suite: OpenSuite,
     store: Store,
     run: str,
-    agents: Sequence[AgentKind] = AGENTS,
-    *,
-    values: Values | None,
-    split: Split,
-    tasks: int,
-    runs: int,
-    n: int | None = None,
+    play: Play,
+    agents: Sequence[AgentKind] = DEFAULT_AGENTS,
     hosts: "Hosts | None" = None,
 ) -> None:
-    """`runs` passes of each agent over the first `tasks` tasks of a split, stored as the run `run`. ConfigError where
-    one of them cannot be made, before the first plays."""
+    """Play each of `agents` as `play` says, all in the run `run`. `play.values` go to those that read a Q-function.
+
+    Raises ConfigError if one of them cannot be made, before the first plays.
+    """
     for kind in agents:
         check_agent(kind, models)
     for kind in agents:
-        ranked_by = values if reads_q(models.settings, kind) else None
-        play = Play(kind, runs, ranked_by, split=split, limit=tasks, n=n)
-        await collect(models, suite, store, run, play, hosts=hosts)
+        values = play.values if reads_q(models.settings, kind) else None
+        await collect(models, suite, store, run, replace(play, kind=kind, values=values), hosts=hosts)
 
 
-def run_options(models: Models, suite: OpenSuite, provenance: Provenance | None, progress: Progress) -> RunOptions:
-    return RunOptions(
+@asynccontextmanager
+async def _open_player(
+    run: str, play: Play, provenance: Provenance, models: Models, suite: OpenSuite | None, store: Store, report: Report
+) -> AsyncIterator[Do]:
+    """Yield what plays a slot of the run in this process."""
+    assert suite is not None
+    options = EpisodeOptions(
         seed=models.settings.seed,
         step_limit=suite.step_limit,
         provenance=provenance,
         judge=suite.judge,
         may_repeat=may_repeat_of(suite.irreversible),
-        progress=progress,
+        on_step=lambda step: report(step.decision.usage),
     )
-
-
-@asynccontextmanager
-async def players(
-    models: Models,
-    suite: OpenSuite,
-    store: Store,
-    run: str,
-    play: Play,
-    options: RunOptions,
-    hosts: "Hosts | None" = None,
-    simulator: OpenSuite | None = None,
-) -> AsyncIterator[Sequence[Worker]]:
-    """One for each episode that is played at once; `simulator` as for `collect`. ConfigError where a cluster is to
-    search in one."""
-    made, at_once = options.provenance, models.settings.suite.at_once
-    if hosts is not None:
-        if simulator is not None:
-            raise ConfigError("a cluster searches in the suite itself: leave --cluster or the simulator out")
-        opens = partial(_open_there, models.settings, hosts.store, run, play, made)
-        from bestofq.rollouts.cluster import HostPlayer
-
-        async with hosts.open_hosts(opens, at_once, store, options.progress) as found:
-            yield [HostPlayer(host, store) for host in found]
-    else:
-        heard = replace(options, on_step=lambda step: options.progress.step(step.decision.usage))
-        async with _local(models, suite, store, run, play, heard, simulator) as player:
-            yield [player] * at_once
-
-
-@asynccontextmanager
-async def _local(
-    models: Models,
-    suite: OpenSuite,
-    store: Store,
-    run: str,
-    play: Play,
-    options: RunOptions,
-    simulator: OpenSuite | None = None,
-) -> AsyncIterator[LocalPlayer]:
-    kept = keeping_vectors(models, play.kind, store.vectors) if play.split == "train" else nullcontext()
-    searching = play.kind == "mcts"
-    with kept:
-        async with (
-            searching_agent(models, simulator or suite, play.values)
-            if searching
-            else nullcontext(make_agent(play.kind, models, play.values, n=play.n)) as agent,
-            LocalPlayer(suite.make_env, replace(agent, name=play.agent), store, run, options) as player,
-        ):
-            yield player
-
-
-@asynccontextmanager
-async def _open_there(
-    settings: BestOfQSettings, where: Location, run: str, play: Play, provenance: Provenance | None, shared: Shared
-) -> AsyncIterator[tuple[Callable[[PlayerSlot], Awaitable[PlayedEpisode]], str]]:
-    from bestofq.rollouts.cluster import play_here
-
-    async with opened_there(settings, where, shared) as (models, suite, store):
-        options = run_options(models, suite, provenance, Progress())
-        heard = replace(options, on_step=lambda step: shared.steps.append(step.decision.usage))
-        async with _local(models, suite, store, run, play, heard) as player:
-            yield partial(play_here, player, store), store.writer
+    async with AsyncExitStack() as stack:
+        if play.split == "train":
+            stack.enter_context(keeping_vectors(models, play.kind, store.vectors))
+        if play.kind == "mcts":
+            agent = await stack.enter_async_context(searching_agent(models, suite.simulator or suite, play.values))
+        else:
+            agent = make_agent(play.kind, models, play.values, n=play.n)
+        agent = replace(agent, name=play.agent)
+        yield await stack.enter_async_context(open_player(suite.make_env, agent, store, run, options))

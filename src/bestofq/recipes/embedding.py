@@ -1,29 +1,26 @@
-"""Vectors of a training set, computed by the processes of a cluster. What the store has is not computed again, so the
-same command goes on after a kill."""
+"""Vectors of a training set, computed by the processes of a cluster. The store keeps them, so the same command
+continues after a kill."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
+from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models
-from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedItem
 from bestofq.recipes.q_training import episodes_of
 from bestofq.rollouts.progress import bar
-from bestofq.rollouts.shared import Shared
 from bestofq.rollouts.transitions import tabulate
-from bestofq.rollouts.workers import Worker, queue_of, work_off
-from bestofq.store.location import Location
+from bestofq.rollouts.workers import Do, Report, Worker, work_off
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 if TYPE_CHECKING:  # the extra `cluster`
     from bestofq.rollouts.cluster import Hosts
 
-CHUNK = 512  # items that a process embeds before it is given others
-AHEAD = 2  # chunks that each has: it waits for none
+CHUNK = 512  # items that a process embeds before it gets others
+AHEAD = 2  # chunks that each process has, so that it never waits
 
 
 async def embed_there(models: Models, hosts: "Hosts", store: Store, learned: Sequence[EpisodeSummary]) -> None:
@@ -34,7 +31,6 @@ async def embed_there(models: Models, hosts: "Hosts", store: Store, learned: Seq
     lacking = [item for key, item in sorted(items.items()) if key not in known]  # shared contexts stay together
     if not lacking:
         return
-    todo = queue_of(lacking[start : start + CHUNK] for start in range(0, len(lacking), CHUNK))
     with bar() as shown:
         row = shown.add_task("embedding", total=len(items), completed=len(known))
 
@@ -42,20 +38,17 @@ async def embed_there(models: Models, hosts: "Hosts", store: Store, learned: Seq
             await worker.do(chunk)
             shown.advance(row, len(chunk))
 
-        async with hosts.open_hosts(partial(_open_there, models.settings, hosts.store), AHEAD, store) as found:
-            await work_off(todo, found, embed)
+        chunks = [lacking[start : start + CHUNK] for start in range(0, len(lacking), CHUNK)]
+        async with open_workers(_open_embedder, models, None, store, at_once=AHEAD, hosts=hosts) as workers:
+            await work_off(chunks, workers, embed)
 
 
 @asynccontextmanager
-async def _open_there(
-    settings: BestOfQSettings, where: Location, shared: Shared
-) -> AsyncIterator[tuple[Callable[[Sequence[EmbedItem]], Awaitable[None]], str]]:
-    models = Models(settings, shared.budget, shared.models)
-    with Store.open(where) as store:
-        vectors, room = store.vectors(models.embedder.spec), asyncio.Lock()
+async def _open_embedder(models: Models, _: OpenSuite | None, store: Store, report: Report) -> AsyncIterator[Do]:
+    vectors, room = store.vectors(models.embedder.spec), asyncio.Lock()
 
-        async def embed(items: Sequence[EmbedItem]) -> None:
-            async with room:
-                await asyncio.to_thread(models.embedder.embed_all, items, vectors, pictures=store.screenshots.load)
+    async def embed(items: Sequence[EmbedItem]) -> None:
+        async with room:
+            await asyncio.to_thread(models.embedder.embed_all, items, vectors, pictures=store.screenshots.load)
 
-        yield embed, store.writer
+    yield embed

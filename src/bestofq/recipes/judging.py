@@ -1,21 +1,19 @@
 """Verdicts on stored episodes, given afterwards: those that none was given on, or beside the environment's own."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models
-from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Episode, Outcome, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Judge
 from bestofq.rollouts.episode import ended_by_itself
-from bestofq.rollouts.shared import Shared
-from bestofq.rollouts.workers import Here, Worker, queue_of, work_off
+from bestofq.rollouts.workers import Do, Report, Worker, work_off
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -51,55 +49,46 @@ def episodes_to_judge(
     return [e for e in theirs if which == "all" or e.outcome in OPEN]
 
 
-@dataclass(frozen=True)
-class ClusterJudge:
-    """Processes of a cluster that judge, each by what `make_judge` makes of the model of the setting `judge`."""
-
-    hosts: "Hosts"
-    settings: BestOfQSettings
-    make_judge: Callable[..., Judge]  # called with `model`
+MakeJudge = Callable[[Models], Judge]
 
 
 async def judge_run(
+    models: Models,
     store: Store,
     episodes: Sequence[EpisodeSummary],
-    judge: Judge | ClusterJudge,
+    make_judge: MakeJudge,
     *,
     adopt: bool = True,
     concurrency: int = 16,
+    hosts: "Hosts | None" = None,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Counter[Outcome]:
-    """Have `episodes` judged, `concurrency` at once (in each process of a cluster); how many came to each outcome now.
-    Each verdict is committed as it comes, by this process alone, in force (`adopt`) or beside the environment's. Errors
-    as the judge's."""
-    todo = queue_of(episode.id for episode in episodes)
-    given: Counter[Outcome] = Counter()
+    """Have `episodes` judged, `concurrency` at once (in each of `hosts`). Return the number of each outcome.
+
+    This process alone commits each verdict as it comes: in force (`adopt`), or beside the environment's. Errors as the
+    judge's.
+    """
+    outcomes: Counter[Outcome] = Counter()
 
     async def work(worker: Worker, episode: str) -> None:
         verdict: Verdict = await worker.do(episode)
         await store.add_verdict(episode, verdict, adopt=adopt)
-        given[verdict.outcome] += 1
+        outcomes[verdict.outcome] += 1
         if on_verdict is not None:
             on_verdict(verdict)
 
     at_once = min(concurrency, len(episodes))
-    if isinstance(judge, ClusterJudge):
-        async with judge.hosts.open_hosts(partial(_open_there, judge), at_once, store) as found:
-            await work_off(todo, found, work)
-    else:
-        await work_off(todo, [Here(partial(_judge_episode, store, judge))] * at_once, work)
-    return given
+    opens = partial(_open_judge, make_judge)
+    async with open_workers(opens, models, None, store, at_once=at_once, hosts=hosts) as workers:
+        await work_off([episode.id for episode in episodes], workers, work)
+    return outcomes
 
 
 @asynccontextmanager
-async def _open_there(
-    judge: ClusterJudge, shared: Shared
-) -> AsyncIterator[tuple[Callable[[str], Awaitable[Verdict]], str]]:
-    models, chosen = Models(judge.settings, shared.budget, shared.models), judge.settings.endpoint_of("judge")
-    assert chosen is not None
-    async with aclosing(models):
-        with Store.open(judge.hosts.store) as store:
-            yield partial(_judge_episode, store, judge.make_judge(model=models.in_role(chosen))), store.writer
+async def _open_judge(
+    make_judge: MakeJudge, models: Models, _: OpenSuite | None, store: Store, report: Report
+) -> AsyncIterator[Do]:
+    yield partial(_judge_episode, store, make_judge(models))
 
 
 async def _judge_episode(store: Store, judge: Judge, episode: str) -> Verdict:

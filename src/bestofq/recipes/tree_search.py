@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,9 +12,8 @@ from bestofq.agents.scorers.critics import FeedbackScorer
 from bestofq.agents.scorers.learned import Values
 from bestofq.agents.selectors import GreedySelector
 from bestofq.config.agents import make_localizer, make_picker, make_proposer, make_q_scorer
-from bestofq.config.context import OpenSuite, opened_there
+from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models
-from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, InfraError, SupersededError
 from bestofq.core.observation import Task
@@ -25,13 +24,11 @@ from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
-from bestofq.rollouts.shared import Shared
-from bestofq.rollouts.workers import SHARED, Here, Worker, queue_of, work_off
+from bestofq.rollouts.workers import SHARED, Do, Report, Worker, queue_of, work_off
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
-from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 if TYPE_CHECKING:  # the extra `cluster`
@@ -49,47 +46,50 @@ async def search_tasks(
     values: Values | None = None,
     hosts: "Hosts | None" = None,
 ) -> list[SearchTree]:
-    """A tree for each task, saved after every rollout; trees that lie in the store are gone on with. A task whose
-    searches the machinery breaks keeps the tree it has; any other error ends all searches."""
+    """Return a tree for each task, saved after every rollout. Stored trees get the rollouts that they lack.
+
+    A task keeps the tree that it has if the machinery breaks its searches. Any other error ends all searches.
+    """
     settings = models.settings
-    at_once, found, todo = settings.suite.at_once, list[SearchTree](), queue_of(tasks)
+    grown: list[SearchTree] = []
+    todo = queue_of(tasks)
     with bar() as shown:
         row = shown.add_task(f"{run}: rollouts", total=len(tasks) * settings.agent_q.search.iterations)
 
         async def search(worker: Worker, task: Task) -> None:
             try:
-                found.append(await worker.do(task))
-                if hosts is not None:
-                    shown.advance(row, settings.agent_q.search.iterations)
+                grown.append(await worker.do(task))
             except InfraError as error:
                 log.warning("the search for %s was cut: %s", task.id, error)
                 if (tree := store.trees.load(run, task.suite, task.id)) is not None:
-                    found.append(tree)
+                    grown.append(tree)
             except SupersededError as error:
                 log.info("%s is waited for: %s", task.id, error)
                 await asyncio.sleep(SHARED)
                 todo.put_nowait(task)
 
-        if hosts is None:
-            here = Here(partial(_search, models, suite, store, run, values, partial(shown.advance, row)))
-            await work_off(todo, [here] * at_once, search)
-        else:
-            async with hosts.open_hosts(
-                partial(_open_there, settings, hosts.store, run, values), at_once, store
-            ) as there:
-                await work_off(todo, there, search)
-    if len(found) < len(tasks):
-        console.print(f"[yellow]{len(tasks) - len(found)} of {len(tasks)} tasks could not be searched[/]")
+        async with open_workers(
+            partial(_open_search, run, values),
+            models,
+            suite,
+            store,
+            at_once=settings.suite.at_once,
+            hosts=hosts,
+            report=lambda _: shown.advance(row),
+        ) as workers:
+            await work_off(todo, workers, search)
+    if len(grown) < len(tasks):
+        console.print(f"[yellow]{len(tasks) - len(grown)} of {len(tasks)} tasks could not be searched[/]")
     order = {(task.suite, task.id): index for index, task in enumerate(tasks)}
-    return sorted(found, key=lambda tree: order[tree.task.suite, tree.task.id])
+    return sorted(grown, key=lambda tree: order[tree.task.suite, tree.task.id])
 
 
 @asynccontextmanager
-async def _open_there(
-    settings: BestOfQSettings, where: Location, run: str, values: Values | None, shared: Shared
-) -> AsyncIterator[tuple[Callable[[Task], Awaitable[SearchTree]], str]]:
-    async with opened_there(settings, where, shared) as (models, suite, store):
-        yield partial(_search, models, suite, store, run, values, lambda _: None), store.writer
+async def _open_search(
+    run: str, values: Values | None, models: Models, suite: OpenSuite | None, store: Store, report: Report
+) -> AsyncIterator[Do]:
+    assert suite is not None
+    yield partial(_search, models, suite, store, run, values, report)
 
 
 async def _search(
@@ -98,7 +98,7 @@ async def _search(
     store: Store,
     run: str,
     values: Values | None,
-    advance: Callable[[int], None],
+    report: Report,
     task: Task,
 ) -> SearchTree:
     trees, config = store.trees, models.settings.agent_q.search
@@ -125,11 +125,12 @@ async def _search(
             search.usage += kept.usage
             for before in kept.back:
                 envs.costs.add(before.way, before.count, before.seconds)
-        advance(tree.visits[0])
+        for _ in range(tree.visits[0]):
+            report(())
 
         async def keep(_: float) -> None:
             nonlocal kept
-            advance(1)
+            report(())
             search.usage[:] = merge_usage(search.usage)
             kept = tree.to_tree(search.usage, envs.costs.to_tuple())
             await trees.save(run, kept)

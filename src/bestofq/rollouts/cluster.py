@@ -1,38 +1,44 @@
-"""Episodes on a Ray cluster: Ray places, restarts and reaches the processes; each plays as this one would.
+"""Work on a Ray cluster: processes that do items as this one would, and actors that hold local models for them.
 
-What counts as played the database decides (`store/attempts.py`), so a process that is lost, or only seems so, costs
-no more than the step it was at.
+Ray places, restarts and reaches the processes. The database decides what counts as played (`store/attempts.py`), so a
+process that is lost, or only seems so, costs no more than the step it was at.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
-from bestofq.core.errors import SetupError
+from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.errors import ConfigError, ModelError, SetupError
+from bestofq.core.language import Generation, Request
+from bestofq.core.observation import Screenshot
+from bestofq.core.picture import Picture
 from bestofq.core.usage import Usage
+from bestofq.models.cached_embedder import CachedEmbedder, Vector
+from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget
-from bestofq.rollouts.players import LocalPlayer, PlayedEpisode, PlayerSlot
-from bestofq.rollouts.progress import Progress
-from bestofq.rollouts.shared import Shared
-from bestofq.rollouts.workers import LostError
+from bestofq.rollouts.workers import Do, LostError, Report, Shared, Worker
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
-SILENT = Progress()
-PULSE = 1.0  # seconds between news of a process, and longer where there are more than HEARD
+PULSE = 1.0  # seconds between news of a process; longer if there are more than HEARD
 HEARD = 100  # processes a pulse, at most
 PAUSE = 1.0  # seconds between questions whether a lost process runs again
 CLOSING = 30.0  # seconds that a process has to close its environments
+AGAIN = 10  # times that a request is repeated after its actor was lost; then it is to blame
+AT_ONCE = 10_000  # requests of an actor, which its batches gather
+EMBEDDED = 256  # items that a process has embedded at once
 
-Does = Callable[[Any], Awaitable[Any]]
-Opens = Callable[[Shared], AbstractAsyncContextManager[tuple[Does, str]]]
+Opens = Callable[[Shared], AbstractAsyncContextManager[tuple[Do, str]]]
 """Called in a process of the cluster: what it does with an item, and the name by which it writes the store."""
 
 
@@ -63,21 +69,19 @@ class Hosts:
     shared: Shared = field(default_factory=Shared)
 
     @asynccontextmanager
-    async def open_hosts(
-        self, opens: Opens, at_once: int, store: Store, progress: Progress = SILENT
-    ) -> AsyncIterator[list["Host"]]:
+    async def open_hosts(self, opens: Opens, at_once: int, store: Store, report: Report) -> AsyncIterator[list[Worker]]:
         """Yield each process as often as it does items at once. They end with the context."""
         taken = 0.0 if self.shared.models is None else self.shared.models.cpus
         count = self.count or max(1, int((resources("CPU") - taken) // max(self.cpus, 0.01)))
         kind = ray.remote(_HostProcess).options(
             num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=-1, max_concurrency=at_once + 8
         )
-        given = ray.put(opens)  # once, with its Q-function
-        hosts = [Host(kind.remote(), given, self.shared, store) for _ in range(count)]
+        shared_opens = ray.put(opens)  # once, with its Q-function
+        hosts = [Host(kind.remote(), shared_opens, self.shared, store) for _ in range(count)]
         end, every = asyncio.Event(), PULSE * max(1.0, count / HEARD)
-        listening = [asyncio.create_task(host.listen(progress, every, end)) for host in hosts]
+        listening = [asyncio.create_task(host.listen(report, every, end)) for host in hosts]
         try:
-            yield [host for _ in range(at_once) for host in hosts]
+            yield [Worker(host.do, host.ready) for _ in range(at_once) for host in hosts]
         finally:
             end.set()
             await asyncio.gather(*map(Host.close, hosts, listening))
@@ -94,7 +98,7 @@ class _HostProcess:
 
     def __init__(self) -> None:
         self._stack = AsyncExitStack()
-        self._does: Does | None = None
+        self._does: Do | None = None
         self._name, self._shared, self._told = "", Shared(), 0.0
         self._opening = asyncio.Lock()
 
@@ -163,7 +167,7 @@ class Host:
         except RayTaskError as error:
             raise error.cause from None
 
-    async def listen(self, progress: Progress, every: float, end: asyncio.Event) -> None:
+    async def listen(self, report: Report, every: float, end: asyncio.Event) -> None:
         """Tell the process now and then what the command has spent, and hear what it has, and of its steps."""
         budget = self._shared.budget
         while not end.is_set():
@@ -174,7 +178,7 @@ class Host:
                     spent, steps = await self._actor.news.remote(budget.total)
                     budget.elsewhere += spent
                     for used in steps:
-                        progress.step(used)
+                        report(used)
 
     async def close(self, listening: asyncio.Task[None]) -> None:
         try:
@@ -191,28 +195,106 @@ async def _of(reference: Any) -> Any:
     return await reference
 
 
-class HostPlayer:
-    """Plays in a process of the cluster, asked from here."""
+class _Actor:
+    """The models of a command's settings, each loaded here at its first request."""
 
-    def __init__(self, host: Host, store: Store) -> None:
-        self._host, self._store = host, store
+    def __init__(self, make_models: Callable[[], Any]) -> None:
+        self._models = make_models()
 
-    async def ready(self) -> None:
-        await self._host.ready()
+    async def generate(self, role: ChatConfig | None, request: Request) -> Generation:
+        model = self._models.local if role is None else self._models.in_role(role)
+        generation: Generation = await model.generate(request)
+        return generation
 
-    async def do(self, slot: PlayerSlot) -> PlayedEpisode:
-        if slot.begun is not None:
-            await self._store.release(slot.begun.id)
-        played: PlayedEpisode = await self._host.do(slot)
-        return played
+    async def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        embedder: CachedEmbedder = self._models.embedder
+        return await embedder.vectors(items)
+
+    async def spec(self) -> EmbedSpec:
+        spec: EmbedSpec = self._models.embedder.spec
+        return spec
 
 
-async def play_here(player: LocalPlayer, store: Store, slot: PlayerSlot) -> PlayedEpisode:
-    """In a process of the cluster: take over the episode that continues, and give back one that was cut."""
-    begun = slot.begun
-    if begun is not None and not await store.take_over(begun.run, begun.agent, only=[begun.id]):
-        slot = replace(slot, begun=None)  # `begin_episode` says who has it
-    played = await player.do(slot)
-    if played.left is not None:
-        await store.release(played.left.id)
-    return played
+class ModelActors:
+    """The actors, found by their names and asked in turn."""
+
+    def __init__(self, names: Sequence[str], cpus: float) -> None:
+        self.cpus = cpus  # that Ray keeps for all of them
+        self._names, self._turn = names, 0
+
+    @cached_property
+    def _actors(self) -> list[Any]:
+        return [ray.get_actor(name) for name in self._names]
+
+    def ask(self, method: str, *given: Any) -> Any:
+        """What `ray.get` and `await` wait for."""
+        self._turn += 1
+        return getattr(self._actors[self._turn % len(self._names)], method).remote(*given)
+
+
+@contextmanager
+def start_actors(make_models: Callable[[], Any], count: int, *, cpus: float, gpus: float) -> Iterator[ModelActors]:
+    """So many actors, which end with the context; `make_models` gives the `config.models.Models` of each, for which Ray
+    keeps `cpus` and `gpus`."""
+    names = [f"models-{number}" for number in range(count)]
+    kind: Any = ray.remote(_Actor)
+    kept = {"num_cpus": cpus, "num_gpus": gpus, "max_concurrency": AT_ONCE}
+    lost = {"max_restarts": -1, "max_task_retries": AGAIN}
+    actors = [kind.options(name=name, **kept, **lost).remote(make_models) for name in names]
+    try:
+        yield ModelActors(names, count * cpus)
+    finally:
+        for actor in actors:
+            ray.kill(actor)
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Those of the model, as it raised them; ModelError where its actor is lost again and again."""
+    try:
+        yield
+    except RayTaskError as error:
+        raise error.cause from None
+    except RayActorError as error:
+        raise ModelError(
+            f"the actor of a local model was lost {AGAIN + 1} times: {str(error).splitlines()[0]}"
+        ) from error
+
+
+@dataclass(frozen=True)
+class ActorModel:
+    """`VisionModel` over the local model of a role, or over the one that proposes, in the actors."""
+
+    actors: ModelActors
+    path: str
+    role: ChatConfig | None = None
+
+    @property
+    def name(self) -> str:
+        return Path(self.path).name
+
+    async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
+        """ConfigError: it reads texts alone."""
+        raise ConfigError(f"{self.name} reads no pictures: ask it in texts alone, or a model behind --base-url")
+
+    async def generate(self, request: Request) -> Generation:
+        """Errors as `LocalModel`'s."""
+        with _errors():
+            generation: Generation = await self.actors.ask("generate", self.role, request)
+        return generation
+
+
+class ActorEmbedder(CachedEmbedder):
+    """`Embedder` over the one in the actors."""
+
+    def __init__(self, actors: ModelActors) -> None:
+        """Once its model is loaded there; errors as of loading it."""
+        with _errors():
+            spec: EmbedSpec = ray.get(actors.ask("spec"))
+        super().__init__(spec, batch=EMBEDDED)
+        self._actors = actors
+
+    def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        with _errors():
+            found: list[Vector] = ray.get(self._actors.ask("vectors", list(items)))
+        return [Vector(vector.values.copy(), vector.tokens) for vector in found]  # Ray's memory is let go of

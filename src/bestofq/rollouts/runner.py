@@ -1,16 +1,17 @@
-"""Many episodes at once in one event loop; the same call again continues where the last one ended, however it ended."""
+"""Many episodes at once in one event loop. The same call again continues where the last one ended, however it ended."""
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from bestofq.agents.agent import Agent
+from bestofq.core.decision import Episode, Verdict
 from bestofq.core.errors import InfraError, InputError, SupersededError
 from bestofq.core.observation import Task
-from bestofq.core.protocols import EnvFactory
-from bestofq.rollouts.episode import EpisodeOptions
-from bestofq.rollouts.players import LocalPlayer, PlayedEpisode, PlayerSlot
+from bestofq.core.protocols import Env, EnvFactory
+from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.resuming import claim_abandoned
 from bestofq.rollouts.workers import SHARED, LostError, Worker, work_off
@@ -18,7 +19,7 @@ from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
-LOST_AT_MOST = 10  # times that a process dies that plays one episode: then that is to blame
+LOST_AT_MOST = 10  # times that a process dies while it plays one episode: then the episode is to blame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,26 @@ class RunOptions(EpisodeOptions):
 
 
 DEFAULTS = RunOptions()
+
+
+@dataclass(frozen=True)
+class EpisodeSlot:
+    """An episode to be played."""
+
+    task: Task
+    repeat: int
+    retries: int = 0  # left, if the infrastructure cuts it
+    begun: Episode | None = None  # to continue with: running in the store, and nobody plays it
+    lost: int = 0  # times that its process died
+
+    @property
+    def key(self) -> EpisodeKey:
+        return EpisodeKey(self.task.suite, self.task.id, self.repeat)
+
+
+Played = tuple[Verdict, Episode | None]
+"""How a slot ended, and the episode if it was cut and can continue."""
+Play = Callable[[EpisodeSlot], Awaitable[Played]]
 
 
 async def run_many(
@@ -59,15 +80,67 @@ async def run_many(
     if concurrency < 1:
         raise InputError(f"concurrency is {concurrency}: it must be at least 1")
     each = replace(options, on_step=lambda step: options.progress.step(step.decision.usage))
-    async with LocalPlayer(make_env, agent, store, run, each) as player:
-        return await play_all(
-            tasks, [player] * concurrency, store=store, run=run, agent=agent.name, repeats=repeats, options=options
-        )
+    async with open_player(make_env, agent, store, run, each) as play:
+        workers = [Worker(play)] * concurrency
+        return await play_all(tasks, workers, store=store, run=run, agent=agent.name, repeats=repeats, options=options)
+
+
+@asynccontextmanager
+async def open_player(
+    make_env: EnvFactory, agent: Agent, store: Store, run: str, options: EpisodeOptions
+) -> AsyncIterator[Play]:
+    """Yield what plays a slot in this process. Each episode at once has an environment of its own."""
+    every: list[Env] = []
+    free: list[Env] = []
+
+    async def play(slot: EpisodeSlot) -> Played:
+        """Errors as `record_episode`; SupersededError if another process plays the slot."""
+        begun = slot.begun
+        if begun is not None and not await store.take_over(run, agent.name, only=[begun.id]):
+            begun = None  # `begin_episode` says who has it
+        env = free.pop() if free else await make_env()
+        if env not in every:
+            every.append(env)
+        own = replace(options, go_on_when_cut=slot.retries > 0)
+        broken = False
+        try:
+            episode = await record_episode(
+                agent, env, slot.task, store=store, run=run, repeat=slot.repeat, options=own, begun=begun
+            )
+            broken = episode.verdict.outcome == "infra_error"
+        finally:
+            if not broken:
+                free.append(env)
+        if not broken:
+            return episode.verdict, None
+        every.remove(env)
+        await _close_broken(env)
+        if not own.go_on_when_cut or own.may_repeat is None:
+            return episode.verdict, None
+        await store.release(episode.id)
+        return episode.verdict, episode
+
+    try:
+        yield play
+    except BaseException:
+        for env in every:
+            await _close_broken(env)
+        raise
+    for env in every:
+        await env.close()
+
+
+async def _close_broken(env: Env) -> None:
+    """Close an environment after a failure. Another failure in closing is only logged."""
+    try:
+        await env.close()
+    except InfraError as error:
+        log.warning("an environment that had failed could not be closed either: %s", error)
 
 
 async def play_all(
     tasks: Sequence[Task],
-    players: Sequence[Worker],
+    workers: Sequence[Worker],
     *,
     store: Store,
     run: str,
@@ -75,28 +148,30 @@ async def play_all(
     repeats: int = 1,
     options: RunOptions = DEFAULTS,
 ) -> list[EpisodeSummary]:
-    """As `run_many`, each player playing one episode at a time. What a process was playing that died is played again,
-    from its last step on if it can; InfraError where that happens `LOST_AT_MOST` times to one."""
+    """Do as `run_many`. Each of `workers` plays one slot at a time (`open_player`), here or on a cluster.
+
+    If a process dies, its episodes continue elsewhere. InfraError if that happens `LOST_AT_MOST` times to one.
+    """
     if repeats < 1:
         raise InputError(f"repeats is {repeats}: it must be at least 1")
     if len({(task.suite, task.id) for task in tasks}) != len(tasks):
         raise InputError(f"of {len(tasks)} tasks some share suite and id: give each an id of its own")
     progress = options.progress
     wanted = {EpisodeKey(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
-    todo: asyncio.Queue[PlayerSlot] = asyncio.Queue()
+    todo: asyncio.Queue[EpisodeSlot] = asyncio.Queue()
     tried: set[EpisodeKey] = set()
 
     def load_finished() -> list[EpisodeSummary]:
         return [summary for summary in store.summaries(run=run, agent=agent) if summary.key in wanted]
 
     async def plan() -> bool:
-        """Put into `todo` what nobody has played or plays; whether another process plays some of the rest."""
+        """Queue what nobody has played or plays. Return whether another process plays some of the rest."""
         rest = wanted.keys() - store.load_finished_keys(run, agent) - tried
         left = await claim_abandoned(store, run, agent, rest.__contains__, options.may_repeat)
         elsewhere = {one.key for one in store.summaries(run=run, agent=agent, status="running")} - left.keys()
         chosen = [key for key in wanted if key in rest - elsewhere]
         for key in chosen:
-            todo.put_nowait(PlayerSlot(wanted[key], key.repeat, options.retries, left.get(key)))
+            todo.put_nowait(EpisodeSlot(wanted[key], key.repeat, options.retries, left.get(key)))
         tried.update(chosen)
         return not rest.isdisjoint(elsewhere)
 
@@ -104,10 +179,12 @@ async def play_all(
     progress.begin(load_finished(), len(wanted))
     cuts = 0  # in a row
 
-    async def play(player: Worker, slot: PlayerSlot) -> None:
+    async def play(worker: Worker, slot: EpisodeSlot) -> None:
         nonlocal cuts
+        if slot.begun is not None:
+            await store.release(slot.begun.id)  # to the process that plays it
         try:
-            played: PlayedEpisode = await player.do(slot)
+            played: Played = await worker.do(slot)
         except SupersededError as error:
             log.warning("left to another process: %s", error)
             tried.discard(slot.key)
@@ -122,10 +199,10 @@ async def play_all(
             found = await claim_abandoned(store, run, agent, {slot.key}.__contains__, options.may_repeat, alone=True)
             todo.put_nowait(replace(slot, begun=found.get(slot.key), lost=slot.lost + 1))
             return
-        verdict = played.verdict
+        verdict, left = played
         if (cut := verdict.outcome == "infra_error") and slot.retries > 0:
             log.info("%s was cut, and is tried again: %s", slot.task.id, verdict.reason)
-            todo.put_nowait(replace(slot, begun=played.left, retries=slot.retries - 1))
+            todo.put_nowait(replace(slot, begun=left, retries=slot.retries - 1))
         progress.episode(verdict)
         cuts = cuts + 1 if cut else 0
         if cuts >= options.give_up_after:
@@ -142,5 +219,5 @@ async def play_all(
         shared = await plan()
         return True
 
-    await work_off(todo, players, play, more)
+    await work_off(todo, workers, play, more)
     return load_finished()

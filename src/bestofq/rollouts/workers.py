@@ -2,50 +2,70 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bestofq.core.concurrency import run_all
+from bestofq.core.usage import Usage
+from bestofq.models.prices import Budget
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import ModelActors
 
 log = logging.getLogger(__name__)
 SHARED = 2.0  # seconds between looks at what another process does
 
 Item = TypeVar("Item")
+Do = Callable[[Any], Awaitable[Any]]
+Report = Callable[[Sequence[Usage]], None]
+"""Called after each step of a long item, with what the step used."""
+
+
+def ignore(used: Sequence[Usage]) -> None:
+    """Report to nobody."""
 
 
 class LostError(Exception):
-    """The process died that had an item; what it had committed is in the store, and nobody's."""
+    """The process that had an item died. What it had committed is in the store, and nobody owns it."""
 
 
-class Worker(Protocol):
-    """Does one item or several at once."""
-
-    async def ready(self) -> None:
-        """Once it can take an item."""
-
-    def do(self, item: Any, /) -> Awaitable[Any]:
-        """LostError where its process dies."""
+async def _at_once() -> None:
+    """Wait for nothing."""
 
 
 @dataclass(frozen=True)
-class Here:
-    """A worker in this process."""
+class Worker:
+    """Does one item after another. `do` raises LostError if its process dies. `ready` waits until it can do one."""
 
-    do: Callable[[Any], Awaitable[Any]]
+    do: Do
+    ready: Callable[[], Awaitable[None]] = _at_once
 
-    async def ready(self) -> None:
-        """At once."""
+
+@dataclass(frozen=True)
+class Shared:
+    """What a process of a cluster shares with the others of its command."""
+
+    models: "ModelActors | None" = None  # that hold the local models; None: each process its own
+    budget: Budget = field(default_factory=Budget)  # of this process, and what it knows of the others' spending
+    steps: list[Sequence[Usage]] = field(default_factory=list)  # that the command has not heard of yet
 
 
 async def work_off(
-    todo: asyncio.Queue[Item],
+    items: Iterable[Item] | asyncio.Queue[Item],
     workers: Iterable[Worker],
     do: Callable[[Worker, Item], Awaitable[None]],
     more: Callable[[], Awaitable[bool]] | None = None,
 ) -> None:
-    """Until the queue is empty and each item done, one at a time by each of `workers`; what is lost goes back, and `do`
-    may put in more. So may then `more`, which says False once that is over. Errors as `run_all`."""
+    """Do every item, each worker one at a time. A lost item is done again.
+
+    Args:
+        items: `do` and `more` may put more into a queue.
+        more: called when the queue is empty; False ends the work.
+
+    Errors as `run_all`.
+    """
+    todo = items if isinstance(items, asyncio.Queue) else queue_of(items)
 
     async def work(worker: Worker) -> None:
         while True:
@@ -60,7 +80,7 @@ async def work_off(
 
     async def all_work() -> None:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work(one)) for one in workers]
+            tasks = [group.create_task(work(worker)) for worker in workers]
             await todo.join()
             while more is not None and await more():
                 await todo.join()

@@ -17,6 +17,8 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance, State
 from bestofq.core.protocols import Env
 from bestofq.envs.serving import serve_app
@@ -138,7 +140,9 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
             row = domain_results(store).rows[-1]
             assert (row.episodes, row.outcomes["unjudged"]) == (len(done) - 1, 1)
             todo = episodes_to_judge(store, "eval", judge)
-            assert (await judge_run(store, todo, judge)).total() == 1  # from the stored pictures
+            assert (
+                await judge_run(Models(BestOfQSettings()), store, todo, lambda _: judge)
+            ).total() == 1  # from the stored pictures
             table = domain_results(store)
             episodes = {episode.task.id: episode for episode in store.episodes()}
     for host in SITES.values():
