@@ -15,12 +15,10 @@ Shared = TypeVar("Shared")
 
 
 def choose_device(name: str) -> torch.device:
-    """`auto` is this process's GPU (torchrun's LOCAL_RANK) where there is one, else the CPU."""
-    if name != "auto":
-        return torch.device(name)
-    if torch.cuda.is_available():
+    """`cuda` is this process's GPU (torchrun's LOCAL_RANK); `auto` is that GPU if there is one, else the CPU."""
+    if name == "cuda" or (name == "auto" and torch.cuda.is_available()):
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-    return torch.device("cpu")
+    return torch.device("cpu" if name == "auto" else name)
 
 
 def fast_bfloat16(device: torch.device) -> bool:
