@@ -1,6 +1,7 @@
-"""What the tests of commands share: a store with one episode."""
+"""What the tests of commands share: commands that are loaded already, words of settings, a store with one episode."""
 
 import asyncio
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,12 @@ import pytest
 from bestofq.core.decision import Provenance, Verdict
 from bestofq.core.observation import Task
 from bestofq.store.store import Store
+
+for module in (
+    "openai",
+    *(f"bestofq.cli.{name}" for name in ("collect", "improve", "run", "search", "serve", "train")),
+):
+    import_module(module)  # before `forked` forks: its processes then load nothing
 
 
 @pytest.fixture(scope="session")

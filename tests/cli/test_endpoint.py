@@ -124,7 +124,7 @@ async def test_all_agents_play_through_an_endpoint_that_sometimes_fails(tmp_path
 
 
 async def test_agents_that_cannot_play_are_left_out_by_name(tmp_path: Path, within: Within) -> None:
-    """Without a Q-function those that rank by it. Without log-probabilities `prior`, which is refused if it is named."""
+    """Without a Q-function those that rank by it. Without log-probabilities `prior`, which is refused if named."""
     async with BrokenServer(shopper, log_prob=-0.5) as server:
         code, printed = await within("eval", *at(server), *ONCE, "--store", "no_q")
     assert code == 0, printed
