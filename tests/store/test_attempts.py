@@ -94,7 +94,7 @@ async def test_a_step_that_meets_a_takeover_waits_for_it_and_is_refused(
         on_another_machine(monkeypatch)
         with Store.open(shared) as other:
             with other._engine.begin() as connection:
-                attempts.take_over_episodes(connection, "r", "a", other._writer.token, None, take_over=True)
+                attempts.take_over(connection, "r", "a", other.writer, None)
                 late = asyncio.create_task(slow.append_step(episode, step(1)))
                 await asyncio.wait([late], timeout=0.3)
                 assert not late.done()

@@ -8,7 +8,7 @@ from store_nouns import CUT, PROVENANCE, WON, page, step, task
 
 from bestofq.core.decision import Verdict
 from bestofq.reports.success import domain_of
-from bestofq.store.catalogue import Catalogue, StepPlace
+from bestofq.store.catalogue import Catalogue, Place
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -52,13 +52,9 @@ async def test_the_place_of_an_episode_in_a_list(catalogue: Catalogue) -> None:
     listed = catalogue.episodes(wanted)
     for number, episode in enumerate(listed, 1):
         around = [None, *(e.id for e in listed), None]
-        assert catalogue.beside(episode, wanted) == StepPlace(
-            before=around[number - 1], after=around[number + 1], number=number, count=3
-        )
-    lost = catalogue.episodes(EpisodeFilter(agent="two", outcome="failure"))[
-        1
-    ]  # began between the second and the third of them
-    assert catalogue.beside(lost, wanted) == StepPlace(before=listed[0].id, after=listed[1].id, number=2, count=3)
+        assert catalogue.beside(episode, wanted) == Place(around[number - 1], around[number + 1], number, 3)
+    _, lost, *_ = catalogue.episodes(EpisodeFilter(agent="two", outcome="failure"))  # began between two of them
+    assert catalogue.beside(lost, wanted) == Place(listed[0].id, listed[1].id, 2, 3)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,6 @@ async def test_an_episode_that_has_ended_names_the_q_function_of_its_first_step(
         await store.add_episode(added, 0)
         named = {one.id: one.checkpoint for one in store.summaries(status=None)}
         assert named == {won: "q-0", left: "q-0", running: None, "e": None}
-        assert store.scorers(["r"]) == {("r", "q", "q-0")}
 
 
 async def test_an_episode_from_elsewhere_is_added_whole_under_its_own_id_and_once(where: Location) -> None:

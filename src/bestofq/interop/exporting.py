@@ -35,70 +35,67 @@ class Selected:
 
 
 def export_steps(store: Store, selected: Selected, out: Path) -> int:
-    """Write a row a step; how many. InputError, SetupError as `rows.write_rows`, DataError where there are none."""
-    none = f"the store holds no steps{selected}: {_runs(store)}"
-    return rows.write_rows(out, rows.step_rows(selected.episodes(store)), rows.STEPS, none=none)
+    """Write a row for each step and return their number. Errors as `rows.write_rows`."""
+    steps = rows.step_rows(selected.episodes(store))
+    return rows.write_rows(out, steps, rows.STEPS, none=_none(store, selected, "steps"))
 
 
 def export_conversations(store: Store, selected: Selected, out: Path, *, failures: bool = False) -> int:
-    """Write a row a successful episode, with `failures` each that was decided; how many. Errors as `export_steps`."""
-    outcomes = DECIDED if failures else ("success",)
-    episodes = (one for one in selected.episodes(store) if one.verdict.outcome in outcomes)
-    which = "decided" if failures else "successful"
-    none = f"the store holds no {which} episodes with a step{selected}: {_runs(store)}"
+    """Write a row for each successful episode; with `failures` for each decided one. Errors as `rows.write_rows`."""
+    which, outcomes = ("decided", DECIDED) if failures else ("successful", ("success",))
+    episodes = (episode for episode in selected.episodes(store) if episode.verdict.outcome in outcomes)
+    none = _none(store, selected, f"{which} episodes with a step")
     return rows.write_rows(out, rows.conversation_rows(episodes), rows.CONVERSATIONS, none=none)
 
 
 def export_preferences(
     store: Store, selected: Selected, out: Path, *, source: rows.Source, alpha: float, threshold: float
 ) -> int:
-    """Write a row a pair (Agent Q, Eq. 10 and Algorithm 1); how many. Errors as `export_steps`."""
+    """Write a row for each pair (Agent Q, Eq. 10 and Algorithm 1). Errors as `rows.write_rows`."""
     if source == "trees":
         if selected.agent is not None:
             raise InputError("search trees are of no agent: leave out --agent, or take --source q")
-        found = _of_trees(store, selected, alpha, threshold)
+        pairs = (
+            row
+            for run in store.runs()
+            if selected.run in (None, run.name)
+            for tree in store.trees.all(run.name)
+            if selected.split in (None, tree.task.split)
+            for row in rows.tree_pairs(run.name, tree, alpha=alpha, threshold=threshold)
+        )
         hint = "grow trees by `bestofq search`, lower --threshold, or take what a Q-function scored (--source q)"
     else:
-        found = rows.scored_pairs(selected.episodes(store), threshold=threshold)
+        pairs = (row for one in selected.episodes(store) for row in rows.scored_pairs(one, threshold=threshold))
         hint = "play episodes with the agent best-of-q, or lower --threshold"
     none = f"the store holds no pairs{selected} whose Q differ by {threshold:g}: {hint}"
-    return rows.write_rows(out, found, rows.PREFERENCES, none=none)
+    return rows.write_rows(out, pairs, rows.PREFERENCES, none=none)
 
 
-def _of_trees(store: Store, selected: Selected, alpha: float, threshold: float) -> Iterator[rows.Row]:
-    for run in store.runs():
-        if selected.run in (None, run.name):
-            trees = (tree for tree in store.trees.all(run.name) if selected.split in (None, tree.task.split))
-            yield from rows.tree_pairs(run.name, trees, alpha=alpha, threshold=threshold)
-
-
-def _runs(store: Store) -> str:
-    return f"its runs are {', '.join(run.name for run in store.runs()) or 'none'}"
+def _none(store: Store, selected: Selected, what: str) -> str:
+    runs = ", ".join(run.name for run in store.runs()) or "none"
+    return f"the store holds no {what}{selected}: its runs are {runs}"
 
 
 def export_atif(store: Store, selected: Selected, out: Path) -> int:
-    """Write a trajectory an episode into a new folder, their pictures beside them; how many. InputError where it holds
-    something or has no name of its own (`.`), DataError where there are no episodes. A folder of half the episodes is
-    never left at `out`."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} holds something already: give --out a new folder")
-    if not out.name:
-        raise InputError(f"{out} cannot be put in place as a whole: give --out a new folder")
+    """Write a trajectory for each episode into a new folder, with its pictures, and return their number. InputError if
+    it holds something or has no name of its own (`.`), DataError if there are no episodes. A folder of half the
+    episodes is never left at `out`."""
+    if not out.name or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+        raise InputError(f"{out} holds something already, or has no name of its own: give --out a new folder")
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # of an export that was killed
     part.mkdir(parents=True)
     try:
-        count = 0
         passes = _passes(store, selected)
         for episode in selected.episodes(store):
-            count += 1
-            pictures = {shot.sha256: _picture(store, shot, part) for shot in _shots(episode)}
+            pages = [*(step.observation for step in episode.steps), *filter(None, [episode.final])]
+            pictures = {shot.sha256: _picture(store, shot, part) for page in pages if (shot := page.screenshot)}
             body = json.dumps(trajectory(episode, pictures, passes[episode.id]), ensure_ascii=False, indent=1)
             (part / f"{quote(episode.id, safe='')}.json").write_text(body + "\n", "utf-8")
-        if not count:
-            raise DataError(f"the store holds no finished episodes{selected}: {_runs(store)}")
+        if not passes:
+            raise DataError(_none(store, selected, "finished episodes"))
         part.replace(out)
-        return count
+        return len(passes)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -106,15 +103,10 @@ def export_atif(store: Store, selected: Selected, out: Path) -> int:
 def _passes(store: Store, selected: Selected) -> dict[str, int]:
     """The pass of each episode by its id, counted on from run to run: read back as one run they stay apart."""
     passes: dict[str, int] = {}
-    for _, some in groupby(store.summaries(**vars(selected)), lambda one: one.run):
+    for _, episodes in groupby(store.summaries(**vars(selected)), lambda episode: episode.run):
         begin = max(passes.values(), default=-1) + 1
-        passes |= {one.id: begin + one.repeat for one in some}
+        passes |= {episode.id: begin + episode.repeat for episode in episodes}
     return passes
-
-
-def _shots(episode: Episode) -> list[Screenshot]:
-    pages = [*(step.observation for step in episode.steps), *filter(None, [episode.final])]
-    return [shot for page in pages if (shot := page.screenshot)]
 
 
 def _picture(store: Store, shot: Screenshot, folder: Path) -> str:

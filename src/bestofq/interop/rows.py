@@ -78,37 +78,33 @@ def step_rows(episodes: Iterable[Episode]) -> Iterator[Row]:
 def conversation_rows(episodes: Iterable[Episode]) -> Iterator[Row]:
     """A row an episode that has a step (`CONVERSATIONS`): pages by the user, thoughts and commands by the assistant."""
     for episode in episodes:
-        turns = [
-            (_user(State(task=episode.task, observation=step.observation)), _assistant(step.decision.candidate))
-            for step in episode.steps
-        ]
-        if turns:
-            yield {"messages": [message for turn in turns for message in turn], **_of_episode(episode)}
-
-
-def tree_pairs(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold: float) -> Iterator[Row]:
-    """Pairs of a node's children (`PREFERENCES`) by Q as blended in Eq. 10 of Agent Q; `margin` is their difference."""
-    for tree in trees:
-        root = State(task=tree.task, observation=tree.pages[tree.page[0]])
-        for pair in node_pairs(tree, alpha=alpha, threshold=threshold):
-            better, worse = tree.candidate[pair.chosen], tree.candidate[pair.rejected]
-            assert better is not None
-            assert worse is not None
-            state = state_after(root, taken_to(pair.node, tree), tree.pages[tree.page[pair.node]])
-            yield from _pair(state, better, worse, margin=pair.margin, run=run, source="trees")
-
-
-def scored_pairs(episodes: Iterable[Episode], *, threshold: float) -> Iterator[Row]:
-    """Pairs of a step's candidates (`PREFERENCES`) whose Q differ by the threshold or more, never equal ones."""
-    for episode in episodes:
+        messages: list[Row] = []
         for step in episode.steps:
-            if not _by_q(step.decision):
-                continue
-            state = state_at(episode.task, episode.steps[: step.index], step.observation)
-            for one, other in combinations(zip(step.decision.scores, step.decision.candidates, strict=True), 2):
-                (low, worse), (high, better) = sorted((one, other), key=lambda scored: scored[0])
-                if high > low and high - low >= threshold:
-                    yield from _pair(state, better, worse, margin=high - low, run=episode.run, source="q")
+            seen = State(task=episode.task, observation=step.observation)
+            messages += [_user(seen), _assistant(step.decision.candidate)]
+        if messages:
+            yield {"messages": messages, **_of_episode(episode)}
+
+
+def tree_pairs(run: str, tree: SearchTree, *, alpha: float, threshold: float) -> Iterator[Row]:
+    """Pairs of a node's children (`PREFERENCES`) by Q as blended in Eq. 10 of Agent Q; `margin` is their difference."""
+    root = State(task=tree.task, observation=tree.pages[tree.page[0]])
+    for pair in node_pairs(tree, alpha=alpha, threshold=threshold):
+        better, worse = tree.candidate[pair.chosen], tree.candidate[pair.rejected]
+        assert better is not None
+        assert worse is not None
+        state = state_after(root, taken_to(pair.node, tree), tree.pages[tree.page[pair.node]])
+        yield from _pair(state, better, worse, margin=pair.margin, run=run, source="trees")
+
+
+def scored_pairs(episode: Episode, *, threshold: float) -> Iterator[Row]:
+    """Pairs of a step's candidates (`PREFERENCES`) whose Q differ by the threshold or more, never equal ones."""
+    for step in filter(lambda step: _by_q(step.decision), episode.steps):
+        state = state_at(episode.task, episode.steps[: step.index], step.observation)
+        for pair in combinations(zip(step.decision.scores, step.decision.candidates, strict=True), 2):
+            (low, worse), (high, better) = sorted(pair, key=lambda scored: scored[0])
+            if high > low and high - low >= threshold:
+                yield from _pair(state, better, worse, margin=high - low, run=episode.run, source="q")
 
 
 def _by_q(decision: Decision) -> bool:
@@ -175,14 +171,14 @@ def total(usage: Sequence[Usage]) -> Row:
     """Of all roles. None where nothing was counted; a price is None too where one is not known."""
     if not usage:
         return dict.fromkeys(("tokens_in", "tokens_out", "usd", "seconds"))
-    prices = [one.usd for one in usage]
-    sums = {name: sum(getattr(one, name) for one in usage) for name in ("tokens_in", "tokens_out", "seconds")}
+    prices = [each.usd for each in usage]
+    sums = {name: sum(getattr(each, name) for each in usage) for name in ("tokens_in", "tokens_out", "seconds")}
     return {**sums, "usd": None if None in prices else sum(filter(None, prices))}
 
 
 def write_rows(path: Path, rows: Iterable[Row], columns: Columns, *, none: str) -> int:
-    """Write rows that have these columns; how many. InputError where its ending names no format, SetupError
-    where the package for it is missing, DataError with the sentence `none` where there are no rows."""
+    """Write rows that have these columns and return their number. InputError if the ending names no format, SetupError
+    without the package for it, DataError with the sentence `none` without rows."""
     if path.suffix not in _WRITERS:
         raise InputError(f"{path} ends in {path.suffix or 'nothing'}: give a name that ends in {' or '.join(_WRITERS)}")
     with whole_file(path) as file:
@@ -192,11 +188,7 @@ def write_rows(path: Path, rows: Iterable[Row], columns: Columns, *, none: str) 
 
 
 def _json_lines(file: BinaryIO, rows: Iterator[Row], columns: Columns) -> int:
-    count = 0
-    for row in rows:
-        count += 1
-        file.write(to_json(_pick(columns, row), inf_nan_mode="null") + b"\n")
-    return count
+    return sum(file.write(to_json(_pick(columns, row), inf_nan_mode="null") + b"\n") > 0 for row in rows)
 
 
 def _parquet(file: BinaryIO, rows: Iterator[Row], columns: Columns) -> int:

@@ -74,22 +74,30 @@ def superseded_error(episode: object) -> SupersededError:
     )
 
 
-def take_over_episodes(
-    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None, *, take_over: bool
-) -> list[str]:
-    """Give this owner the episodes that run without another living writer, or mark them as `interrupted`. `only`: of
-    these ids. Return their ids."""
-    others = bury(connection) - {owner}
-    mine = or_(EPISODES.c.owner.is_(None), EPISODES.c.owner.not_in(others))
+def take_over(connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None) -> list[str]:
+    """Give this owner the episodes that run without another living writer, `only` those of these ids. Return their
+    ids."""
+    rows = _abandoned(connection, run, agent, owner, only)
+    for row in rows:
+        replace(connection, EPISODES, row | {"owner": owner})
+    return [row["id"] for row in rows]
+
+
+def interrupt_all(connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None) -> int:
+    """Mark the same episodes as `interrupted` and return their number."""
+    rows = _abandoned(connection, run, agent, owner, only)
+    for row in rows:
+        interrupt(connection, row)
+    return len(rows)
+
+
+def _abandoned(
+    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None
+) -> list[dict[str, Any]]:
+    mine = or_(EPISODES.c.owner.is_(None), EPISODES.c.owner.not_in(bury(connection) - {owner}))
     named = true() if only is None else EPISODES.c.id.in_(only)
     running = EpisodeFilter(run=run, agent=agent, status="running").clauses
-    abandoned = lock_rows(connection, EPISODES, *running, mine, named)
-    for row in abandoned:
-        if take_over:
-            replace(connection, EPISODES, row | {"owner": owner})
-        else:
-            interrupt(connection, row)
-    return [row["id"] for row in abandoned]
+    return lock_rows(connection, EPISODES, *running, mine, named)
 
 
 def release(connection: Connection, episode: str, owner: str) -> None:

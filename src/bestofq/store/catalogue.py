@@ -2,22 +2,23 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, Engine, Row, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Engine, Row, func, select, tuple_
 
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.observation import Task
 from bestofq.store import records
 from bestofq.store.codec import content_key, text_of
 from bestofq.store.database import read, rows_of, scalar_of
-from bestofq.store.filter import EpisodeFilter, came_to
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.schema import EPISODES, RUNS, STEPS, TASKS, TREES, VERDICTS
 
 _TASK = (EPISODES.c.suite, EPISODES.c.task)
+_DECIDED = EPISODES.c.outcome.in_(DECIDED)
 _NEWEST_FIRST = (EPISODES.c.started_at.desc(), EPISODES.c.id.desc())
 
 
@@ -30,14 +31,13 @@ class Choices(NamedTuple):
     tasks: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepPlace:
+class Place(NamedTuple):
     """An episode's place in a list: its neighbours' ids, its number from 1, and the length of the list."""
 
     before: str | None
     after: str | None
     number: int
-    count: int
+    total: int
 
 
 class Catalogue:
@@ -53,15 +53,13 @@ class Catalogue:
         outcome in `DECIDED`), `successes`, and the `tasks` of decided ones. `last_at`: the last beginning or end.
         """
         keys = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.suite)
-        finished = EPISODES.c.status == "finished"
-        decided = sa.and_(finished, or_(*map(came_to, DECIDED)))
         query = select(
             *keys,
             func.count().label("episodes"),
             _number(EPISODES.c.status == "running").label("running"),
-            _number(decided).label("decided"),
-            _number(sa.and_(finished, came_to("success"))).label("successes"),
-            func.count(sa.case((decided, EPISODES.c.task)).distinct()).label("tasks"),
+            _number(_DECIDED).label("decided"),
+            _number(EPISODES.c.outcome == "success").label("successes"),
+            func.count(sa.case((_DECIDED, EPISODES.c.task)).distinct()).label("tasks"),
             func.max(func.coalesce(EPISODES.c.ended_at, EPISODES.c.started_at)).label("last_at"),
         )
         query = query.where(*EpisodeFilter(run=run).clauses).group_by(*keys).order_by(*keys)
@@ -123,7 +121,7 @@ class Catalogue:
             return self._column(select(value).distinct().where(*EpisodeFilter(run=run).clauses).order_by(value))
 
         runs = self._column(select(RUNS.c.name).order_by(RUNS.c.name))
-        return Choices(runs=runs, agents=names("agent"), suites=names("suite"), tasks=names("task"))
+        return Choices(runs, names("agent"), names("suite"), names("task"))
 
     def count(self, wanted: EpisodeFilter) -> int:
         """Count these episodes."""
@@ -134,17 +132,14 @@ class Catalogue:
         query = select(EPISODES.c.id).where(*wanted.clauses).order_by(*_NEWEST_FIRST).offset(offset).limit(limit)
         return read(self._engine, lambda connection: records.summaries_of(connection, [*connection.scalars(query)]))
 
-    def beside(self, episode: EpisodeSummary, wanted: EpisodeFilter) -> StepPlace:
+    def beside(self, episode: EpisodeSummary, wanted: EpisodeFilter) -> Place:
         """Return the place of an episode in the order of `episodes`, as if it were one of these."""
         ours = tuple_(EPISODES.c.started_at, EPISODES.c.id)
         here = tuple_(sa.literal(episode.started_at), sa.literal(episode.id))
         newer, older = (select(EPISODES.c.id).where(*wanted.clauses, side) for side in (ours > here, ours < here))
-        return StepPlace(
-            before=scalar_of(self._engine, newer.order_by(EPISODES.c.started_at, EPISODES.c.id).limit(1)),
-            after=scalar_of(self._engine, older.order_by(*_NEWEST_FIRST).limit(1)),
-            number=1 + self._count(newer),
-            count=self.count(wanted),
-        )
+        before = scalar_of(self._engine, newer.order_by(EPISODES.c.started_at, EPISODES.c.id).limit(1))
+        after = scalar_of(self._engine, older.order_by(*_NEWEST_FIRST).limit(1))
+        return Place(before, after, 1 + self._count(newer), self.count(wanted))
 
     def count_tasks(self, wanted: EpisodeFilter, *, differing: bool = False) -> int:
         """Count the tasks of these episodes."""
@@ -195,6 +190,6 @@ def _number(clause: ColumnElement[bool]) -> ColumnElement[int]:
 def _by_task(wanted: EpisodeFilter, differing: bool) -> sa.Select[Any]:
     query = select(*_TASK).where(*wanted.clauses).group_by(*_TASK)
     if differing:
-        successes, decided = _number(came_to("success")), _number(or_(*map(came_to, DECIDED)))
-        query = query.having(sa.and_(successes > 0, successes < decided))
+        successes = _number(EPISODES.c.outcome == "success")
+        query = query.having(sa.and_(successes > 0, successes < _number(_DECIDED)))
     return query

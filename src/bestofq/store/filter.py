@@ -37,15 +37,11 @@ class EpisodeFilter:
         if self.outcome in ("running", "interrupted"):
             found.append(EPISODES.c.status == self.outcome)
         elif self.outcome is not None:
-            found.append(came_to(self.outcome))
+            found.append(EPISODES.c.outcome == self.outcome)
         if self.find is not None:
             named = EPISODES.c.task.icontains(self.find, autoescape=True)
             found.append(or_(named, EPISODES.c.task_key.in_(self.task_keys or ())))
         return found
-
-
-def came_to(outcome: str) -> ColumnElement[bool]:
-    return EPISODES.c.outcome == outcome
 
 
 def _of_domain(domain: str) -> ColumnElement[bool]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bestofq.core.errors import DataError
 from bestofq.core.files import whole_file
@@ -73,7 +73,16 @@ def read_pairs(path: Path, *, source: PairSource | None = None, replayed: bool =
     DataError if the file is missing, damaged or empty. With `source`, DataError if the prompt or the vocabulary
     differs, or, unless replayed, the model or its revision.
     """
-    table, card = _read(path)
+    if not path.is_file():
+        raise DataError(f"There are no preference pairs at {path}.")
+    arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
+    try:
+        table = parquet.read_table(path, page_checksum_verification=True)
+        card = _Card.model_validate_json((table.schema.metadata or {}).get(_KEY, b"{}"))
+        columns = table.select((*_COLUMNS[card.kind], *_COMMON))
+        pairs = [_pair(row, card.kind) for row in columns.to_pylist()]
+    except (arrow.ArrowException, OSError, KeyError, TypeError, ValueError) as error:  # ValidationError is a ValueError
+        raise DataError(f"{path} is no file of preference pairs, or a damaged one: {error}") from error
     names = ("prompt", "tokens") if replayed else tuple(PairSource.model_fields)
     theirs, ours = card.source, source or card.source
     both = ((name, getattr(theirs, name), getattr(ours, name)) for name in names)
@@ -82,36 +91,11 @@ def read_pairs(path: Path, *, source: PairSource | None = None, replayed: bool =
             f"The pairs in {path} were drawn by another policy: {', '.join(differing)}. Collect new pairs with this "
             "one, or give those of an earlier round of its training by --replay."
         )
-    columns = (*_COLUMNS[card.kind], *_COMMON)
-    if missing := [name for name in columns if name not in table.column_names]:
-        raise DataError(f"{path} lacks the columns {', '.join(missing)}; write it with `write_pairs`.")
-    try:
-        pairs = [_pair(row, card.kind) for row in table.select(columns).to_pylist()]
-    except (ValidationError, TypeError, ValueError) as error:
-        raise DataError(f"{path} holds an invalid pair: {error}") from error
     if not pairs:
         raise DataError(f"{path} holds 0 preference pairs.")
     for pair in pairs:
         _check(pair, path)
     return pairs
-
-
-def _read(path: Path) -> tuple[Any, _Card]:
-    if not path.is_file():
-        raise DataError(f"There are no preference pairs at {path}.")
-    arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
-    try:
-        table = parquet.read_table(path, page_checksum_verification=True)
-        table.column_names  # noqa: B018 - which are texts, or damaged
-    except (arrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{path} is no Parquet file, or a damaged one: {error}") from error
-    body = (table.schema.metadata or {}).get(_KEY)
-    if body is None:
-        raise DataError(f"{path} does not say what drew its pairs; write it with `write_pairs`.")
-    try:
-        return table, _Card.model_validate_json(body)
-    except ValidationError as error:
-        raise DataError(f"{path} is not a pair file of this version: {error}") from error
 
 
 def _check(pair: PreferencePair, path: Path) -> None:

@@ -129,13 +129,9 @@ PageReader = Callable[[bytes, bytes], Observation | None]
 
 
 def make_page_reader() -> PageReader:
-    """Return `read_page`, which keeps the last pages, so that equal pages are one object."""
-    return lru_cache(_PAGES_KEPT)(read_page)
-
-
-def read_page(key: bytes, body: bytes) -> Observation | None:
-    """Unpack an observation; None if the body is not what was written."""
-    return unpack(Observation, body) if content_key(body) == key else None
+    """Return a function that unpacks a page by its key, or gives None if the body is not what was written. It keeps the
+    last pages, so that equal pages are one object."""
+    return lru_cache(_PAGES_KEPT)(lambda key, body: unpack(Observation, body) if content_key(body) == key else None)
 
 
 def summaries(connection: Connection, query: Select[Any]) -> list[EpisodeSummary]:
@@ -145,8 +141,8 @@ def summaries(connection: Connection, query: Select[Any]) -> list[EpisodeSummary
 
 def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSummary]:
     """The episodes with these ids, in their order; unknown ids are left out."""
-    found = {one.id: one for one in summaries(connection, summary_rows().where(EPISODES.c.id.in_(ids)))}
-    return [found[episode] for episode in ids if episode in found]
+    by_id = {each.id: each for each in summaries(connection, summary_rows().where(EPISODES.c.id.in_(ids)))}
+    return [by_id[episode] for episode in ids if episode in by_id]
 
 
 def episodes(connection: Connection, ids: Sequence[str], read: PageReader) -> list[Episode]:

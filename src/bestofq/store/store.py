@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
@@ -127,15 +128,14 @@ class Store:
         `searches`: settings of searches in the run, by their names. `agents`: settings of agents, by their names. The
         first settings of each are kept, an agent's from its first episode on.
         """
-        kept, own = hidden(config), (hidden(searches or {}), hidden(agents or {}))
+        config, searches, agents = hidden(config), hidden(searches or {}), hidden(agents or {})
 
         def begin(connection: Connection) -> None:
-            row = {"name": name, "provenance": hide_json(provenance.model_dump_json()), **_config_row(kept)}
+            row = {"name": name, "provenance": hide_json(provenance.model_dump_json()), **_config_row(config)}
             database.insert_new(connection, RUNS, [add_checksum(RUNS, row)])
             before, *_ = *database.lock_rows(connection, RUNS, RUNS.c.name == name), row
-            episode = select(EPISODES.c.id).where(EPISODES.c.run == name).limit(1)
-            played = {who for who in own[1] if connection.scalar(episode.where(EPISODES.c.agent == who))}
-            after = _config_row(going_on(name, json.loads(before["config"]), kept, *own, played))
+            played = {*connection.scalars(select(EPISODES.c.agent).distinct().where(EPISODES.c.run == name))}
+            after = _config_row(going_on(name, json.loads(before["config"]), config, searches, agents, played))
             if after["config"] != before["config"]:
                 database.replace(connection, RUNS, before | after)
 
@@ -152,7 +152,7 @@ class Store:
             if connection.scalar(select(RUNS.c.name).where(RUNS.c.name == run)) is None:
                 raise DataError(f"there is no run {run!r}: begin it first")
             database.insert_new(connection, TASKS, [{"key": row["task_key"], "body": body}])
-            attempts.begin(connection, row, self._writer.token)
+            attempts.begin(connection, row, self.writer)
 
         await self._writer.commit(begin)
         return episode
@@ -179,10 +179,9 @@ class Store:
                 connection.execute(insert(EPISODES), add_checksum(EPISODES, row | final))
             except IntegrityError as error:
                 raise DataError(f"episode {episode.id} is in the store already, or its run was not begun") from error
-            if steps := [
-                _step_row(episode.id, step, self._keep_page(connection, step.observation)) for step in episode.steps
-            ]:
-                connection.execute(insert(STEPS), steps)
+            for step in episode.steps:
+                page_key = self._keep_page(connection, step.observation)
+                connection.execute(insert(STEPS), _step_row(episode.id, step, page_key))
 
         await self._keep_pictures(*(step.observation for step in episode.steps), episode.final)
         await self._writer.commit(add)
@@ -190,21 +189,21 @@ class Store:
     async def append_step(self, episode: str, step: Step) -> None:
         """Commit a step with its observation, its picture, and ALL candidates and scores of its decision.
         SupersededError if the episode is not running, or another process plays it now."""
-        page, own = pack(step.observation), self._writer.token
+        page = pack(step.observation)
         row = _step_row(episode, step, content_key(page))
         await self._keep_pictures(step.observation)
-        await self._writer.commit(lambda connection: attempts.append(connection, row, page, own), one_statement=True)
+        await self._writer.commit(partial(attempts.append, row=row, page=page, owner=self.writer), one_statement=True)
 
     async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
         """Commit the verdict: the episode is `finished`, or `cut` if the outcome is infra_error. SupersededError if it
         is not running, another process plays it now, or its slot is finished already."""
 
         def finish(connection: Connection) -> None:
-            own = (EPISODES.c.id == episode, EPISODES.c.owner == self._writer.token)
-            before, *_ = *database.lock_rows(connection, EPISODES, *own), dict[str, Any]()
-            if before.get("verdict") == _json(verdict):
+            own = (EPISODES.c.id == episode, EPISODES.c.owner == self.writer)
+            before, *_ = *database.lock_rows(connection, EPISODES, *own), {"verdict": None, "status": None}
+            if before["verdict"] == _json(verdict):
                 return  # it was committed, and the answer was lost
-            if before.get("status") != "running":
+            if before["status"] != "running":
                 raise attempts.superseded_error(episode)
             final_key = None if final is None else self._keep_page(connection, final)
             end = {**_verdict_row(verdict), "final_key": final_key, "ended_at": _now()}
@@ -228,9 +227,8 @@ class Store:
             in_force = Verdict.model_validate_json(before["verdict"])
             if adopt and not in_force.judge and in_force.outcome != "unjudged":
                 raise DataError(f"episode {episode} has the verdict of its environment: no judge's takes its place")
-            key = {"episode": episode, "judge": verdict.judge}
-            said = {"verdict": _json(verdict), "judged_at": _now()}
-            database.upsert(connection, VERDICTS, add_checksum(VERDICTS, key | said))
+            row = {"episode": episode, "judge": verdict.judge, "verdict": _json(verdict), "judged_at": _now()}
+            database.upsert(connection, VERDICTS, add_checksum(VERDICTS, row))
             if adopt:
                 database.replace(connection, EPISODES, before | _verdict_row(verdict) | {"status": "finished"})
 
@@ -238,26 +236,21 @@ class Store:
 
     async def take_over(self, run: str, agent: str, *, only: Collection[str] | None = None) -> list[EpisodeSummary]:
         """Make this process play what it left running, and what no living process plays. `only`: of these ids."""
-        ids = await self._seize(run, agent, only, take_over=True)
+        ids = await self._writer.commit(partial(attempts.take_over, run=run, agent=agent, owner=self.writer, only=only))
         return database.read(self._engine, lambda connection: records.summaries_of(connection, ids))
 
     async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
         """Mark the same episodes as `interrupted` and return their number. Their steps stay."""
-        return len(await self._seize(run, agent, only, take_over=False))
-
-    async def _seize(self, run: str, agent: str, only: Collection[str] | None, *, take_over: bool) -> list[str]:
-        def seize(connection: Connection) -> list[str]:
-            return attempts.take_over_episodes(connection, run, agent, self._writer.token, only, take_over=take_over)
-
-        return await self._writer.commit(seize)
+        job = partial(attempts.interrupt_all, run=run, agent=agent, owner=self.writer, only=only)
+        return await self._writer.commit(job)
 
     async def release(self, episode: str) -> None:
         """Leave a running episode to the process that takes it over."""
-        await self._writer.commit(lambda connection: attempts.release(connection, episode, self._writer.token))
+        await self._writer.commit(partial(attempts.release, episode=episode, owner=self.writer))
 
     async def dismiss(self, writer: str) -> None:
         """Free the episodes of the writer of that name: its process has died, or commits nothing more."""
-        await self._writer.commit(lambda connection: claim.dismiss(connection, writer))
+        await self._writer.commit(partial(claim.dismiss, token=writer))
 
     @property
     def writer(self) -> str:
@@ -320,12 +313,6 @@ class Store:
             verdicts.setdefault(row.judge, {})[row.episode] = Verdict.model_validate_json(row.verdict)
         return verdicts
 
-    def scorers(self, runs: Collection[str]) -> set[tuple[str, str, str]]:
-        """(run, agent, Q-function) of the episodes that have ended and whose first step a Q-function scored."""
-        query = select(EPISODES.c.run, EPISODES.c.agent, EPISODES.c.checkpoint).distinct()
-        where = query.where(EPISODES.c.run.in_(runs), EPISODES.c.checkpoint.is_not(None))
-        return {(run, agent, checkpoint) for run, agent, checkpoint in rows_of(self._engine, where)}
-
     def episode(self, episode: str) -> Episode:
         """One episode by its id, whatever its status. DataError when there is none."""
         if episodes := self._episodes([episode]):
@@ -358,7 +345,6 @@ def _filter(which: Which) -> EpisodeFilter:
 
 
 def _config_row(config: Mapping[str, JsonValue]) -> dict[str, str]:
-    """A run's configuration as its row has it."""
     body = json.dumps(config, sort_keys=True)
     return {"config": body, "config_hash": hashlib.sha256(body.encode()).hexdigest()[:16]}
 

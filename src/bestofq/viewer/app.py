@@ -68,8 +68,9 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     }
     routes = [Route(path, _page(template, context)) for path, (template, context) in shown.items()]
     routes += [Route("/screenshots/{name}", _screenshot), Route("/assets/{hash}/{name}", _asset)]
-    answers = {HTTPException: _http_error_page, BestOfQError: _server_error_page, Exception: _server_error_page}
-    app = Starlette(routes=routes, exception_handlers=answers)  # type: ignore[arg-type]
+    app = Starlette(
+        routes=routes, exception_handlers=dict.fromkeys((HTTPException, BestOfQError, Exception), _error_page)
+    )
     app.state.store = store
     app.state.name = name
     app.state.report = report
@@ -252,13 +253,13 @@ def _asset(request: Request) -> Response:
     return Response(found[0], headers=_FOREVER, media_type=found[1])
 
 
-def _http_error_page(request: Request, error: HTTPException) -> Response:
-    known = {404: "There is no such page.", 405: "This viewer only shows: it takes no other requests."}
-    sentence = error.detail if error.detail not in ("Not Found", "Method Not Allowed") else known[error.status_code]
-    return page(request, "error.jinja", {"sentence": sentence, "code": error.status_code}, status=error.status_code)
-
-
-def _server_error_page(request: Request, error: Exception) -> Response:
-    ours = isinstance(error, BestOfQError)
-    sentence = str(error) if ours else f"The viewer failed ({type(error).__name__}); its terminal says more."
-    return page(request, "error.jinja", {"sentence": sentence, "code": 500}, status=500)
+def _error_page(request: Request, error: Exception) -> Response:
+    code = 500
+    if isinstance(error, HTTPException):
+        known = {"Not Found": "There is no such page.", "Method Not Allowed": "This viewer takes no such requests."}
+        code, sentence = error.status_code, known.get(error.detail, error.detail)
+    elif isinstance(error, BestOfQError):
+        sentence = str(error)
+    else:
+        sentence = f"The viewer failed ({type(error).__name__}); its terminal says more."
+    return page(request, "error.jinja", {"sentence": sentence, "code": code}, status=code)

@@ -4,9 +4,10 @@ The way most taken stands one action below the other. What was tried instead is 
 its own; so are stretches on which nothing else was tried.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
 from bestofq.core.tree import SearchTree
 from bestofq.reports.stats import group_by
@@ -17,7 +18,7 @@ STRETCH = 3  # as many consecutive actions without alternatives are folded
 TONES = 10  # colours from Q 0 to Q 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Node:
     """How an action of the tree is drawn."""
 
@@ -37,8 +38,7 @@ Way = Sequence[Sequence[Node]]
 """Actions one after the other, in stretches: one action, or `STRETCH` and more that are folded."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TreeBranches:
+class TreeBranches(NamedTuple):
     """What there is to draw of a tree."""
 
     way: Way  # most taken; empty where nothing was proposed
@@ -60,63 +60,44 @@ def most_taken(tree: SearchTree) -> list[int]:
 def branches(tree: SearchTree, *, alpha: float, threshold: float) -> TreeBranches:
     """The way most taken with its alternatives, and the pairs."""
     pairs = list(node_pairs(tree, alpha=alpha, threshold=threshold))
-    sides: dict[int, list[NodePair]] = defaultdict(list)
-    for pair in pairs:
-        sides[pair.chosen].append(pair)
-        sides[pair.rejected].append(pair)
-    by_worth = sorted(range(len(tree)), key=lambda node: (-tree.visits[node], -blend_values(tree, node, alpha), node))
-    children = group_by((node for node in by_worth if node), lambda node: tree.parent[node])
+    blended = [blend_values(tree, node, alpha) for node in range(len(tree))]
+    by_worth = sorted(range(1, len(tree)), key=lambda node: (-tree.visits[node], -blended[node], node))
+    children = group_by(by_worth, lambda node: tree.parent[node])
+    blend = f"{alpha:g} · Q̃ + {1 - alpha:g} · Q̂ (Eq. 10)"
 
-    def way_from(first: int, follow: Sequence[int] = ()) -> Way:
-        """From an action on: along `follow`, then by worth. `first`'s own others stand elsewhere."""
-        nodes, here = [node(first, ())], first
-        while below := children.get(here):
-            here = next((child for child in below if child in follow), below[0])
-            nodes.append(node(here, [child for child in below if child != here]))
-        return _stretches(nodes)
+    def way_from(siblings: Sequence[int], follow: Sequence[int] = ()) -> Way:
+        """From one of the siblings on: along `follow`, then by worth."""
+        nodes = []
+        while siblings:
+            here = next((node for node in siblings if node in follow), siblings[0])
+            nodes.append(node_of(here, [node for node in siblings if node != here]))
+            siblings = children.get(here, ())
+        return _fold(nodes)
 
-    def node(number: int, others: Sequence[int]) -> Node:
-        most = max(tree.visits[other] for other in children[tree.parent[number]])
-        return Node(
-            number=number,
-            bars=_bars(tree, number, alpha, most),
-            q=blend_values(tree, number, alpha) if tree.visits[number] else None,
-            pairs=sides[number],
-            others=[way_from(other) for other in others],
+    def node_of(number: int, others: Sequence[int]) -> Node:
+        visits = tree.visits[number]
+        value, q = (tree.value[number], blended[number]) if visits else (None, None)
+        bars = (
+            Bar.visits(visits, max(tree.visits[other] for other in children[tree.parent[number]]), "N"),
+            Bar.of("Q̃", value, UNIT, "mean outcome of the rollouts through it (Eq. 8)"),
+            Bar.of("Q̂", tree.prior[number], UNIT, FED),
+            Bar.of("Q", q, UNIT, blend),
         )
+        own = [pair for pair in pairs if number in (pair.chosen, pair.rejected)]
+        return Node(number, bars, q, own, [way_from([other]) for other in others])
 
-    top = children.get(0, [])
-    main = most_taken(tree)
-    way = way_from(first := next((c for c in top if c in main), top[0]), main) if top else []
-    if top:
-        way = [[node(first, [child for child in top if child != first])], *_stretches([n for s in way for n in s][1:])]
     return TreeBranches(
-        way=way,
+        way=way_from(children.get(0, ()), most_taken(tree)),
         tried=sum(1 for visits in tree.visits[1:] if visits),
         deepest=max(tree.depth) - tree.depth[0],
         pairs=len(pairs),
     )
 
 
-def _stretches(nodes: Sequence[Node]) -> Way:
+def _fold(nodes: Sequence[Node]) -> Way:
     """Each action by itself, but `STRETCH` or more without alternatives together; the last one stays open."""
-    found: list[list[Node]] = []
-    for node in nodes:
-        plain = not node.others and not node.pairs and node is not nodes[-1]
-        if plain and found and not found[-1][-1].others and not found[-1][-1].pairs:
-            found[-1].append(node)
-        else:
-            found.append([node])
-    return [part for some in found for part in ([some] if len(some) >= STRETCH else [[node] for node in some])]
-
-
-def _bars(tree: SearchTree, node: int, alpha: float, siblings: int) -> tuple[Bar, ...]:
-    tried = tree.visits[node] > 0
-    return (
-        Bar.visits(tree.visits[node], siblings, "N"),
-        Bar.of("Q̃", tree.value[node] if tried else None, UNIT, "mean outcome of the rollouts through it (Eq. 8)"),
-        Bar.of("Q̂", tree.prior[node], UNIT, FED),
-        Bar.of(
-            "Q", blend_values(tree, node, alpha) if tried else None, UNIT, f"{alpha:g} · Q̃ + {1 - alpha:g} · Q̂ (Eq. 10)"
-        ),
-    )
+    way: list[Sequence[Node]] = []
+    for plain, group in groupby(nodes, lambda node: not (node.others or node.pairs or node is nodes[-1])):
+        some = list(group)
+        way += [some] if plain and len(some) >= STRETCH else [[node] for node in some]
+    return way
