@@ -111,10 +111,9 @@ async def listener() -> AsyncIterator[Listener]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     rules = "MAP allowed.test 127.0.0.1, MAP other.test 127.0.0.1"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BrowserConfig, "navigation", 2.0)
-        async with Browser.launch(BrowserConfig(arguments=(f"--host-resolver-rules={rules}",))) as made:
-            yield made
+    config = BrowserConfig(load_patience=2.0, arguments=(f"--host-resolver-rules={rules}",))
+    async with Browser.launch(config) as made:
+        yield made
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -243,6 +243,7 @@ async def test_nothing_is_offered_in_a_frame_that_stands_in_perspective(site: An
 
 
 async def test_waiting_ends_when_the_page_changes(session: Any, show: Any) -> None:
+    session.config = session.config.model_copy(update={"settle": "instant"})
     await show("<button onclick=\"setTimeout(() => log('late'), 300)\">b</button>")
     await session.act(Click(mark=1))
     clock = asyncio.get_running_loop().time

@@ -175,9 +175,8 @@ async def test_an_error_page_always_comes_with_an_error(site: Any, session: Any,
 
 @pytest.mark.slow
 async def test_a_dead_page_does_not_delay_the_next_episode(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BrowserConfig, "navigation", 2)
     monkeypatch.setattr(BrowserConfig, "deadline", 8)
-    async with Browser.launch() as browser:
+    async with Browser.launch(BrowserConfig(load_patience=2)) as browser:
         session = BrowserSession(browser)
         await session.reset(site.page("<button onclick='setTimeout(() => { for (;;); }, 50)'>b</button>"), [site.host])
         await session.tab.page.mouse.click(15, 15)

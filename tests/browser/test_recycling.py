@@ -120,9 +120,8 @@ async def test_chromium_is_started_again_after_a_crash(site: Any, monkeypatch: p
 
 
 async def test_a_hanging_page_meets_the_deadline(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BrowserConfig, "navigation", 1)
     monkeypatch.setattr(BrowserConfig, "deadline", 1.5)
-    async with Browser.launch() as browser:
+    async with Browser.launch(BrowserConfig(load_patience=1)) as browser:
         session = BrowserSession(browser)
         await session.reset(site.page("<button onclick='for (;;);'>b</button>"))
         await session.snapshot()

@@ -1,8 +1,8 @@
-// Where to click, what to fill, how to scroll, and when a page has come to rest. Each answer is {…} or {error: sentence}.
+// Where to click, what to fill, how to scroll. Each answer is {…} or {error: sentence}.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
   const { $, element, flatParent, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze,
-    unmarked, viewOf, within } = globalThis.bestofq;
+    styled, act: beginAct, unmarked, viewOf, within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
   const fail = (error) => ({ error: error.toWellFormed() });
@@ -75,8 +75,6 @@ Object.assign(globalThis.bestofq, (() => {
     return at && at.x >= 0 && at.y >= 0 && at.x < innerWidth && at.y < innerHeight && reaches(under(at.x, at.y), el);
   }
 
-  let styled = false;  // whether styles changed while the page settled: elements may be on the move
-
   // Resolves once the element has not moved for 20 ms, at the latest after half a second.
   async function still(el) {
     const end = performance.now() + 500;
@@ -92,7 +90,7 @@ Object.assign(globalThis.bestofq, (() => {
   async function clickPoint(ref) {
     const { el, error } = resolve(ref);
     if (error) return fail(error);
-    if (styled || document[$.getAnimations]().length) await still(el);
+    if (styled() || document[$.getAnimations]().length) await still(el);
     if (is(el, "select")) {
       const options = Array.from(el[$.options], (option) => `"${said(option.label)}"`);
       return fail(`${nameIn(ref, el)} is a list: write one of its options: ${listed(options)}.`);
@@ -232,55 +230,11 @@ Object.assign(globalThis.bestofq, (() => {
     return { page, mark: marked.indexOf(hit) + 1 || null };
   }
 
-  // Resolves once no node or text has changed for `quiet` ms, at the latest after `limit` ms. Mutations of style alone
-  // do not count: they are animations.
-  function settle(quiet, limit) {
-    styled = false;
-    return new Promise((resolve) => {
-      let timer = 0;
-      const finish = (calm) => {
-        observer.disconnect();
-        clearTimeout(timer);
-        clearTimeout(latest);
-        resolve({ calm });
-      };
-      const restart = () => {
-        clearTimeout(timer);
-        timer = setTimeout(finish, quiet, true);
-      };
-      const observer = new MutationObserver((records) => {
-        if (records.some((record) => record.attributeName === "style")) styled = true;
-        if (records.some((record) => record.attributeName !== "style")) restart();
-      });
-      const latest = setTimeout(finish, limit, false);
-      observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
-      restart();
-    });
-  }
-
-  // Resolves at the first change of the page, at the latest after `limit` ms.
-  function change(limit) {
-    return new Promise((resolve) => {
-      const finish = (changed) => {
-        observer.disconnect();
-        clearTimeout(latest);
-        resolve({ changed });
-      };
-      const observer = new MutationObserver((records) => {
-        if (records.some((record) => record.attributeName !== "style")) finish(true);
-      });
-      const latest = setTimeout(finish, limit, false);
-      observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
-    });
-  }
-
-  let begun = 0; // acts
-
   // What a page makes of a call is no reason to fail here.
   const answering = (act) => async (...given) => {
-    begun += 1;
+    beginAct(true);
     try { return await act(...given); } catch (error) { return fail(`The page did not allow it: ${error.message}`); }
   };
   const acts = Object.entries({ clickPoint, fill, submit, scroll, press, pressEnter });
-  return { ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])), settle, change, begun: () => begun };
+  return { ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])) };
 })());

@@ -1,28 +1,24 @@
 """All settings of the browser."""
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
 
+_SETTLE = "patient: wait for all that an act or a load began; instant: for pages that answer at once"
+
 
 class BrowserConfig(FrozenModel):
     """How Chromium is started, and the limits of every call to it."""
 
-    deadline: ClassVar[float] = 15.0
-    """Seconds that a call to the browser may take."""
-    navigation: ClassVar[float] = 12.0
-    """Seconds that a page may take until its DOM is there."""
-    quiet: ClassVar[float] = 0.025
-    """Seconds without a mutation after which a page is settled."""
-    settle: ClassVar[float] = 1.0
-    """Seconds to wait at most for a restless page."""
     text_limit: ClassVar[int] = 20_000
     """Characters of an observation's text."""
     jpeg_quality: ClassVar[int] = 70
+    deadline: ClassVar[float] = 15.0
+    """Seconds that any one call to the browser may take."""
     spare: ClassVar[int] = 16
     """Pages kept for next episodes."""
 
@@ -45,6 +41,9 @@ class BrowserConfig(FrozenModel):
     proxy: Annotated[str | None, FREE] = Field(
         default=None, description="server that all is fetched through; only where every host is allowed"
     )
+    settle: Literal["patient", "instant"] = Field(default="patient", description=_SETTLE)
+    patience: float = Field(default=3.0, gt=0, description="seconds to wait at most for a page's answer to an act")
+    load_patience: float = Field(default=10.0, gt=0, description="seconds to wait at most for a new page")
     arguments: Annotated[tuple[str, ...], FREE] = Field(default=(), description="more switches for Chromium")
 
     @model_validator(mode="after")
@@ -52,3 +51,9 @@ class BrowserConfig(FrozenModel):
         if self.executable and self.cdp:
             raise ValueError("executable and cdp each name a browser: give one of them")
         return self
+
+
+class InstantConfig(BrowserConfig):
+    """For the pages of suites that answer at once."""
+
+    settle: Literal["patient", "instant"] = Field(default="instant", description=_SETTLE)

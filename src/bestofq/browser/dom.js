@@ -13,9 +13,9 @@ globalThis.bestofq = (() => {
       + "matches closest querySelector querySelectorAll getBoundingClientRect getClientRects checkVisibility "
       + "clientLeft clientTop currentCSSZoom scrollIntoView scrollBy scrollLeft scrollTop",
     Document: "documentElement body title defaultView scrollingElement createRange getElementById elementFromPoint "
-      + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelectorAll activeElement",
-    DocumentFragment: "getElementById",
-    ShadowRoot: "host elementFromPoint activeElement",
+      + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelector querySelectorAll activeElement",
+    DocumentFragment: "getElementById querySelector querySelectorAll",
+    ShadowRoot: "host elementFromPoint activeElement getAnimations",
     HTMLElement: "isContentEditable innerText title tabIndex focus offsetWidth offsetHeight",
     SVGElement: "tabIndex focus",
     HTMLAreaElement: "alt",

@@ -14,6 +14,7 @@ from bestofq.browser.actions import Impossible, May, address, perform
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.guard import allows, refusal
 from bestofq.browser.recycle import RecycledContext
+from bestofq.browser.settling import describe
 from bestofq.browser.snapshot import jpeg, observe
 from bestofq.browser.tab import REFUSED, Moved, Tab, is_gone, within
 from bestofq.core.actions import Action, GoBack, Goto, Refresh, Restart
@@ -22,6 +23,7 @@ from bestofq.core.observation import Observation
 
 TRIES = 20  # documents that may replace each other during one snapshot
 PAUSE = 0.25  # seconds between looks at what only the clock changes
+INSTANT_PATIENCE = 1.0  # seconds that a page which answers at once is waited for
 
 
 class PageSource(Protocol):
@@ -42,7 +44,7 @@ class BrowserSession:
 
     def __init__(self, browser: PageSource) -> None:
         self.config = browser.config
-        self._patience = browser.config.navigation * 1000  # milliseconds
+        self._patience = browser.config.load_patience * 1000  # milliseconds
         self.start_url = ""
         self.hosts: tuple[str, ...] = ()
         self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, after `restore`
@@ -96,7 +98,7 @@ class BrowserSession:
         None. The browser cannot `answer`, `ask_user` or find targets in words. `may` decides on what a click, Enter or
         a submission is about to press, on the page at that time."""
         for tab in self._open_tabs():
-            tab.forget()
+            tab.traffic.waiting = True
         tab = self.tab
         error = None
         try:
@@ -109,7 +111,7 @@ class BrowserSession:
             if not await self._closed_itself(tab):
                 raise
         if not await self.settle():
-            error = error or f"The page did not finish loading within {self.config.navigation:g} s."
+            error = error or f"The page did not finish loading within {self.config.load_patience:g} s."
             await self.tab.send("Page.stopLoading")
         return await self._leave_error_page() or error
 
@@ -171,7 +173,7 @@ class BrowserSession:
             await within(self.config.deadline, call, navigation)
         except PlaywrightTimeout as error:
             await self.tab.send("Page.stopLoading")
-            raise Impossible(f"{url or 'The page'} did not answer within {self.config.navigation:g} s.") from error
+            raise Impossible(f"{url or 'The page'} did not answer within {self.config.load_patience:g} s.") from error
         except PlaywrightError as error:
             if is_gone(error):
                 raise
@@ -238,38 +240,65 @@ class BrowserSession:
             raise BrowserError("The page was replaced while a script of the suite ran.") from error
 
     async def settle(self) -> bool:
-        """Wait until navigation has finished and mutations are quiet. False if a page was still loading at the end. It
-        takes at most `config.navigation` seconds for documents and `config.settle` seconds for a restless page."""
-        clock = asyncio.get_running_loop().time
-        end = clock() + self.config.navigation
-        calm_by: float | None = None  # set when the document is there
-        while clock() < end:
+        """Wait for the page's answer to the act or the load. False if a document was still loading at the end.
+
+        It takes at most `config.patience` seconds after an act and `config.load_patience` after a load. What is still
+        under way then is a notice.
+        """
+        clock, config = asyncio.get_running_loop().time, self.config
+        begun, instant = clock(), config.settle == "instant"
+        there: float | None = None  # when the document was there
+        changed = False
+        while True:
             await self._adopt()
             if self.tab.stuck:
                 await self._replace(self.tab)
             tab = self.tab
             if tab.opening or tab.navigating:
-                await tab.change(min(end - clock(), PAUSE))
-                calm_by = None
+                if clock() - begun >= config.load_patience:
+                    return False
+                await tab.change(PAUSE)
+                there = None
                 continue
-            if calm_by is None:
-                calm_by = clock() + self.config.settle
-            left = max(calm_by - clock(), self.config.quiet)
+            if there is None:
+                there = clock() if tab.loaded else begun
+            limit = INSTANT_PATIENCE if instant else config.load_patience if tab.loaded else config.patience
+            traffic, age = tab.traffic, clock() - there
+            waits = traffic.pending(age, changed=changed, instant=instant)
+            left = limit - age
+            if left <= 0:
+                state = f"waits for {describe(waits)}" if waits else await tab.finish()
+                if state and not instant:
+                    tab.notice(f"After {limit:g} s the page still {state}.")
+                await tab.finish()
+                return True
             try:
-                calm = await tab.rest(self.config.quiet, left)
+                answer = await tab.rest(
+                    {
+                        "limit": min(left, PAUSE) * 1000,
+                        "age": age * 1000,
+                        "load": tab.loaded,
+                        "open": bool(waits),
+                        "lively": traffic.lively,
+                        "stream": traffic.streaming,
+                        "fetched": clock() - traffic.ended_at < PAUSE,
+                        "instant": instant,
+                    }
+                )
             except Moved:
                 continue
             except BrowserError:
                 if not await self._closed_itself(tab):
                     raise
                 continue
-            if tab.navigating or tab.opening or self._arrivals or tab.page.is_closed():
+            changed = changed or answer["changed"]
+            if answer["why"] or tab.navigating or tab.opening or self._arrivals or tab.page.is_closed():
                 continue
-            if clock() >= calm_by or (calm and not tab.fetching):
+            if not (waits := traffic.pending(clock() - there, changed=changed, instant=instant)):
+                tab.loaded = False
+                traffic.rest()
                 return True
-            if calm:
-                await tab.change(min(calm_by - clock(), PAUSE))
-        return False
+            await tab.change(min(limit, PAUSE))
 
     @property
     def _arrivals(self) -> list[Page]:

@@ -28,7 +28,7 @@ from bestofq.core.observation import Box, Element, Observation, Screenshot
 
 SOURCE = "\n".join(
     files("bestofq.browser").joinpath(name).read_text("utf-8")
-    for name in ("dom.js", "snapshot.js", "act.js", "foresee.js")
+    for name in ("dom.js", "snapshot.js", "rest.js", "act.js")
 )
 
 

@@ -9,10 +9,11 @@ from math import inf
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from playwright.async_api import CDPSession, Dialog, Download, Page, Request, WebSocket
+from playwright.async_api import CDPSession, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.config import BrowserConfig
+from bestofq.browser.settling import PULSE, Traffic
 from bestofq.browser.snapshot import SOURCE
 from bestofq.core.errors import BrowserError
 from bestofq.core.page_text import page_words
@@ -25,7 +26,6 @@ OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
 REQUEST_GRACE = 1.0  # seconds in which a requested navigation must start, else it was dropped (a javascript: link)
 NOTICES = 10  # reported of one page between two snapshots
 WORDS = 300  # characters of a page's own that a notice holds
-FETCHED = frozenset({"fetch", "xhr", "image"})  # what an action may set off, and a page is not settled without
 
 
 def _clock() -> float:
@@ -85,11 +85,9 @@ class Tab:
         self._requested: dict[str, float] = {}  # frame → when a script or link asked to navigate it
         self._loading: set[str] = set()  # frames
         self._committed = False  # the main frame holds the new document, its DOM is not complete
-        self._open: set[Request] = set()  # of its document, of any kind
-        self._fetching: set[Request] = set()
-        self._fetched = False  # whether anything was, since `forget`
-        self._sockets: set[WebSocket] = set()
         self._changed = asyncio.Event()
+        self.loaded = True  # its document is new since the page last came to rest
+        self.traffic = Traffic(page, self.wake)
 
     @classmethod
     async def open(cls, page: Page, config: BrowserConfig) -> "Tab":
@@ -98,9 +96,7 @@ class Tab:
         page.on("framenavigated", lambda frame: tab.documents.add(frame.url))
         page.on("crash", lambda _: tab._on_crash())
         page.on("request", tab._on_request)
-        page.on("requestfinished", tab._on_request_end)
         page.on("requestfailed", tab._on_failed)
-        page.on("websocket", tab._on_socket)
         page.on("dialog", tab._on_dialog)
         page.on("download", tab._on_download)
         page.on("close", lambda _: tab.wake())
@@ -116,6 +112,7 @@ class Tab:
         }.items():
             cdp.on(f"Page.{event}", handler)
         await tab.send("Page.enable")
+        await tab.send("Page.addScriptToEvaluateOnNewDocument", source=PULSE, runImmediately=True)
         frame = (await tab.send("Page.getFrameTree"))["frameTree"]["frame"]
         tab._frame, tab.unreachable = frame["id"], frame.get("unreachableUrl", "")
         return tab
@@ -189,14 +186,20 @@ class Tab:
         """The current entry of the navigation history is the one that going back ends at."""
         self.base_entry = (await self.send("Page.getNavigationHistory"))["currentIndex"]
 
-    async def rest(self, quiet: float, limit: float) -> bool:
-        """Wait until the document has been still for `quiet` seconds. False if it was not within `limit` seconds.
-        Raises Moved when a navigation begins: until it commits, Chromium may hold back the old document's timers."""
-        while True:
-            wait = self.call("rest", quiet * 1000, limit * 1000, self._world is None, not self._lively)
-            answer = await self._run_until_navigation(wait)
-            if not (answer.get("alone") and self._lively):  # else it is not alone any more
-                return bool(answer["calm"])
+    async def rest(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Wait until the page's own work is done (`rest` of rest.js). Raises Moved when a navigation begins: until it
+        commits, Chromium may hold back the old document's timers."""
+        answer: dict[str, Any] = await self._run_until_navigation(self.call("rest", options))
+        return answer
+
+    async def finish(self) -> str:
+        """End the wait for this page, rested or not: what is under way is not waited for again. Return what a reader
+        must know of it, such as `shows "Saving…"`, or nothing."""
+        self.loaded = False
+        self.traffic.rest()
+        with suppress(Moved, BrowserError):
+            return str(await self.call("finish"))
+        return ""
 
     async def _run_until_navigation(self, call: Awaitable[T]) -> T:
         still = asyncio.ensure_future(call)
@@ -226,18 +229,6 @@ class Tab:
         """Whether its main frame waits for a document, or for that document's DOM."""
         return self._committed or self._busy(self._frame)
 
-    @property
-    def fetching(self) -> bool:
-        """Whether a frame is loading, or something is being fetched since `forget`."""
-        return bool(self._fetching) or any(self._busy(frame) for frame in (*self._loading, *self._requested))
-
-    @property
-    def _lively(self) -> bool:
-        """Whether more than its own script may change its document: replies, workers, sockets, other documents."""
-        page = self.page
-        others = page.workers or page.context.service_workers or len(page.frames) > 1
-        return bool(self._fetched or self._open or self._sockets or others)
-
     def _busy(self, frame: str) -> bool:
         return frame in self._loading or _clock() - self._requested.get(frame, -inf) < REQUEST_GRACE
 
@@ -245,11 +236,6 @@ class Tab:
     def opening(self) -> bool:
         """Whether this page has asked for a tab that is still to come."""
         return self.opened_at is not None and _clock() - self.opened_at < OPEN_GRACE
-
-    def forget(self) -> None:
-        """Forget requests under way, such as long polling: the next action does not cause them."""
-        self._fetching.clear()
-        self._fetched = False
 
     def notice(self, sentence: str) -> None:
         """Report a sentence with the next snapshot, if there are not too many."""
@@ -279,27 +265,11 @@ class Tab:
         self.crashed = True
         self.wake()
 
-    def _on_socket(self, socket: WebSocket) -> None:
-        self._sockets.add(socket)
-        socket.on("close", lambda closed: self._sockets.discard(closed))
-
     def _on_request(self, request: Request) -> None:
-        if not request.is_navigation_request():
-            self._open.add(request)
-        if request.resource_type in FETCHED:
-            self._fetching.add(request)
-            self._fetched = True
-            self.wake()
-        elif request.is_navigation_request():
+        if request.is_navigation_request():
             (self.posted.discard if request.method == "GET" else self.posted.add)(request.url)
 
-    def _on_request_end(self, request: Request) -> None:
-        self._fetching.discard(request)
-        self._open.discard(request)
-        self.wake()
-
     def _on_failed(self, request: Request) -> None:
-        self._on_request_end(request)
         if request.resource_type == "document":
             self.reason = request.failure or ""
         if REFUSED in (request.failure or ""):
@@ -344,8 +314,8 @@ class Tab:
             self._world = None
             self._committed = True
             self._loading = {self._frame}
-            for pending in (self._fetching, self._open, self._sockets):
-                pending.clear()
+            self.loaded = self.traffic.waiting = True
+            self.traffic.forget()
         self.wake()
 
     def _on_dom(self, _: dict[str, Any]) -> None:

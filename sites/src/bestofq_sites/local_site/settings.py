@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from bestofq.browser.config import InstantConfig
 from bestofq.envs.settings import SuiteSettings
 
 
@@ -12,6 +13,7 @@ class LocalSiteSettings(SuiteSettings):
 
     seed: int = Field(default=2026, description="of what the site is made from, and of the splits")
     env: Literal["text", "browser"] = Field(default="text", description="its pages as text, or in Chromium")
+    browser: InstantConfig = InstantConfig()
 
     rules: ClassVar[str]
     """What makes the site's `rules.Rules` from these settings: `module:object`."""

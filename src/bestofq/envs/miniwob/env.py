@@ -79,8 +79,8 @@ def instance_of(task: Task) -> tuple[str, int]:
 
 async def read(session: BrowserSession, path: str, seed: int) -> Standing:
     """The episode's state in the session's page. Begins it with `seed` if the document is new. BrowserError if the page
-    has no task ready within the browser's `navigation` seconds."""
-    patience = round(session.config.navigation * 1000)
+    has no task ready within the browser's `load_patience` seconds."""
+    patience = round(session.config.load_patience * 1000)
     answer = await session.evaluate(f"{_SCRIPT}({json.dumps(path)}, {seed}, {patience})")
     if answer["left"]:
         return Standing(left=True)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from bestofq.browser.config import BrowserConfig
+from bestofq.browser.config import InstantConfig
 from bestofq.envs.settings import NAME, SELECTS, SuiteSettings
 
 Families = Literal["all", "seen", "held-out"]
@@ -17,7 +17,7 @@ HELD_OUT: Mapping[str, Sequence[str]] = tomllib.loads(files(__package__).joinpat
 APART = frozenset(name for family in HELD_OUT.values() for name in family)
 
 
-class MiniWobBrowser(BrowserConfig):
+class MiniWobBrowser(InstantConfig):
     """A task is 160 x 210 CSS pixels, a flight site 540 x 667."""
 
     width: int = Field(default=640, ge=64, description="viewport, CSS pixels")
