@@ -1,11 +1,9 @@
 """The chat client against an endpoint that fails as endpoints do, over real HTTP on loopback."""
 
 import asyncio
-import json
 import logging
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from email.utils import formatdate
@@ -170,15 +168,6 @@ async def test_replies_that_are_none_are_told_apart(fault: Fault, finish: str, s
         json_of(reply, dict)
 
 
-async def test_the_ladder_is_walked_once() -> None:
-    async with BrokenServer(good, refuses=("json_schema", "json_object")) as server, model(server, attempts=1) as asked:
-        await asked.generate(ASK)
-        await asked.generate(ASK)
-    sent = [request.get("response_format", {}).get("type") for request in server.requests]
-    assert sent == ["json_schema", "json_object", None, None]
-    assert asked.rung == "text"
-
-
 async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: pytest.LogCaptureFixture) -> None:
     settings = ("max_tokens", "max_completion_tokens", "temperature")
     async with BrokenServer(good, refuses=("max_tokens", "temperature")) as server, model(server, attempts=1) as asked:
@@ -188,16 +177,23 @@ async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: py
     assert 1 <= sent.count(["max_tokens", "temperature"]) <= 2
     assert 1 <= sent.count(["max_completion_tokens", "temperature"]) <= 2
     assert sent.count(["max_completion_tokens"]) == 3
-    assert (asked.rung, asked.refused) == ("json_schema", {"max_tokens", "temperature"})
+    assert asked.refused == {"max_tokens", "temperature"}
     assert ["no temperature" in record.message for record in caplog.records] == [True]  # said once
 
 
-async def test_an_endpoint_that_refuses_a_seed_is_asked_without() -> None:
-    asking = replace(ASK, seed=3)
-    async with BrokenServer(good, refuses=("seed",)) as server, model(server, attempts=1) as asked:
+@pytest.mark.parametrize(
+    ("refused", "sent_as"), [("seed", "seed"), ("logprobs", "logprobs"), ("json_schema", "response_format")]
+)
+async def test_an_endpoint_that_refuses_a_setting_is_asked_without(refused: str, sent_as: str) -> None:
+    asking = replace(ASK, seed=3, log_probs=True)
+    async with (
+        BrokenServer(good, refuses=(refused,), log_prob=-0.5) as server,
+        model(server, attempts=1) as asked,
+    ):
         said = [await asked.generate(asking), await asked.generate(asking)]
     assert [json_of(one.replies[0], dict) for one in said] == [{"a": 1}, {"a": 1}]
-    assert ["seed" in request for request in server.requests] == [True, False, False]
+    assert [sent_as in request for request in server.requests] == [True, False, False]
+    assert {one.replies[0].log_prob is None for one in said} == {refused == "logprobs"}
 
 
 async def test_an_endpoint_that_gives_one_reply_at_a_time_is_asked_so() -> None:
@@ -213,21 +209,25 @@ async def test_an_endpoint_that_gives_one_reply_at_a_time_is_asked_so() -> None:
 @pytest.mark.parametrize(
     ("complaint", "setting"),
     [
+        ("Unrecognized request argument supplied: logprobs", "logprobs"),
+        ("You are not allowed to request logprobs from this model", "logprobs"),
+        ("[{'type': 'extra_forbidden', 'loc': ('body', 'logprobs'), 'msg': 'Extra inputs'}]", "logprobs"),
         ("Only n = 1 is supported", "n"),
         ("n > 1 is not supported for this model", "n"),
         ("[{'type': 'less_than_equal', 'loc': ['body', 'n'], 'msg': 'Input should be less than or equal to 1'}]", "n"),
         ("Only one candidate can be specified in the current model", "n"),
-        ("no such json_schema in {'model': 'any', 'n': 3}", None),
-        ("no such json_schema:\\n must be an object", None),  # a line break, escaped
+        ("no such json_schema in {'model': 'any', 'n': 3}", "schema"),
+        ("no such json_schema:\\n must be an object", "schema"),  # a line break, escaped
         ("Unsupported parameter: 'seed' is not supported with this model.", "seed"),
         ("[{'type': 'extra_forbidden', 'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]", "seed"),
-        ("no such json_schema in {'model': 'any', 'seed': 3}", None),  # repeats what it was sent
+        ("no such json_schema in {'model': 'any', 'seed': 3}", "schema"),  # repeats what it was sent
     ],
 )
-def test_a_refused_setting_is_told_from_one_that_is_repeated(complaint: str, setting: str | None) -> None:
-    response = httpx.Response(422, request=httpx.Request("POST", "http://any/"))
-    error = openai.APIStatusError(complaint, response=response, body=None)
-    assert api_error_of(error, *ENDPOINT).setting == setting
+def test_a_refused_setting_is_told_from_one_that_is_repeated(complaint: str, setting: str) -> None:
+    for status in (400, 422):
+        response = httpx.Response(status, request=httpx.Request("POST", "http://any/"))
+        error = openai.APIStatusError(complaint, response=response, body=None)
+        assert api_error_of(error, *ENDPOINT).setting == setting
 
 
 async def test_log_probabilities_of_words_make_that_of_a_reply() -> None:
@@ -240,19 +240,11 @@ async def test_log_probabilities_of_words_make_that_of_a_reply() -> None:
         assert (await asked.generate(asking)).replies[0].log_prob is None
 
 
-async def test_an_endpoint_that_refuses_log_probabilities_is_asked_without() -> None:
-    asking = replace(ASK, log_probs=True)
-    async with BrokenServer(good, refuses=("logprobs",), log_prob=-0.5) as server, model(server, attempts=1) as asked:
-        said = [await asked.generate(asking), await asked.generate(asking)]
-    assert [one.replies[0].log_prob for one in said] == [None, None]
-    assert ["logprobs" in request for request in server.requests] == [True, False, False]
-
-
-async def test_below_the_ladder_there_is_nothing() -> None:
+async def test_an_endpoint_that_refuses_a_request_without_structured_output_is_not_asked_again() -> None:
     async with BrokenServer(good, {"format": 1.0}) as server, model(server) as asked:
         with pytest.raises(ConfigError, match="no structured output"):
             await asked.generate(ASK)
-    assert server.seen.total() == 3
+    assert server.seen.total() == 2
 
 
 @pytest.mark.parametrize("fault", ["silence", "drip"])
@@ -310,20 +302,6 @@ def test_retry_after_is_a_number_or_a_date(header: str | int, least: float, most
 @pytest.mark.parametrize("header", ["", "soon", "nan", "inf", "Mon, 99 Foo 2026"])
 def test_a_retry_after_that_is_neither_is_our_own_back_off(header: str) -> None:
     assert api_error_of(slow_down(header), *ENDPOINT).wait is None
-
-
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
-        (400, "Unrecognized request argument supplied: logprobs"),
-        (403, "You are not allowed to request logprobs from this model"),
-        (422, "[{'type': 'extra_forbidden', 'loc': ('body', 'logprobs'), 'msg': 'Extra inputs are not permitted'}]"),
-    ],
-)
-def test_each_way_to_refuse_log_probabilities_is_known(status: int, said: str) -> None:
-    request = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
-    error = openai.APIStatusError(said, response=httpx.Response(status, request=request), body=None)
-    assert api_error_of(error, *ENDPOINT).setting == "logprobs"
 
 
 def slow_down(header: str) -> openai.RateLimitError:
@@ -389,47 +367,6 @@ async def test_a_server_that_was_there_once_is_waited_for(waiting: Callable[...,
         await server.__aexit__()
         with pytest.raises(ModelError, match="gave no reply in 2 attempts"):
             await asked.generate(ASK)
-
-
-async def test_hundreds_of_replies_through_every_fault(waiting: Callable[..., None]) -> None:
-    """30 % 429, 20 % 5xx and all else: 400 replies come, and each is read as what it is."""
-    waiting(TRIP_AFTER=200, ATTEMPT_SHARE=0.5 / 60)
-    shares: dict[Fault, float] = {"429": 0.3, "500": 0.1, "503": 0.1, "reset": 0.03, "garbage": 0.03, "silence": 0.005}
-    shares |= {"page": 0.02, "half": 0.02, "empty": 0.02, "truncated": 0.02, "refusal": 0.01, "drip": 0.002}
-    shares |= dict.fromkeys(("cut", "shape", "deep", "overflow", "nonsense", "braces", "vast"), 0.005)
-
-    async def read(asked: ChatModel) -> str:
-        try:
-            [reply] = (await asked.generate(replace(ASK, schema=None))).replies
-        except ContextError:
-            return await read(asked)
-        try:
-            return json.dumps(json_of(reply, dict))
-        except ReplyError:
-            return reply.finish if reply.finish != "stop" else "unreadable"
-
-    async def client() -> list[str]:
-        async with model(server, attempts=60, deadline=60.0) as asked:
-            return await asyncio.gather(*(read(asked) for _ in range(50)))
-
-    async with BrokenServer(good, shares, script=list(shares), seed=1) as server:
-        replies = [reply for some in await asyncio.gather(*(client() for _ in range(8))) for reply in some]
-    given = Counter(
-        {
-            '{"a": 1}': server.seen["ok"],
-            "truncated": server.seen["truncated"],
-            "refused": server.seen["refusal"],
-            "empty": server.seen["empty"],
-            '{"candidates": 7}': server.seen["nonsense"],
-            "{}": server.seen["braces"],
-            "unreadable": server.seen["vast"],
-            '{"candidates": "\\ufffd"}': server.seen["vast"],
-            json.dumps({"candidates": "1" * 5000}): server.seen["vast"],
-        }
-    )
-    assert len(replies) == 400
-    assert Counter(replies) <= given  # one or another may have come too late, and was asked for again
-    assert min(server.seen[fault] for fault in shares) > 0
 
 
 ECHOED: list[Fault] = ["ok", "429", "500", "503", "401", "404", "garbage", "page", "overflow", "refusal"]

@@ -1,9 +1,6 @@
 """What a hostile upstream, or a client, may not do to the proxy."""
 
-import gzip
 import json
-import zlib
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -76,23 +73,6 @@ async def test_a_request_that_is_too_long_is_refused(tmp_path: Path, monkeypatch
     async with serving(Upstream(lambda body, count: click(1)), tmp_path) as root, httpx.AsyncClient() as client:
         for path in ("chat/completions", "anything/else"):
             assert (await client.post(f"{root}/v1/{path}", content=b" " * 2**11)).status_code == 413
-        bomb: Any = {"content": gzip.compress(b" " * 2**11), "headers": {"content-encoding": "gzip"}}
-        assert (await client.post(f"{root}/v1/chat/completions", **bomb)).status_code == 413
-
-
-@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
-async def test_a_compressed_request_is_unpacked_for_a_decision_and_else_passes_as_it_is(
-    tmp_path: Path, encoding: str, pack: Callable[[bytes], bytes]
-) -> None:
-    upstream, headers = Keeping(lambda body, count: 0), {"content-encoding": encoding}
-    talk = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
-        for body in (browser_use("shoes", 1), judging("shoes"), talk):
-            plain = json.dumps(body).encode()
-            packed = pack(plain)
-            await client.post(f"{root}/v1/chat/completions", content=packed, headers=headers)
-            assert upstream.got == ((encoding, packed) if body is talk else (None, plain))
-    assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
 
 
 async def test_a_request_in_another_encoding_passes_and_is_told_once(
@@ -100,7 +80,7 @@ async def test_a_request_in_another_encoding_passes_and_is_told_once(
 ) -> None:
     upstream = Keeping(lambda body, count: 0)
     async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
-        for encoding in ("zstd", "zstd", "br", "gzip"):  # none is what it says
+        for encoding in ("zstd", "zstd", "br", "gzip"):
             got = await client.post(
                 f"{root}/v1/chat/completions", content=b"\x28\xb5", headers={"content-encoding": encoding}
             )

@@ -1,6 +1,6 @@
 """Any OpenAI-compatible chat endpoint: a hosted model, or your own behind vLLM, SGLang, Ollama or transformers serve.
 
-One request in, one `Generation` out: retries, back-off, pacing, deadlines and the ladder of structured output are dealt
+One request in, one `Generation` out: retries, back-off, pacing, deadlines and what an endpoint does not take are dealt
 with here. Pictures are resized on this side (`images.py`). The SDK's own retries are off.
 """
 
@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import openai
 from pydantic import AfterValidator, Field, model_validator
@@ -37,15 +37,12 @@ from bestofq.models.endpoint import (
     async_client,
     key_of,
     raise_provider_error,
-    without_key,
 )
 from bestofq.models.images import image_part, limits_of, resize
 from bestofq.models.prices import Budget, Price, price_of
 
 log = logging.getLogger(__name__)
 
-Rung = Literal["json_schema", "json_object", "text"]
-LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
 HERE = "local"  # in the place of an address
 STARTING = 10.0  # seconds that a server may need until it is there
 KEPT_PICTURES = 64
@@ -116,7 +113,6 @@ class ChatModel:
 
     config: ChatConfig
     budget: Budget = field(default_factory=Budget)  # shared by the endpoints of a command
-    rung: Rung = "json_schema"  # goes down as the endpoint refuses; never up
     refused: frozenset[Setting] = frozenset()  # what the endpoint does not take; grows as it says so
     attempts: int = 8  # for one reply
 
@@ -233,14 +229,14 @@ class ChatModel:
         messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.attempts and spent < self.config.deadline:
             attempt += 1
-            rung, refused = self.rung, self.refused
+            refused = self.refused
             async with self._pace.turn() as number:
                 self.budget.check()
                 started = time.monotonic()
                 try:
                     async with asyncio.timeout(min(self.config.attempt, self.config.deadline - spent)):
                         completion = await self._client.chat.completions.create(
-                            **self._arguments(request, messages, rung, refused)
+                            **self._arguments(request, messages, refused)
                         )
                     found = self._read(completion, where if self.config.token_ids and request.log_probs else None)
                 except Exception as error:
@@ -262,22 +258,19 @@ class ChatModel:
                     return Generation((Reply(failure.what, counted=0, finish="refused"),) * request.n, 0, 0)
                 if failure.kind == "overload":
                     self._pace.record_overload(number)
-                if failure.kind not in ("format", "setting") and self._pace.record_failure():
+                if failure.setting is None and self._pace.record_failure():
                     log.warning(
                         "%s fails again and again (last: %s): the run pauses and probes it", where, failure.what
                     )
             self._met |= failure.kind != "absent"
             if not self._met and time.monotonic() - self._began > STARTING:
                 break
-            if failure.kind in ("format", "setting"):
-                if failure.setting is not None and failure.setting not in refused:
-                    if failure.setting == "temperature" and failure.setting not in self.refused:
-                        log.warning("%s takes no temperature: it draws at its own, where 0 was asked for too", where)
-                    self.refused |= {failure.setting}
-                elif failure.kind == "format" and request.schema is not None and rung != "text":
-                    self.rung = max(self.rung, LADDER[LADDER.index(rung) + 1], key=LADDER.index)
-                else:
+            if failure.setting is not None:
+                if failure.setting in refused:
                     raise ConfigError(f"{where}: {failure.what}")
+                if failure.setting == "temperature" and failure.setting not in self.refused:
+                    log.warning("%s takes no temperature: it draws at its own, where 0 was asked for too", where)
+                self.refused |= {failure.setting}
                 attempt -= 1  # the endpoint cannot do it: finding that out is not a failed attempt
                 continue
             pause = self._pause(attempt, failure)
@@ -307,9 +300,7 @@ class ChatModel:
         parts = [image_part(await self.picture(screenshot, pixels)) for screenshot in message.screenshots]
         return {"role": message.role, "content": [{"type": "text", "text": message.text}, *parts]}
 
-    def _arguments(
-        self, request: Request, messages: Sequence[dict[str, Any]], rung: Rung, refused: Set[Setting]
-    ) -> dict[str, Any]:
+    def _arguments(self, request: Request, messages: Sequence[dict[str, Any]], refused: Set[Setting]) -> dict[str, Any]:
         config = self.config
         if "system" in refused:
             messages = _merge_system(messages)
@@ -330,11 +321,9 @@ class ChatModel:
             found["logprobs"] = True
         if request.log_probs and config.token_ids:
             found["extra_body"] = {"return_token_ids": True}
-        if request.schema is not None and rung == "json_schema":
+        if request.schema is not None and "schema" not in refused:
             schema = {"name": request.name, "schema": dict(request.schema), "strict": True}
             found["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif request.schema is not None and rung == "json_object":
-            found["response_format"] = {"type": "json_object"}
         return found
 
     def _read(self, completion: Any, where: str | None) -> Generation:
@@ -345,7 +334,7 @@ class ChatModel:
         usage = getattr(completion, "usage", None)
         counts = [token_count(getattr(usage, f"{kind}_tokens", None)) for kind in ("prompt", "completion")]
         read, written = (count or 0 for count in counts)
-        replies = [_reply(choice, written, self.config.key_variable) for choice in choices]
+        replies = [_reply(choice, written) for choice in choices]
         if where is not None:
             told = [_drawn_tokens(completion, choice, where) for choice in choices]
             replies = [
@@ -387,10 +376,10 @@ def _text_of(message: Any, *, whole: bool) -> str:
     return reasoning if whole and isinstance(reasoning, str) else ""
 
 
-def _reply(choice: Any, tokens: int, key_variable: str) -> Reply:
+def _reply(choice: Any, tokens: int) -> Reply:
     refusal = getattr(choice.message, "refusal", None)
     text = refusal or _text_of(choice.message, whole=choice.finish_reason != "length")
-    text = without_key(text, key_variable).encode(errors="replace").decode()
+    text = hide(text).encode(errors="replace").decode()
     finish: Finish = "stop"
     if refusal or choice.finish_reason == "content_filter":
         finish = "refused"

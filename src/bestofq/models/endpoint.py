@@ -80,7 +80,7 @@ def address_of(text: str) -> str:
 NEEDS = "tuning needs them: serve the model by vLLM 0.10.2 or later or a current SGLang, or set token_ids=false"
 
 
-Setting = Literal["max_tokens", "temperature", "logprobs", "seed", "n", "system"]
+Setting = Literal["max_tokens", "temperature", "logprobs", "seed", "n", "system", "schema"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class ApiError:
     """What went wrong in an attempt, and what may be done about it."""
 
     what: str
-    kind: Literal["retry", "overload", "absent", "format", "setting", "refused"] = "retry"  # absent: nobody listens
+    kind: Literal["retry", "overload", "absent", "refused"] = "retry"  # absent: nobody listens
     setting: Setting | None = None  # that the endpoint does not take
     wait: float | None = None  # seconds the endpoint asks for
 
@@ -130,10 +130,10 @@ def api_error_of(error: Exception, where: str, key_variable: str, seconds: float
     if isinstance(error, ProviderError):
         return _status(error.status, error, error.body, {}, where, key_variable)
     if isinstance(error, OversizedError) or isinstance(error.__cause__, OversizedError):
-        return ApiError(_brief(error if isinstance(error, OversizedError) else error.__cause__, key_variable))
+        return ApiError(_brief(error if isinstance(error, OversizedError) else error.__cause__))
     if isinstance(error, openai.APIConnectionError):
         absent = type(error.__cause__).__name__ == "ConnectError"  # of whichever HTTP library
-        what = f"no connection ({_brief(error.__cause__ or error, key_variable)})"
+        what = f"no connection ({_brief(error.__cause__ or error)})"
         return ApiError(what, "absent" if absent else "retry")
     if isinstance(error, ValueError | AttributeError | TypeError | RecursionError):
         return ApiError(f"an answer of another form ({type(error).__name__})")
@@ -163,9 +163,9 @@ class ProviderError(Exception):
 def _status(
     status: int, error: Exception, body: object, headers: Mapping[str, str], where: str, key_variable: str
 ) -> ApiError:
-    said, brief = f"{error} {body or ''}", _brief(error, key_variable)
+    said, brief = f"{error} {body or ''}", _brief(error)
     if 300 <= status < 400:
-        there = _brief(headers.get("location", "nowhere"), key_variable)
+        there = _brief(headers.get("location", "nowhere"))
         raise ConfigError(
             f"{where} sends on to {there}, which is not followed: "
             f"give that address as base_url if you trust it (HTTP {status})"
@@ -173,7 +173,7 @@ def _status(
     if status in (400, 403, 422) and _FILTERED.search(said):
         return ApiError(brief, "refused")
     if status in (400, 422, 500) and _NO_SYSTEM.search(said):
-        return ApiError(f"a system message is refused: {brief}", "setting", "system")
+        return ApiError(f"a system message is refused: {brief}", setting="system")
     if status == 429 and "insufficient_quota" not in said:
         return ApiError("429, too many requests", "overload", wait=_retry_after(headers))
     if status in (408, 409) or status >= 500:
@@ -185,9 +185,9 @@ def _status(
     if status in (400, 422) and "return_token_ids" in said:
         raise ConfigError(f"{where} does not take return_token_ids; {NEEDS}") from None
     if status in (400, 403, 422) and (setting := next((s for s, sign in _SETTINGS.items() if sign.search(said)), None)):
-        return ApiError(f"{setting} is refused: {brief}", "setting", setting)
+        return ApiError(f"{setting} is refused: {brief}", setting=setting)
     if status in (400, 422) and _FORMAT.search(said):
-        return ApiError(f"no structured output: {brief}", "format")
+        return ApiError(f"no structured output: {brief}", setting="schema")
     fix = {
         401: f"the key is refused: put a valid one into the environment variable {key_variable}",
         403: f"the key may not use it: check what {key_variable} is allowed to do",
@@ -197,21 +197,8 @@ def _status(
     raise ConfigError(f"{where}: {fix} (HTTP {status})") from None
 
 
-def _brief(said: object, key_variable: str) -> str:
-    return " ".join(without_key(str(said), key_variable).split())[:200]
-
-
-def without_key(text: str, key_variable: str) -> str:
-    """Endpoints may echo what they were sent: the key is taken out of all that is kept of an answer."""
-    _secret_of(key_variable)
-    return hide(text)
-
-
-def _secret_of(key_variable: str) -> str:
-    """The key, hidden from now on; files and shells leave line breaks around one."""
-    key = os.environ.get(key_variable, "").strip()
-    keep_secret(key, f"[{key_variable}]")
-    return key
+def _brief(said: object) -> str:
+    return " ".join(hide(str(said)).split())[:200]
 
 
 _LOGGERS = (  # a filter does not reach child loggers: each that may quote an answer, of either client the SDK takes
@@ -223,25 +210,27 @@ _LOGGERS = (  # a filter does not reach child loggers: each that may quote an an
 )
 
 
-@dataclass(frozen=True)
 class KeyFilter(logging.Filter):
     """Takes the key out of what the SDK and its HTTP client log: at DEBUG they quote what an endpoint answered."""
 
-    key_variable: str
-
     def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = without_key(record.getMessage(), self.key_variable), ()
+        record.msg, record.args = hide(record.getMessage()), ()
         if record.exc_info:
             trace = "".join(traceback.format_exception(*record.exc_info)).rstrip()
-            record.exc_info, record.exc_text = None, without_key(trace, self.key_variable)
+            record.exc_info, record.exc_text = None, hide(trace)
         return True
 
 
+_FILTER = KeyFilter()  # a logger keeps the same one once
+
+
 def key_of(key_variable: str) -> str:
-    """The key for a client, kept out of the logs of this process. ConfigError where no request can carry it."""
-    key = _secret_of(key_variable)
+    """The key for a client, kept out of the logs and answers of this process. ConfigError if no request can carry it.
+    Line breaks around it, which files and shells leave, do not count."""
+    key = os.environ.get(key_variable, "").strip()
+    keep_secret(key, f"[{key_variable}]")
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(KeyFilter(key_variable))
+        logging.getLogger(name).addFilter(_FILTER)
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(f"{key_variable} holds more than letters, digits and signs of ASCII: put the key alone there")
     return key or "none"  # local servers want none; the SDK wants a word

@@ -34,7 +34,6 @@ from bestofq.serve.guard import UpstreamGuard
 from bestofq.serve.responses import RESPONSES
 from bestofq.serve.sessions import AgentSession, Sessions, kept
 from bestofq.serve.upstream import (
-    ENCODED,
     HOP,
     LATE,
     TOO_LONG,
@@ -46,7 +45,6 @@ from bestofq.serve.upstream import (
     post,
     request_to,
     stream_answer,
-    unpack_body,
 )
 from bestofq.serve.wire import (
     CHAT,
@@ -191,30 +189,27 @@ class Proxy:
         raw = await body_of(request)
         if raw is None:
             return TOO_LONG.response()
-        encoding = request.headers.get("content-encoding", "identity").lower()
-        if (plain := unpack_body(raw, encoding)) is None:
-            return TOO_LONG.response()
-        url, headers = self._url(request, wire.path), filter_headers(request.headers.raw, ENCODED)
+        url, headers = self._url(request, wire.path), filter_headers(request.headers.raw, HOP)
         try:
-            body = json_in(plain)
+            body = json_in(raw)
             wanted = parse_request(wire.as_chat(body))
         except UNREADABLE:
             wanted = None
-            if plain is raw and encoding not in self._unread:
+            encoding = request.headers.get("content-encoding", "identity").lower()
+            if encoding not in self._unread:
                 self._unread.add(encoding)
-                what = "requests with content-encoding %r pass through, not recorded: only gzip and deflate are read"
-                log.warning(what, encoding[:40])
+                log.warning("requests with content-encoding %r pass through, not recorded", encoding[:40])
         if wanted is None:
             return await self._stream(request, url, raw)
         given = request.path_params.get("session") or request.headers.get(SESSION)
         if wanted.kind == "judge":
-            reply = await post(self._client, url, plain, headers)
+            reply = await post(self._client, url, raw, headers)
             if verdict := parse_verdict(wire, reply.json):
                 await kept(self.sessions.apply_verdict(wanted, given, verdict), "the verdict of an agent's judge")
             return reply.response()
-        key = f"{given} {url} {hashlib.sha256(plain).hexdigest()}"
+        key = f"{given} {url} {hashlib.sha256(raw).hexdigest()}"
         retried = request.headers.get(RETRIED, "0") != "0"
-        replying = self._recall_reply(Asking(wire, wanted, body, plain, url, headers, key), given, retried=retried)
+        replying = self._recall_reply(Asking(wire, wanted, body, raw, url, headers, key), given, retried=retried)
         if body.get("stream"):
             await asyncio.wait([replying], timeout=KEPT_ALIVE)  # an error is one to clients that stream, too
             if not replying.done():

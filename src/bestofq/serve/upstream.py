@@ -1,7 +1,6 @@
 """The endpoint behind the proxy: what is sent on, and what is taken from it."""
 
 import json
-import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
@@ -17,8 +16,7 @@ from bestofq.serve.wire import Json
 
 Headers = Sequence[tuple[bytes, bytes]]  # as they are sent: in any encoding, and some more than once
 HOP = {b"connection", b"content-length", b"host", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
-ENCODED = HOP | {b"content-encoding"}  # of what was unpacked: a response by httpx, a request here
-_ZIP = 32 + zlib.MAX_WBITS  # gzip or deflate, as its first bytes say
+ENCODED = HOP | {b"content-encoding"}  # of a response that httpx unpacked
 
 
 class UpstreamReply(NamedTuple):
@@ -50,18 +48,6 @@ async def body_of(request: Request) -> bytes | None:
             return None
         pieces.append(piece)
     return b"".join(pieces)
-
-
-def unpack_body(body: bytes, encoding: str) -> bytes | None:
-    """A body that came in gzip or deflate; None where it is then longer than `BODY_LIMIT`. Any other comes back as it
-    is."""
-    if encoding not in ("gzip", "x-gzip", "deflate"):
-        return body
-    try:
-        found = zlib.decompressobj(_ZIP).decompress(body, BODY_LIMIT + 1)
-    except zlib.error:
-        return body
-    return found if len(found) <= BODY_LIMIT else None
 
 
 def request_to(client: httpx.AsyncClient, method: str, url: str, content: bytes, headers: Headers) -> httpx.Request:
