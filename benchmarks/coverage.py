@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
-from bestofq.recipes.provenance import commit
+from bestofq.recipes.identity import commit
 from bestofq.reports import stats
 
 ROWS = [(tasks, runs, success) for tasks in (20, 60, 200) for runs in (1, 3) for success in (0.05, 0.5, 0.85)]

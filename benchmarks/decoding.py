@@ -21,7 +21,7 @@ import torch
 
 from bestofq.core.language import Generation, Request, user
 from bestofq.models.local import LocalModel
-from bestofq.recipes.provenance import commit
+from bestofq.recipes.identity import commit
 from bestofq_sites.shipped import POCKET_AGENTQ
 
 Run = Callable[[], int]  # gives the tokens written

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from bestofq.cli.config import config_of, merge_settings, read_tree
 from bestofq.cli.writing import write_out
-from bestofq.config.agents import agent_config, reads_q
+from bestofq.config.agents import reads_q
 from bestofq.config.context import open_suite, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -23,9 +23,8 @@ from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.provenance import made_by
+from bestofq.recipes.identity import agent_identity, made_by, run_identity, search_identity
 from bestofq.recipes.q_training import episode_set, q_identity, train_q
-from bestofq.recipes.run_config import run_config, search_config_of
 from bestofq.rollouts.console import console
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -116,13 +115,13 @@ class AblationRunner:
         """Held-out test tasks, with draws of the seed's own."""
         models = Models(config.acting.model_copy(update={"seed": seed}))
         play = Play(config.arm.agent, self.ablation.passes, values, "test", self.ablation.test_tasks)
-        own = agent_config(models.settings, config.arm.agent, None, {})  # what agents of this kind read
+        own = agent_identity(models.settings, config.arm.agent, None, {})  # what agents of this kind read
         facts: dict[str, JsonValue] = {
             **{name: own[name] for name in ("scorer",) if name in own},
             "q": key,
             "beta": models.settings.beta,
             "beams": models.settings.model.beams,
-            "search": search_config_of(models, "mcts"),
+            "search": search_identity(models, "mcts"),
         }
         return await self.collect(models, "test", play, facts)
 
@@ -131,7 +130,7 @@ def facts_of(models: Models, split: Split) -> dict[str, JsonValue]:
     """What the episodes of a run depend on, their tasks, the prompts and a local model's weights included."""
     settings = models.settings
     return {
-        **run_config(settings, split, step_limit_of(settings)),
+        **run_identity(settings, split, step_limit_of(settings)),
         "tasks": settings.suite.selection(),
         "prompts": models.prompts,
         "weights": models.local.revision if settings.chat is None else None,

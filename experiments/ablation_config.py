@@ -20,7 +20,7 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import as_set, differences
 from bestofq.core.transitions import Floats
 from bestofq.models.cached_embedder import VectorStore
-from bestofq.recipes.run_config import run_config
+from bestofq.recipes.identity import run_identity
 from bestofq.store.records import SEED_RUN, EpisodeSummary
 from bestofq.store.store import Store
 
@@ -122,7 +122,7 @@ class Sources:
         if where not in self._sources:
             self._sources[where] = Store.open(where, read_only=True)
         stored = {run.name: run.config for run in self._sources[where].runs()}
-        wanted = run_config(config.learning, "train", step_limit_of(config.learning))
+        wanted = run_identity(config.learning, "train", step_limit_of(config.learning))
         for run in config.data.runs:
             if run not in stored:
                 raise DataError(f"there is no run {run!r} in {where}: it has {', '.join(stored)}")

@@ -13,7 +13,7 @@ from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.best_of_q import best_of_q, plays
 from bestofq.recipes.collect import DEFAULT_AGENTS, Play, collect, compare
-from bestofq.recipes.provenance import made_by
+from bestofq.recipes.identity import made_by
 from bestofq.reports import stats
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
 from bestofq.reports.diagnosis import Options

@@ -26,10 +26,9 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.learning.checkpoint import load_value
 from bestofq.models.local import LocalModel
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.provenance import made_by
-from bestofq.recipes.q_training import train_q
-from bestofq.recipes.ranked_logs import logs_of, rank_logs
-from bestofq.recipes.training_episodes import select_episodes
+from bestofq.recipes.estimate import logs_of, rank_logs
+from bestofq.recipes.identity import made_by
+from bestofq.recipes.q_training import select_episodes, train_q
 from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, spread_labels
 from bestofq.reports.off_policy import auc

@@ -22,7 +22,7 @@ from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Usage
 from bestofq.models.chat import ChatConfig
-from bestofq.recipes.provenance import current_provenance
+from bestofq.recipes.identity import current_provenance
 from bestofq.reports.figures import failure_split_svg
 from bestofq.reports.origin import origins
 from bestofq.reports.recall import recall, recall_table

@@ -8,7 +8,7 @@ from typing import Any
 from bestofq.cli.writing import write_json
 from bestofq.config.models import Models
 from bestofq.core.errors import InputError
-from bestofq.recipes.provenance import made_by
+from bestofq.recipes.identity import made_by
 from bestofq.reports.figures import success_bars_svg
 from bestofq.reports.searches import search_rows
 from bestofq.reports.stats import Measure

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
 from bestofq.core.usage import Role
-from bestofq.recipes.provenance import commit, this_command
+from bestofq.recipes.identity import commit, this_command
 from bestofq.reports.costs import CostPoint, points_svg
 from bestofq.reports.spent import Spent
 from bestofq.reports.stats import Attempt, Interval, PairedDifference, paired_difference, success_interval, success_rate

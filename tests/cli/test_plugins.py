@@ -20,7 +20,7 @@ from bestofq.core.errors import ConfigError
 from bestofq.envs.suites import make_suite
 from bestofq.interop.importing import read_log
 from bestofq.learning.training import train_own
-from bestofq.recipes.run_config import policy_config
+from bestofq.recipes.identity import policy_identity
 from bestofq.testing.contracts import LEARNING, check_judge, check_learner, check_proposer, check_scorer, two_steps
 
 PARTS = """
@@ -79,7 +79,7 @@ async def test_a_part_is_found_by_the_name_its_package_gives_it() -> None:
     few = LEARNING.model_copy(update={"steps": 2, "learner": "mine"})
     assert train_own(two_steps(), few).step == 2
     assert [one.task.goal for one in read_log("mine", Path("a.log")) if isinstance(one, Episode)] == ["a.log"]
-    kept = policy_config(settings)
+    kept = policy_identity(settings)
     assert (kept["proposer"], kept["judge"]) == ("mine", "mine")
 
 

@@ -14,7 +14,7 @@ from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import CARD, read_card
 from bestofq.recipes.estimate import fold_of
-from bestofq.recipes.training_episodes import select_episodes
+from bestofq.recipes.q_training import select_episodes
 from bestofq.reports.estimate import OffPolicyEstimate
 from bestofq.rollouts.console import console
 from bestofq.store.records import EpisodeKey

@@ -33,9 +33,7 @@ from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.embedding import embed_there
-from bestofq.recipes.q_training import episodes_of, transitions_of
-from bestofq.recipes.training_episodes import select_episodes
+from bestofq.recipes.q_training import embed_there, episodes_of, select_episodes, transitions_of
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.workers import Shared
 from bestofq.store.location import Location

@@ -21,8 +21,8 @@ from bestofq.learning.config import NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, begin
+from bestofq.recipes.identity import Searcher
 from bestofq.recipes.policy_training import searched_trees
-from bestofq.recipes.run_config import Searcher
 from bestofq.store.store import Store
 from bestofq_sites.shipped import POCKET, POCKET_WEB
 from bestofq_sites.webshop import suite as webshop

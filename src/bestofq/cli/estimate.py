@@ -17,9 +17,8 @@ from bestofq.cli.shared import models_of, open_existing_store, store_of
 from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.learning.checkpoint import load_value, read_card
-from bestofq.recipes.estimate import cross_fit, learned_from, not_learned_from
-from bestofq.recipes.ranked_logs import HeldOut, logs_of, rank_logs
-from bestofq.recipes.training_episodes import select_episodes
+from bestofq.recipes.estimate import HeldOut, cross_fit, learned_from, logs_of, not_learned_from, rank_logs
+from bestofq.recipes.q_training import select_episodes
 from bestofq.reports.estimate import OffPolicyEstimate, choice_table, points, rank_table, short, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift
 from bestofq.rollouts.console import console

@@ -27,7 +27,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.collect import DEFAULT_AGENTS, Play, compare
-from bestofq.recipes.provenance import made_by
+from bestofq.recipes.identity import made_by
 from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import Grouping, agent_results, domain_grid, domain_results, success_table

@@ -14,7 +14,7 @@ from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import DECIDED
 from bestofq.core.errors import DataError
 from bestofq.interop.importing import check_log, import_log
-from bestofq.recipes.provenance import current_provenance
+from bestofq.recipes.identity import current_provenance
 from bestofq.reports.table import Row, Table, columns
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar

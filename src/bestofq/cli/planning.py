@@ -33,7 +33,7 @@ from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import price_of
 from bestofq.models.shipped import find_model
 from bestofq.recipes.collect import Play
-from bestofq.recipes.training_episodes import select_episodes
+from bestofq.recipes.q_training import select_episodes
 from bestofq.rollouts.console import console
 from bestofq.search.config import SearchConfig
 from bestofq.store.location import Location

@@ -19,7 +19,7 @@ from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv
 from bestofq.models.shipped import is_shipped
-from bestofq.recipes.run_config import policy_config
+from bestofq.recipes.identity import policy_identity
 from bestofq.recipes.run_goal import UserJudge, page_task, visit
 from bestofq.rollouts.console import console
 from bestofq.rollouts.episode import STEP_LIMIT, EpisodeOptions
@@ -62,7 +62,7 @@ def run(
     allowed = None if any_host else [host.strip() for host in hosts.split(",") if host.strip()]
     task = page_task(goal, url, hosts=allowed)
     view = StepPrinter(console, interactive=sys.stdin.isatty() and console.is_terminal, yes=yes)
-    config = {**policy_config(models.settings), "q": str(q), "screenshots": screenshots}
+    config = {**policy_identity(models.settings), "q": str(q), "screenshots": screenshots}
     settings = EpisodeOptions(
         judge=UserJudge(view.judge),
         provenance=Provenance(version=__version__, prompt_hash=models.prompts),

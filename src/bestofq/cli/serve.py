@@ -20,7 +20,7 @@ from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import validate_settings
 from bestofq.models.endpoint import address_of
-from bestofq.recipes.provenance import this_command
+from bestofq.recipes.identity import this_command
 from bestofq.rollouts.console import console
 from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions

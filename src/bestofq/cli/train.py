@@ -26,10 +26,8 @@ from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.learning.tracking import open_tracker
 from bestofq.learning.training import training_processes
-from bestofq.recipes.choosing import Trials
-from bestofq.recipes.embedding import embed_there
-from bestofq.recipes.q_training import train_on_runs
-from bestofq.recipes.training_episodes import select_episodes
+from bestofq.recipes.estimate import Trials
+from bestofq.recipes.q_training import embed_there, select_episodes, train_on_runs
 from bestofq.reports.stats import Quantity, tally_by_task
 from bestofq.reports.table import Row, Table, columns
 from bestofq.rollouts.console import console

@@ -236,14 +236,6 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
     return AGENTS[kind].build(kind, AgentParts(models, values, n or models.settings.n_candidates))
 
 
-def agent_config(
-    settings: BestOfQSettings, kind: AgentKind, n: int | None, q: Mapping[str, JsonValue]
-) -> dict[str, JsonValue]:
-    """What only this kind of agent depends on. `n`: candidates a step; None: as the settings say."""
-    agent = AGENTS[kind]
-    return {**({} if agent.single else {"n": n or settings.n_candidates}), **agent.identity(settings, q)}
-
-
 def _check_own_tokens(settings: BestOfQSettings) -> None:
     if settings.proposer is not None:
         raise ConfigError("the agents beam and prior read a model's tokens: leave the setting proposer out")

@@ -30,7 +30,7 @@ from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.learning.tuning import train_on_preferences
 from bestofq.models.local import LocalModel
 from bestofq.recipes import run_goal
-from bestofq.recipes.provenance import this_command
+from bestofq.recipes.identity import this_command
 from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.search.backtracking import EnvPool

@@ -13,9 +13,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.embedding import embed_there
-from bestofq.recipes.q_training import q_identity, train_q
-from bestofq.recipes.training_episodes import select_episodes
+from bestofq.recipes.q_training import embed_there, q_identity, select_episodes, train_q
 from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.config.agents import AgentKind, agent_config, check_agent, keeping_vectors, make_agent, reads_q
+from bestofq.config.agents import AgentKind, check_agent, keeping_vectors, make_agent, reads_q
 from bestofq.config.context import OpenSuite, may_repeat_of, open_workers
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split
-from bestofq.recipes.provenance import current_provenance
-from bestofq.recipes.run_config import Searcher, run_config, search_config_of
+from bestofq.recipes.identity import Searcher, agent_identity, current_provenance, run_identity, search_identity
 from bestofq.recipes.tree_search import searching_agent
 from bestofq.rollouts.console import console
 from bestofq.rollouts.episode import EpisodeOptions
@@ -115,10 +114,10 @@ async def begin(
     q: dict[str, JsonValue] = {} if values is None else {Q: values.checkpoint, DISCOUNT: values.discount}
     await store.begin_run(
         run,
-        run_config(settings, split, suite.step_limit),
+        run_identity(settings, split, suite.step_limit),
         made,
-        searches={searcher: {**search_config_of(models, searcher), **q}} if searcher else {},
-        agents={play.agent: own} if play and (own := agent_config(settings, play.kind, play.n, q)) else {},
+        searches={searcher: {**search_identity(models, searcher), **q}} if searcher else {},
+        agents={play.agent: own} if play and (own := agent_identity(settings, play.kind, play.n, q)) else {},
     )
     return made
 

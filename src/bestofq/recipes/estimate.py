@@ -1,23 +1,135 @@
-"""Q-functions and logged episodes of tasks that they did not learn from: a fifth of the tasks held out from each."""
+"""What logged episodes tell of Q-functions that did not learn from them: nobody plays, and nothing is rewarded anew."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
+
+from bestofq.agents.embedding_texts import EmbeddingTexts
+from bestofq.agents.scorers.learned import Values
+from bestofq.agents.selectors import EpsilonGreedySelector, UniformSelector
 from bestofq.config.models import Models
+from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.identity import key_of
 from bestofq.core.logged import LoggedChoices
+from bestofq.core.transitions import Floats, Ints, Transitions
 from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import CARD, read_card
+from bestofq.learning.siblings import Siblings, ranked_right, siblings
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.q_training import episode_set, q_identity, task_mark, train_q
-from bestofq.recipes.ranked_logs import HeldOut, logs_of, rank_logs
-from bestofq.recipes.training_episodes import select_episodes
+from bestofq.recipes.q_training import (
+    embed_items,
+    episode_set,
+    episodes_of,
+    q_identity,
+    select_episodes,
+    task_mark,
+    train_q,
+    transitions_of,
+)
+from bestofq.rollouts.console import console
+from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 FOLDS = 5
+_ROWS = 1024  # steps whose candidates' vectors are in memory at once
+
+
+class HeldOut(NamedTuple):
+    """`choices`, and of each task the pairs of sibling actions that Q ranks right, and all (`learning.siblings`)."""
+
+    choices: LoggedChoices
+    siblings: list[tuple[int, float, float]]
+
+
+class Logs(NamedTuple):
+    """Decided episodes with a step, embedded: what any Q-function over these vectors may rank."""
+
+    data: Transitions
+    episodes: Sequence[Episode]
+    epsilons: Mapping[str, object]  # by run
+
+
+def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> Logs:
+    """DataError where there is none."""
+    found = [one for one in episodes_of(store, episodes) if one.steps and one.verdict.outcome in DECIDED]
+    table = tabulate(found, models.texts, others=True)
+    vectors = embed_items(models, table.items, store, store.vectors(models.embedder.spec))
+    epsilons = {run.name: run.config.get("epsilon") for run in store.runs()}
+    return Logs(table.transitions(vectors), found, epsilons)
+
+
+def rank_logs(logs: Logs, values: Values) -> HeldOut:
+    """With the Q of every candidate, in the proposer's order. Siblings are told apart by page and label, whatever Q
+    reads."""
+    data, found, epsilons = logs
+    steps = [step.decision for episode in found for step in episode.steps]
+    chosen = np.array([one.chosen for one in steps])
+    actions = _in_order(data, chosen)
+    q, value = _compute_values(data, actions, values)
+    taken = q[np.arange(len(q)), chosen]
+    probable = [row for episode in found for row in _propensities(episode, epsilons.get(episode.run), q.shape[1])]
+    choices = LoggedChoices(
+        episode=np.repeat(np.arange(len(found)), [len(one.steps) for one in found]),
+        task=tuple((one.task.suite, one.task.id) for one in found),
+        success=np.array([one.verdict.outcome == "success" for one in found]),
+        q=q,
+        value=value,
+        tokens=np.array([_tokens(one) for one in found], np.float32),
+        usd=np.array([_usd(one) for one in found], np.float32),
+        chosen=chosen,
+        propensity=np.array(probable, np.float32),
+    )
+    alone = tabulate(found, EmbeddingTexts()).rows
+    return HeldOut(choices, ranked_right(alone, siblings(alone), taken))
+
+
+def _in_order(data: Transitions, chosen: Ints) -> Ints:
+    """[T, N] rows of the vectors, as the proposer offered the candidates; -1 beyond the last."""
+    taken = data.action[:, None]
+    rows = taken if data.others is None else np.concatenate([taken, data.others], axis=1)
+    at, here = np.arange(rows.shape[1])[None], chosen[:, None]
+    return np.take_along_axis(rows, np.where(at == here, 0, at + (at < here)), axis=1)
+
+
+def _compute_values(data: Transitions, actions: Ints, values: Values) -> tuple[Floats, Floats]:
+    """Q [T, N], -∞ where there is no candidate, and V [T]."""
+    q, v = [], []
+    for start in range(0, len(data), _ROWS):
+        part = slice(start, start + _ROWS)
+        state, task = data.vectors[data.state[part]], data.vectors[data.task[part]]
+        q.append(values.q(state, data.vectors[actions[part]], task))
+        v.append(values.v(state, task))
+    return np.where(actions < 0, -np.inf, np.concatenate(q)).astype(np.float32), np.concatenate(v)
+
+
+def _propensities(episode: Episode, epsilon: object, width: int) -> Iterator[Floats]:
+    """Of each step [N]: with what probability its agent takes each candidate; NaN where that is not known."""
+    for step in episode.steps:
+        count = len(step.decision.candidates)
+        row = np.zeros(width, np.float32)
+        if episode.agent == "random":
+            row[:count] = UniformSelector().probabilities(count)
+        elif episode.agent == "explore" and isinstance(epsilon, int | float):
+            row[:count] = EpsilonGreedySelector(float(epsilon)).probabilities(count)
+        else:
+            row[:count] = np.nan
+        yield row
+
+
+def _tokens(episode: Episode) -> int:
+    return sum(used.tokens_in + used.tokens_out for used in episode.usage)
+
+
+def _usd(episode: Episode) -> float:
+    """NaN where a price is not known."""
+    return sum(float("nan") if used.usd is None else used.usd for used in episode.usage)
 
 
 def fold_of(key: EpisodeKey) -> int:
@@ -72,3 +184,63 @@ def learned_from(q: Path, store: Store, runs: Sequence[str], models: Models) -> 
             if known and episode_set(found).fingerprint == known.fingerprint:
                 return found
     return None
+
+
+class Trial(NamedTuple):
+    """One of the settings tried. `right`: of each held-out task, pairs of sibling actions ranked right, and all."""
+
+    settings: str
+    right: list[tuple[int, float, float]]
+
+    @property
+    def share(self) -> float:
+        """Of the pairs, in [0, 1]."""
+        return sum(right for _, right, _ in self.right) / sum(pairs for _, _, pairs in self.right)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What settings are tried on: these episodes of `store`, a fifth of the tasks held out. Q-functions are kept in
+    `out`."""
+
+    store: Store
+    learned: Sequence[EpisodeSummary]
+    out: Path
+
+    def evaluate_trial(self, name: str, models: Models) -> Trial:
+        """Q and V learned from the other tasks' episodes, or resumed, rank the held-out ones. DataError where no task
+        has siblings among these: before anything is learned."""
+        held_out, pairs = self._held_out
+        console.print(f"with {name}:", highlight=False)
+        values = learned_apart(models, self.store, self._summaries(of_held_out=False), self.out)
+        data = transitions_of(models, self._episodes(), self.store)
+        q = values.q(*(data.vectors[rows] for rows in (data.state, data.action, data.task)))
+        return Trial(name, ranked_right(held_out, pairs, q))
+
+    def proposer(self) -> Trial | None:
+        """How the proposer's own likelihood ranks them; None where it tells none."""
+        held_out, pairs = self._held_out
+        episodes = (one for one in self._episodes() if one.verdict.outcome in DECIDED)
+        likely = [step.decision.candidate.log_prob for episode in episodes for step in episode.steps]
+        if None in likely:
+            return None
+        return Trial("the proposer's likelihood", ranked_right(held_out, pairs, np.array(likely, np.float32)))
+
+    @cached_property
+    def _held_out(self) -> tuple[Transitions, Siblings]:
+        """Steps of the held-out episodes [T], without vectors, and the siblings among them: by page and label, so that
+        they are the same in every trial, whatever it embeds. DataError where there are none."""
+        decided = [one for one in self._summaries(of_held_out=True) if one.decided and one.steps]
+        data = tabulate(self._episodes(), EmbeddingTexts()).rows if decided else None
+        if data is None or not len((pairs := siblings(data)).better):
+            raise DataError(
+                "there is nothing to try settings by: no success and failure of a held-out task differ in an action on "
+                "one page; collect several passes over the same tasks (--set seed_runs=5), or more tasks"
+            )
+        return data, pairs
+
+    def _episodes(self) -> Iterator[Episode]:
+        return episodes_of(self.store, self._summaries(of_held_out=True))
+
+    def _summaries(self, *, of_held_out: bool) -> list[EpisodeSummary]:
+        return [one for one in self.learned if (fold_of(one.key) == 0) == of_held_out]

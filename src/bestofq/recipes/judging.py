@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models
-from bestofq.core.decision import Episode, Outcome, Verdict
+from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.errors import InputError
-from bestofq.core.observation import Observation
 from bestofq.core.protocols import Judge
 from bestofq.rollouts.episode import ended_by_itself
+from bestofq.rollouts.resuming import with_picture, with_pictures
 from bestofq.rollouts.workers import Do, Report, Worker, work_off
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -91,21 +91,11 @@ async def _open_judge(
     yield partial(_judge_episode, store, make_judge(models))
 
 
-async def _judge_episode(store: Store, judge: Judge, episode: str) -> Verdict:
-    return await judge.judge(with_pictures(store, store.episode(episode)))
-
-
-def with_pictures(store: Store, episode: Episode) -> Episode:
-    """The episode with the bytes of its screenshots. DataError when the store lacks one."""
-
-    def seen(observation: Observation) -> Observation:
-        if observation.screenshot is None:
-            return observation
-        return observation.model_copy(update={"screenshot": store.screenshots.load(observation.screenshot)})
-
-    steps = tuple(step.model_copy(update={"observation": seen(step.observation)}) for step in episode.steps)
-    final = None if episode.final is None else seen(episode.final)
-    return episode.model_copy(update={"steps": steps, "final": final})
+async def _judge_episode(store: Store, judge: Judge, name: str) -> Verdict:
+    episode = store.episode(name)
+    final = None if episode.final is None else with_picture(episode.final, store)
+    steps = tuple(with_pictures(episode.steps, store))
+    return await judge.judge(episode.model_copy(update={"steps": steps, "final": final}))
 
 
 def _is_judges(episode: EpisodeSummary, beside: bool) -> bool:

@@ -27,7 +27,7 @@ from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.tuning import Report, TuningProgress, train_on_preferences, train_on_successes
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import find_model
-from bestofq.recipes.run_config import check_tree_run
+from bestofq.recipes.identity import check_tree_run
 from bestofq.rollouts.progress import bar
 from bestofq.search.mcts import state_after
 from bestofq.search.pairs import node_pairs, rollouts

@@ -1,18 +1,21 @@
 """Train a Q-function in a folder of its own: what it depends on, what it learns from, and the training itself."""
 
+import asyncio
 import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
 from bestofq.config.artifacts import IDENTITY, UNFINISHED, is_done, set_begun, set_done
+from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models, check_embedder
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem, EmbedSettings
@@ -35,18 +38,19 @@ from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.training import train_stoppable
 from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import VectorStore
-from bestofq.recipes.run_config import endpoint_of
-from bestofq.recipes.training_episodes import select_episodes
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import tabulate
+from bestofq.rollouts.workers import Do, Report, Worker, work_off
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
-MEASURED_SECONDS = 3.0
-"""Of training, before its duration is estimated."""
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
 
-
+MEASURED_SECONDS = 3.0  # of training, before its duration is estimated
+CHUNK = 512  # items that a process embeds before it gets others
+AHEAD = 2  # chunks that each process has, so that it never waits
 ADVICE = "give --out another folder, or --again to train again in this one"
 
 
@@ -155,11 +159,32 @@ def train_on_runs(
     return train_q(out, models, store, select_episodes(store, runs, episodes), again=again, log=log)
 
 
+def select_episodes(store: Store, runs: Sequence[str], episodes: int | None = None) -> list[EpisodeSummary]:
+    """Return the finished episodes of `runs`, or the first `episodes` of those that teach, pass after pass.
+
+    A run that is named twice counts once. DataError if there are fewer episodes, or no such run.
+    """
+    known = [run.name for run in store.runs()]
+    if missing := [run for run in runs if run not in known]:
+        others = f"it has {', '.join(known)}: give --run {known[0]}" if known else "it has none: collect episodes first"
+        raise DataError(f"there is no run {missing[0]!r} in the store: {others}")
+    every = [store.summaries(run=run) for run in dict.fromkeys(runs)]
+    if episodes is None:
+        return [one for some in every for one in some]
+    found = [e for some in every for e in sorted(some, key=attrgetter("fair_order")) if e.decided and e.steps]
+    if len(found) < episodes:
+        raise DataError(
+            f"{', '.join(runs)}: {len(found)} decided episodes, fewer than {episodes}: ask for fewer, or collect more"
+        )
+    return found[:episodes]
+
+
 def _check_embedders(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> None:
     runs = {episode.run for episode in episodes}
     for record in store.runs():
-        if record.name in runs and (proposer := endpoint_of(record.config)):
-            check_embedder(models.settings, proposer)
+        chat = record.config.get("chat")
+        if record.name in runs and isinstance(chat, dict):
+            check_embedder(models.settings, str(chat["model"]))
 
 
 def episodes_of(store: Store, learned: Sequence[EpisodeSummary]) -> Iterator[Episode]:
@@ -190,6 +215,37 @@ def embed_items(models: Models, items: Sequence[EmbedItem], store: Store, vector
         return models.embedder.embed_all(
             items, vectors, progress=lambda done: shown.update(row, completed=done), pictures=store.screenshots.load
         )
+
+
+async def embed_there(models: Models, hosts: "Hosts", store: Store, learned: Sequence[EpisodeSummary]) -> None:
+    """Compute and keep the vectors that the training set of these episodes lacks."""
+    table = tabulate(episodes_of(store, learned), models.texts, others=models.settings.iql.others)
+    items = {item.key: item for item in table.items}
+    known = store.vectors(models.embedder.spec).get_many([*items])
+    lacking = [item for key, item in sorted(items.items()) if key not in known]  # shared contexts stay together
+    if not lacking:
+        return
+    with bar() as shown:
+        row = shown.add_task("embedding", total=len(items), completed=len(known))
+
+        async def embed(worker: Worker, chunk: Sequence[EmbedItem]) -> None:
+            await worker.do(chunk)
+            shown.advance(row, len(chunk))
+
+        chunks = [lacking[start : start + CHUNK] for start in range(0, len(lacking), CHUNK)]
+        async with open_workers(_open_embedder, models, None, store, at_once=AHEAD, hosts=hosts) as workers:
+            await work_off(chunks, workers, embed)
+
+
+@asynccontextmanager
+async def _open_embedder(models: Models, _: OpenSuite | None, store: Store, report: Report) -> AsyncIterator[Do]:
+    vectors, room = store.vectors(models.embedder.spec), asyncio.Lock()
+
+    async def embed(items: Sequence[EmbedItem]) -> None:
+        async with room:
+            await asyncio.to_thread(models.embedder.embed_all, items, vectors, pictures=store.screenshots.load)
+
+    yield embed
 
 
 @contextmanager

@@ -76,13 +76,15 @@ async def claim_abandoned(
 
 
 def with_pictures(steps: Sequence[Step], store: "Store") -> list[Step]:
-    """The steps with the bytes of their pictures, as an agent sees them. DataError."""
-    found = []
-    for step in steps:
-        shot = step.observation.screenshot
-        seen = {} if shot is None or shot.data else {"screenshot": store.screenshots.load(shot)}
-        found.append(step.model_copy(update={"observation": step.observation.model_copy(update=seen)}))
-    return found
+    """Return the steps with the bytes of their pictures, as an agent sees them. DataError if the store lacks one."""
+    return [step.model_copy(update={"observation": with_picture(step.observation, store)}) for step in steps]
+
+
+def with_picture(page: Observation, store: "Store") -> Observation:
+    shot = page.screenshot
+    if shot is None or shot.data:
+        return page
+    return page.model_copy(update={"screenshot": store.screenshots.load(shot)})
 
 
 def _replies(steps: Sequence[Step]) -> list[str]:
