@@ -7,6 +7,7 @@ from functools import partial
 from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.dialect import ChatDialect, Dialect
 from bestofq.agents.dialects.json import JsonDialect
+from bestofq.agents.prompting import SAMPLES_PER_CANDIDATE, TEMPERATURE
 from bestofq.agents.structured_output import ask, state_prompts
 from bestofq.core.actions import Wait, action_text
 from bestofq.core.decision import Candidate, Proposal, State, distinct
@@ -30,8 +31,8 @@ class SamplingProposer:
 
     model: LanguageModel
     _: KW_ONLY
-    temperature: float = 0.8
-    samples_per_candidate: int = 3
+    temperature: float = TEMPERATURE
+    samples_per_candidate: int = SAMPLES_PER_CANDIDATE
     max_new_tokens: int = 40
     dialect: Dialect = COMMANDS
     beams: int = 0

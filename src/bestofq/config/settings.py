@@ -6,8 +6,7 @@ from pydantic import Field, model_validator
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.json import By
-from bestofq.agents.prompting import SCREENSHOTS, Criteria
-from bestofq.agents.proposers import SamplingProposer
+from bestofq.agents.prompting import SAMPLES_PER_CANDIDATE, SCREENSHOTS, TEMPERATURE, Criteria
 from bestofq.agents.scorers.learned import PriorScorer
 from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.core.embedding import EmbedSettings
@@ -30,11 +29,9 @@ class ModelSettings(FrozenModel):
     )
     device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     precision: Annotated[Literal["auto", "float32", "bfloat16"], FREE] = Field(default="auto", description="of weights")
-    temperature: float = Field(
-        default=SamplingProposer.temperature, gt=0, description="of every draw but the greedy first"
-    )
+    temperature: float = Field(default=TEMPERATURE, gt=0, description="of every draw but the greedy first")
     samples_per_candidate: int = Field(
-        default=SamplingProposer.samples_per_candidate, ge=1, description="draws per wanted candidate, repeats dropped"
+        default=SAMPLES_PER_CANDIDATE, ge=1, description="draws per wanted candidate, repeats dropped"
     )
     beams: Annotated[int, FREE] = Field(default=4, ge=2, description="width of the agent beam's search (Agent Q, 4.1)")
     dialect: Literal["commands", "composite"] = Field(
