@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.protocols import Rated
 from bestofq.reports.figures import CurvePoint, bars_svg, learning_curve_svg
-from bestofq.reports.recall import rated_shares, recall
+from bestofq.reports.recall import count_contested, rated_shares
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, attempts_of, distinct
 from bestofq.reports.success import performance
 from bestofq.reports.table import Cell, Row, Table, columns
@@ -93,11 +93,11 @@ def _result(arm: MeasuredArm, first: MeasuredArm | None) -> ArmRow:
         found |= {"episodes": len(arm.learned), "successes": sum(e.success for e in arm.learned)}
         found["transitions"] = sum(e.steps for e in arm.learned)
     if steps := _steps(arm):
-        counted = recall(arm.name, steps)
-        found |= {"first": _kept(counted.regret_first), "chance": _kept(counted.regret_chance)}
-        found["contested"] = counted.contested // len(arm.ranked)
-        if counted.contested:
-            right = rated_shares(steps)["right"]
+        shares, contested = rated_shares(steps), count_contested(steps)
+        found |= {name: _kept(shares[name].value) for name in ("first", "chance")}
+        found["contested"] = contested // len(arm.ranked)
+        if contested:
+            right = shares["right"]
             found["right"] = right.measure
             found["right_by_seed"] = [rated_shares(seed)["right"].value for seed in arm.ranked]
             found["right_difference"] = right.minus(rated_shares(_steps(first) if first else ())["right"])
@@ -117,8 +117,8 @@ def _attempts(arm: MeasuredArm) -> Tries:
     return attempts_of(episode for some in arm.played for episode in some)
 
 
-def _kept(regret: Measure) -> float | None:
-    return None if regret.value is None else 1 - regret.value
+def _kept(regret: float | None) -> float | None:
+    return None if regret is None else 1 - regret
 
 
 def ablation_table(title: str, rows: Sequence[ArmRow]) -> Table:

@@ -16,8 +16,7 @@ from bestofq.recipes.collect import DEFAULT_AGENTS, Play, collect, compare
 from bestofq.recipes.identity import made_by
 from bestofq.reports import stats
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
-from bestofq.reports.diagnosis import Options
-from bestofq.reports.report import gather
+from bestofq.reports.report import Options, gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import (
     agent_results,
@@ -117,7 +116,7 @@ def _write(models: Models, store: Store, out: Path, results: Path, agents: Seque
         (results / name).write_text(picture, "utf-8")
     if models.settings.chat is not None:
         (results / "cost.svg").write_text(pareto_svg(costs), "utf-8")
-    options = Options(curve=curve, curve_baseline=base, rated={k: v for k, v in rated.items() if v} or None)
+    options = Options(rated={k: v for k, v in rated.items() if v} or None)
     written = export(store, gather(store, replace(test, agents=None), options), out / "report", title="Best-of-Q")
     console.print(success_table(of_test).with_title("Test tasks"))
     console.print(cost_table(costs))

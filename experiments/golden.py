@@ -25,7 +25,7 @@ from bestofq.models.chat import ChatConfig
 from bestofq.recipes.identity import current_provenance
 from bestofq.reports.figures import failure_split_svg
 from bestofq.reports.origin import origins
-from bestofq.reports.recall import recall, recall_table
+from bestofq.reports.recall import recall_table, split_failures
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
@@ -224,8 +224,8 @@ def judge_steps(
             golden = replace(golden, store=stack.enter_context(Store.open(golden_where, read_only=True)))
         found = run_interruptible(work(store, golden))
         made = origins(store, store.summaries(run=run, agent=agent))
-    rows = [recall(agent, found.steps)]
-    console.print(recall_table(rows, made, rater=f"{matcher.name}, against one golden episode a task"))
+    table = recall_table({agent: found.steps}, made, rater=f"{matcher.name}, against one golden episode a task")
+    console.print(table)
     console.print(
         f"{found.episodes} episodes; {found.without_golden} more have no golden episode; "
         f"{found.own_golden} are their own golden one; {found.unread} steps left out, no reply about them could be read"
@@ -244,11 +244,11 @@ def judge_steps(
             "matcher": matcher.name,
             "episodes": found.episodes,
             "own_golden": found.own_golden,
-            "recall": rows[0].model_dump(mode="json"),
+            "recall": table.model_dump(mode="json"),
             "without_golden": found.without_golden,
             "unread": found.unread,
             "steps": [step.model_dump(mode="json") for step in found.steps],
         }
         write_out(out, result)
     if svg is not None and found.steps:
-        write_out(svg, failure_split_svg(rows[0].split))
+        write_out(svg, failure_split_svg(*split_failures(found.steps)))

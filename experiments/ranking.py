@@ -5,7 +5,7 @@ For each stored step: was a right action among the candidates, and was it taken?
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -19,10 +19,9 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.core.protocols import Suite
 from bestofq.envs.miniwob.suite import MiniWob
 from bestofq.envs.suites import make_suite
-from bestofq.reports.diagnosis import Options
 from bestofq.reports.origin import origins
-from bestofq.reports.recall import rated_counts, recall, recall_table
-from bestofq.reports.report import gather
+from bestofq.reports.recall import rated_counts, recall_table
+from bestofq.reports.report import Options, gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.table import Row, Table, columns
 from bestofq.rollouts.console import console
@@ -209,9 +208,9 @@ def print_ranking(models: Models, *, store: Location, selection: Selection, html
             if leads := by_lead(steps):
                 console.print(ranking_table(f"{name}: by how sure the proposer is of its first candidate", leads))
         made = origins(opened, finished)
-        console.print(recall_table([recall(*row) for row in rated.items()], made, rater="the suite's oracle"))
+        console.print(recall_table(rated, made, rater="the suite's oracle"))
         if html is not None:
-            found = gather(opened, replace(selection, baseline=rows.baseline()), Options(rated=rated))
+            found = gather(opened, selection, Options(rated=rated))
             console.print(f"written: {export(opened, found, html, title='Best-of-Q')}")
 
 

@@ -18,8 +18,7 @@ from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQLRow, train_iql
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.q_training import transitions_of
-from bestofq.reports.charts import values_svg
-from bestofq.reports.values import value_path
+from bestofq.reports.figures import values_svg
 from bestofq.testing import ScriptedProposer
 
 # %% [markdown]
@@ -105,7 +104,7 @@ class Picture(str):
 
 
 won = [one.id for one in chosen if one.success]
-Picture(values_svg(value_path(store.episode(max(won, key=lambda id: len(store.episode(id).steps))))))
+Picture(values_svg(store.episode(max(won, key=lambda id: len(store.episode(id).steps)))))
 
 # %%
 store.close()

@@ -5,7 +5,7 @@ from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.usage import Usage
 from bestofq.reports.behaviour import behaviour_table, habits
 from bestofq.reports.costs import measure_costs
-from bestofq.reports.diagnosis import differences_table, measure_agents
+from bestofq.reports.report import differences_table, measure_agents
 from bestofq.reports.stats import Measure, PairedDifference, Quantity
 from bestofq.reports.table import RowSource
 from bestofq.store.store import Store

@@ -12,10 +12,10 @@ from bestofq.reports.calibration import (
     calibration_table,
     valued_steps,
 )
-from bestofq.reports.charts import calibration_svg, values_svg
-from bestofq.reports.diagnosis import differences_table, measure_agents
+from bestofq.reports.figures import calibration_svg, values_svg
+from bestofq.reports.report import differences_table, measure_agents
 from bestofq.reports.stats import PairedDifference
-from bestofq.reports.values import telling_pair, value_path, values_table
+from bestofq.reports.values import read_values, telling_pair, values_table
 from bestofq.store.store import Store
 
 
@@ -101,23 +101,22 @@ def test_log_probabilities_are_no_values() -> None:
 
 async def test_the_path_of_an_episode_is_drawn_whole(store: Store) -> None:
     await fill(store)
-    path = value_path(store.episode(next(e.id for e in store.summaries(agent="q") if not e.success)))
-    plain = value_path(store.episode(store.summaries(agent="plain")[0].id))
-    assert [(s.state_value, s.taken, s.others) for s in path.steps] == [
+    episode = store.episode(next(e.id for e in store.summaries(agent="q") if not e.success))
+    assert [(s.state_value, s.taken, s.others) for s in read_values(episode)] == [
         (0.5, 0.27, (0.1, 0.2)),
         (0.5, 0.45, (0.1, 0.2)),
         (0.5, 0.41, (0.1, 0.2)),
     ]
-    root = ElementTree.fromstring(values_svg(path))
+    root = ElementTree.fromstring(values_svg(episode))
     drawn = [node for node in root.iter() if node.get("class") == "other" and node.get("r") == "3"]
     assert len(drawn) == 6
     (line,) = [node for node in root.iter() if node.get("class") == "line s0"]
     heights = [float(pair.split(",")[1]) for pair in line.get("points", "").split()]
     assert heights[1] < heights[2] < heights[0]  # the higher the value, the higher on paper
-    assert values_table([path], {}).texts()[1][5:10] == ("1", "0.500", "0.450", "0.200", "2")
-    assert values_svg(plain)
+    assert values_table([episode], {}).texts()[1][5:10] == ("1", "0.500", "0.450", "0.200", "2")
+    assert values_svg(store.episode(store.summaries(agent="plain")[0].id))
     with pytest.raises(InputError, match="holds no value"):
-        values_svg(path._replace(steps=()))
+        values_svg(episode, steps=())
 
 
 async def test_the_telling_pair_is_of_one_task_where_one_has_both(store: Store) -> None:

@@ -7,7 +7,6 @@ from report_nouns import record, task
 from bestofq.core.errors import InputError
 from bestofq.reports.figures import (
     CurvePoint,
-    FailureSplit,
     failure_split_svg,
     learning_curve_svg,
     success_bars_svg,
@@ -57,11 +56,11 @@ def test_nothing_to_draw_is_refused_in_words() -> None:
     with pytest.raises(InputError, match="at least 1 point"):
         learning_curve_svg([])
     with pytest.raises(InputError, match="at least 1 step"):
-        failure_split_svg(FailureSplit(not_proposed=0, not_chosen=0, chosen=0))
+        failure_split_svg((0, 0, 0))
 
 
 def test_the_split_s_parts_are_as_wide_as_their_shares() -> None:
-    svg = failure_split_svg(FailureSplit(not_proposed=2, not_chosen=1, chosen=1))
+    svg = failure_split_svg((2, 1, 1))
     widths = [float(of_class(svg, name)[0].get("width", "")) for name in ("not-proposed", "not-chosen", "good")]
     assert widths == [280.0, 140.0, 140.0]
     assert of_class(svg, "value")[0].text == "50.0 %  (2 steps)"

@@ -6,9 +6,9 @@ from report_nouns import decision, page, record, task
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.observation import Point
-from bestofq.reports.diagnosis import differences_table, measure_agents
-from bestofq.reports.recall import recall, recall_table, sibling_steps
-from bestofq.reports.stats import PairedDifference
+from bestofq.reports.recall import rated_shares, recall_table, sibling_steps, split_failures
+from bestofq.reports.report import differences_table, measure_agents
+from bestofq.reports.stats import Interval, PairedDifference
 from bestofq.store.store import Store
 
 
@@ -26,28 +26,32 @@ def test_recall_and_regret_by_hand() -> None:
         Rated("u", (True,), 0),  # nothing to rank
         Rated("u", (False, False), 1),  # not proposed
     ]
-    found = recall("a", rated, of=9)
-    assert (found.steps, found.of, found.contested) == (5, 9, 3)
-    assert found.recall.value == pytest.approx(4 / 5)
-    assert found.missed.value == pytest.approx(1 / 5)
-    assert found.chosen.value == pytest.approx(3 / 5)
-    assert found.regret.value == pytest.approx(1 / 3)
-    assert found.regret_first.value == pytest.approx(2 / 3)
-    assert found.regret_chance.value == pytest.approx((2 / 3 + 1 / 2 + 1 / 2) / 3)
-    assert found.saved.value == pytest.approx(1 / 3)
-    assert found.saved.interval is not None
-    assert (found.saved.interval.low, found.saved.interval.high) == (0.0, 1.0)  # t twice, u twice
-    assert (found.split.not_proposed, found.split.not_chosen, found.split.chosen) == (1, 1, 3)
-    (texts,) = recall_table([found], {}, rater="hand").texts()
-    assert texts[:3] == ("a", "9", "5")
-    assert texts[-1].startswith("+33.3 [")
+    found = rated_shares(rated)
+    assert {name: share.value for name, share in found.items()} == pytest.approx(
+        {
+            "recall": 4 / 5,
+            "missed": 1 / 5,
+            "chosen": 3 / 5,
+            "right": 2 / 3,
+            "regret": 1 / 3,
+            "first": 2 / 3,
+            "chance": (2 / 3 + 1 / 2 + 1 / 2) / 3,
+            "saved": 1 / 3,
+        }
+    )
+    assert found["saved"].measure.interval == Interval(low=0.0, high=1.0)  # t twice, u twice
+    assert split_failures(rated)[0] == (1, 1, 3)
+    (texts,) = recall_table({"a": rated, "b": []}, {}, rater="hand", of={"a": 9}).texts()
+    assert (*texts[:3], texts[6]) == ("a", "9", "5", "3")
+    assert [text.partition(" ")[0] for text in texts[7:]] == ["33.3", "66.7", "55.6", "+33.3"]
 
 
 def test_a_recall_of_all_tasks_is_not_certain() -> None:
-    found = recall("a", [Rated(task, (True, True), 0) for task in "tuv"])
-    assert found.recall.interval is not None
-    assert found.recall.interval.low == pytest.approx(0.025 ** (1 / 3))
-    assert found.regret.value is None  # nothing contested
+    found = rated_shares([Rated(task, (True, True), 0) for task in "tuv"])
+    interval = found["recall"].measure.interval
+    assert interval is not None
+    assert interval.low == pytest.approx(0.025 ** (1 / 3))
+    assert found["regret"].value is None  # nothing contested
 
 
 def test_recall_and_regret_of_two_agents_are_paired_by_task() -> None:
@@ -62,12 +66,6 @@ def test_recall_and_regret_of_two_agents_are_paired_by_task() -> None:
     regret = rows["ranker's regret"]
     assert isinstance(regret, PairedDifference)
     assert regret.mean == -0.5
-
-
-def test_without_a_rated_step_nothing_is_defined() -> None:
-    found = recall("a", [])
-    assert (found.steps, found.contested) == (0, 0)
-    assert found.recall.value is found.regret.value is None
 
 
 async def test_siblings_rate_steps_on_their_own_pages(store: Store) -> None:

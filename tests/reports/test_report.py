@@ -11,9 +11,9 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Outcome, Step
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Usage
-from bestofq.reports.diagnosis import Options
+from bestofq.reports import report
 from bestofq.reports.figures import CurvePoint
-from bestofq.reports.report import gather
+from bestofq.reports.report import Options, gather
 from bestofq.reports.rows import Selection
 from bestofq.reports.searches import search_rows, search_table
 from bestofq.reports.stats import Measure
@@ -21,21 +21,21 @@ from bestofq.reports.success import dev_base, dev_curve
 from bestofq.store.store import Store
 
 
-async def test_every_ratio_has_its_bounds(store: Store) -> None:
+async def test_every_ratio_has_its_bounds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for repeat in (0, 1):
         for name in "abcd":
             await record(store, "best-of-q", task(name), repeat, 2)
             await record(store, "prompting", task(name), repeat, 3, "failure" if name in "bd" else "success")
-    found = gather(store, Selection(baseline="prompting"), Options(prices={"proposer": (1, 2), "embedder": (1, 2)}))
     curve = [CurvePoint(episodes=9, successes=4, success=0.5, low=0.4, high=0.6)]
-    drawn = gather(store, Selection(baseline="prompting"), Options(curve=curve)).figures
+    monkeypatch.setattr(report, "dev_curve", lambda _: curve)
+    found = gather(store, Selection(baseline="prompting"), Options(prices={"proposer": (1, 2), "embedder": (1, 2)}))
     tables = {table.name: table for table in found.tables}
     assert set(tables) >= {"agents", "reliability", "recall", "calibration", "behaviour", "spending", "differences"}
     index = (Path(__file__).parents[2] / "docs" / "paper-index.md").read_text("utf-8")
     assert set(re.findall(r"`tables/([\w-]+)", index)) - {"domains"} <= set(tables)  # these tasks have no domain
     figures = {re.sub(r"-(AGENT|ID)$", "", name) for name in re.findall(r"`figures/([\w-]+)", index)}
     assert len(figures) > 5
-    assert [name for name in figures if not any(figure.name.startswith(name) for figure in drawn)] == []
+    assert [name for name in figures if not any(figure.name.startswith(name) for figure in found.figures)] == []
     what = {row.cells[2] for row in tables["differences"].rows}
     assert {"pass@2", "task variance", "candidate recall", "ranker's regret", "ECE of Q", "tokens / success"} <= what
     for table in tables.values():
@@ -97,13 +97,12 @@ async def test_searches_alone_are_a_report_too(store: Store) -> None:
     for tree in (failed, solved):
         await store.trees.save("search", tree)
     found = gather(store, options=Options(alpha=0.85))
-    one = gather(store, options=Options(max_trees=1))
     await store.begin_run("eval", {}, PROVENANCE)
     await record(store, "prompting", task("a"), 0, 1)
     both = gather(store)
     (row,) = search_rows(store, ["eval", "search"], alpha=0.5, threshold=0.2)
     assert [table.name for table in found.tables] == ["searches"]
-    assert [tree.task for tree in one.trees] == ["solved"]
+    assert [tree.task for tree in found.trees] == ["solved", "failed"]
     assert {"agents", "searches"} <= {table.name for table in both.tables}
     assert {*both.made} == {"prompting", "searches of search"}
     assert (row.trees, row.rollouts, row.nodes, row.solved.value, row.pairs) == (2, 4, 6, 0.5, 1)

@@ -27,8 +27,7 @@ from bestofq.recipes.collect import Play, collect, compare
 from bestofq.recipes.policy_training import need_pairs, reinforce, step_pairs, tune
 from bestofq.recipes.q_training import train_q
 from bestofq.reports.costs import agent_costs, cost_table
-from bestofq.reports.diagnosis import Options
-from bestofq.reports.report import gather
+from bestofq.reports.report import Options, gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.searches import search_row, search_table
 from bestofq.reports.success import Grouping, agent_results, success_table

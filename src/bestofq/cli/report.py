@@ -7,7 +7,6 @@ stores, success by any setting: an ablation (Best-of-Q, Tables 3, 4, 10, 11 and 
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, get_args
@@ -31,11 +30,10 @@ from bestofq.cli.options import (
 from bestofq.cli.writing import check_out, draw, write_out
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
-from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.figures import bars_svg
-from bestofq.reports.report import gather
-from bestofq.reports.rows import BASELINE, Selection, read_rows
-from bestofq.reports.success import by_setting, dev_base, dev_curve, success_table
+from bestofq.reports.report import DEFAULTS, Options, gather
+from bestofq.reports.rows import BASELINE, Selection
+from bestofq.reports.success import by_setting, success_table
 from bestofq.reports.table import Table, write_tables
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
@@ -115,9 +113,7 @@ def report(
         threshold=DEFAULTS.threshold if threshold is None else threshold,
     )
     with Store.open(places[0], read_only=True) as opened:
-        if baseline is None:
-            selection = replace(selection, baseline=read_rows(opened, replace(selection, agents=None)).baseline())
-        gathered = gather(opened, selection, replace(options, curve=dev_curve(opened), curve_baseline=dev_base(opened)))
+        gathered = gather(opened, selection, options)
         if html is not None or not (table or any(tables_to.values()) or any(figures_to.values())):
             written = export(opened, gathered, html or places[0] / "report", title="Best-of-Q")
             console.print(f"written: {written}", soft_wrap=True)

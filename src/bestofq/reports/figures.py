@@ -1,19 +1,25 @@
 """Figures as SVG text, without a plotting library: light and dark, sharp at any size, a few kB each.
 
 A figure is a whole SVG file with its style; `svg.inline` removes the style for pages that have it. All texts are
-escaped. The diagnostics' figures are in `charts`, that of costs in `costs`.
+escaped. The figure of costs is in `costs`.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, Literal
 
 from markupsafe import Markup
 
+from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
+from bestofq.reports.calibration import Calibration
 from bestofq.reports.naming import shown, tones
+from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import Interval, Measure
-from bestofq.reports.svg import WIDTH, Plot, axis, figure, rate_ticks, round_step
+from bestofq.reports.svg import WIDTH, Plot, axis, figure, nice_ticks, rate_ticks, round_step, shorten
+from bestofq.reports.table import Table
+from bestofq.reports.values import ValuedStep, read_values
 
 
 class CurvePoint(FrozenModel):
@@ -25,19 +31,6 @@ class CurvePoint(FrozenModel):
     high: float
     agent: str = "Best-of-Q"
     successes: int  # successful ones among the episodes
-
-
-class FailureSplit(FrozenModel):
-    """Counts of steps (Best-of-Q, 4.5, Fig. 3), against an oracle's good actions."""
-
-    not_proposed: int  # no good action among the candidates
-    not_chosen: int  # a good one proposed, another chosen
-    chosen: int  # a good one chosen
-    intervals: tuple[Interval, Interval, Interval] | None = None  # of their shares over tasks, in this order
-
-    @property
-    def steps(self) -> int:
-        return self.not_proposed + self.not_chosen + self.chosen
 
 
 def learning_curve_svg(
@@ -103,19 +96,80 @@ def success_bars_svg(rows: Sequence[tuple[str, Measure]], baseline: str | None, 
     return bars_svg(rows, title=title, baseline=baseline, over=over, left=left, letters=letters)
 
 
-def failure_split_svg(split: FailureSplit) -> Markup:
-    """Where steps go wrong, as one bar (Fig. 3). InputError when the split counts no step."""
-    if split.steps == 0:
+def failure_split_svg(counts: Sequence[int], intervals: Sequence[Interval | None] = (None, None, None)) -> Markup:
+    """Where steps go wrong, as one bar (Fig. 3): no good action proposed, one proposed and another chosen, a good one
+    chosen; with intervals of their shares. InputError without a step."""
+    if not any(counts):
         raise InputError("a failure split needs at least 1 step that was judged")
-    before = (0, split.not_proposed, split.not_proposed + split.not_chosen)
-    parts = zip(
-        ("no good action proposed", "proposed, not chosen", "good action chosen"),
-        ("not-proposed", "not-chosen", "good"),
-        (split.not_proposed, split.not_chosen, split.chosen),
-        before,
-        split.intervals or (None, None, None),
-        strict=True,
-    )
-    height = 76 if split.intervals is None else 93
+    names = ("no good action proposed", "proposed, not chosen", "good action chosen")
+    before = (0, *accumulate(counts[:-1]))
+    parts = zip(names, ("not-proposed", "not-chosen", "good"), counts, before, intervals, strict=True)
     title = "Share of steps by what became of the good action"
-    return figure("split", title, height=height, parts=list(parts), steps=split.steps)
+    return figure("split", title, height=93 if all(intervals) else 76, parts=list(parts), steps=sum(counts))
+
+
+def reliability_svg(table: Table) -> Markup:
+    """pass@k of each row of `pass_table`; its label has σ², the mean of the tasks' variances (Fig. 9)."""
+
+    def bar(agent: Any, k: Any, _tasks: Any, solved: Any, variance: Any) -> tuple[str, Measure]:
+        deviation = "" if variance.value is None else f", σ² {variance.value:.3f}"
+        return f"{shorten(agent, 18)} @{k}{deviation}", solved
+
+    bars = [bar(*row.cells) for row in table.rows]
+    return bars_svg(bars, title="pass@k", baseline=BASELINE, left=220, letters=32)
+
+
+def values_svg(
+    episode: Episode,
+    *,
+    steps: Sequence[ValuedStep] | None = None,
+    outcome: str | None = None,
+    size: tuple[float, float] = (WIDTH, 300),
+    now: int | None = None,
+    to: Callable[[int], str | None] | None = None,
+) -> Markup:
+    """V dashed, what was taken solid, the other candidates as dots, explored steps hollow (Best-of-Q, Fig. 12).
+
+    `steps` and `outcome` are the episode's own by default. The step `now` is shaded; `to` gives a step's address, so
+    that a click on it leads there. InputError without a value.
+    """
+    steps = read_values(episode) if steps is None else steps
+    values = [v for s in steps for v in (s.state_value, s.taken, *s.others) if v is not None]
+    if not values:
+        raise InputError(f"episode {episode.id} holds no value: its scorer gave none, or it has no step")
+    ticks = nice_ticks(min(values), max(values))
+    plot = Plot(x=(0, max(len(steps) - 1, 1)), y=(ticks[0], ticks[-1]), right=26, width=size[0], height=size[1])
+    every = max(1, -(-len(steps) // 15))
+    return figure(
+        "values",
+        f"Values over the steps of {episode.agent} on {episode.task.id}",
+        plot=plot,
+        steps=steps,
+        outcome=outcome or episode.verdict.outcome,
+        now=now,
+        to=to,
+        column=(plot.at_x(1) - plot.at_x(0)) or 1.0,
+        rows=[(tick, f"{tick:g}") for tick in ticks],
+        columns=[(s.index, str(s.index + 1)) for s in steps if s.index % every == 0],
+        states=[(s.index, s.state_value) for s in steps if s.state_value is not None],
+        taken=[(s.index, s.taken) for s in steps if s.taken is not None],
+    )
+
+
+def calibration_svg(found: Calibration) -> Markup:
+    """Outcome against Q, with intervals; below it how many steps have such a Q. InputError without a step."""
+    if not found.bins:
+        raise InputError(f"calibration of {found.agent}: there is no step with a value")
+    plot = Plot(x=(0, 1), y=(0, 1), height=400, left=52, top=14, bottom=110, right=90)
+    bins = [(min(max(held.q, 0), 1), held) for held in found.bins]
+    return figure(
+        "calibration",
+        f"Calibration of Q: {found.agent}",
+        plot=plot,
+        found=found,
+        bins=bins,
+        fifths=[(n / 5, f"{n / 5:.1f}") for n in range(6)],
+        drawn=[(q, held.outcome.value) for q, held in bins],
+        most=max(held.steps for held in found.bins),
+        what="success" if found.discount == 1 else f"{found.discount:g}^(steps left) · success",
+    )

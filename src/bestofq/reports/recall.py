@@ -6,19 +6,16 @@ episodes make detours, and other ways may be good too. Prefer an oracle.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Episode
-from bestofq.core.frozen import FrozenModel
 from bestofq.core.protocols import Rated
-from bestofq.reports import stats
-from bestofq.reports.figures import FailureSplit
-from bestofq.reports.stats import UNIT, Doubles, Interval, Measure, Quantity, Span, share
-from bestofq.reports.table import RowSource, Table, columns, rows_of
+from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, Quantity, Span
+from bestofq.reports.table import Row, RowSource, Table, columns
 
 
 class RatedStep(NamedTuple):
@@ -27,27 +24,6 @@ class RatedStep(NamedTuple):
     task: tuple[str, str]
     good: tuple[bool, ...]
     chosen: int
-
-
-class Recall(FrozenModel):
-    """Shares in [0, 1] over the rated steps.
-
-    Contested steps hold both good and other candidates. `regret` is the share of them at which no good one was taken;
-    `regret_first` and `regret_chance` are what the first candidate and a uniform choice would have lost.
-    """
-
-    agent: str
-    steps: int  # rated
-    of: int  # steps in all
-    recall: Measure  # a good candidate was proposed
-    missed: Measure  # one was, and another was taken
-    chosen: Measure  # a good candidate was taken
-    contested: int
-    regret: Measure
-    regret_first: Measure
-    regret_chance: Measure
-    saved: Measure  # regret_first − regret, paired by step
-    split: FailureSplit
 
 
 def sibling_steps(
@@ -84,48 +60,58 @@ def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
     return dict(tasks)
 
 
+def count_contested(rated: Iterable[Rated]) -> int:
+    """How many steps hold good and other candidates."""
+    return sum(len({*step.good}) > 1 for step in rated)
+
+
 def rated_shares(rated: Iterable[Rated]) -> dict[str, Quantity]:
-    """Shares: a good action was proposed; of contested steps, another was taken (regret), a good one (right)."""
-    counts = rated_counts(rated).items()
+    """Shares of the rated steps at which a good action was proposed (`recall`), proposed and not taken (`missed`),
+    taken (`chosen`). Of the contested steps: a good one was taken (`right`) or not (`regret`); what the first candidate
+    (`first`) and a uniform choice (`chance`) would have lost; the first's loss minus the agent's (`saved`)."""
+    counts = rated_counts(rated)
+
+    def divide(part: int, whole: int, minus: int | None = None, span: Span = UNIT) -> Quantity:
+        parts = {task: row[part] - (0 if minus is None else row[minus]) for task, row in counts.items()}
+        return Quantity({task: (parts[task], row[whole]) for task, row in counts.items()}, span)
+
     return {
-        "recall": Quantity({task: (held[1], held[0]) for task, held in counts}, UNIT),
-        "regret": Quantity({task: (held[4], held[3]) for task, held in counts}, UNIT),
-        "right": Quantity({task: (held[3] - held[4], held[3]) for task, held in counts}, UNIT),
+        "recall": divide(1, 0),
+        "missed": divide(1, 0, minus=2),
+        "chosen": divide(2, 0),
+        "right": divide(3, 3, minus=4),
+        "regret": divide(4, 3),
+        "first": divide(5, 3),
+        "chance": divide(6, 3),
+        "saved": divide(5, 3, minus=4, span=SIGNED),
     }
 
 
-def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Recall:
-    """Recall and regret of one agent's rated steps; intervals over tasks."""
-    counts = np.array(list(rated_counts(rated).values())).reshape(-1, 7)  # [T, 7]
-    steps, held, chosen, contested = counts[:, :4].sum(axis=0).astype(int).tolist()
-
-    def divide(part: int, whole: int, *, minus: int | None = None, span: Span = UNIT) -> Measure:
-        """One column, less another, by a third."""
-        parts = counts[:, part] - (0 if minus is None else counts[:, minus])
-        return stats.measure(np.stack([parts, counts[:, whole]], axis=1), lambda sums: share(*sums.T), span=span)
-
-    found, missed, taken = divide(1, 0), divide(1, 0, minus=2), divide(2, 0)
-    split = None
-    if found.interval and missed.interval and taken.interval:  # not proposed; proposed and not taken; taken
-        split = Interval(low=1 - found.interval.high, high=1 - found.interval.low), missed.interval, taken.interval
-    return Recall(
-        agent=agent,
-        steps=steps,
-        of=steps if of is None else of,
-        recall=found,
-        missed=missed,
-        chosen=taken,
-        contested=contested,
-        regret=divide(4, 3),
-        regret_first=divide(5, 3),
-        regret_chance=divide(6, 3),
-        saved=divide(5, 3, minus=4, span=stats.SIGNED),
-        split=FailureSplit(not_proposed=steps - held, not_chosen=held - chosen, chosen=chosen, intervals=split),
-    )
+def split_failures(rated: Sequence[Rated]) -> tuple[Sequence[int], Sequence[Interval | None]]:
+    """What `failure_split_svg` draws."""
+    steps, held, chosen, *_ = sum(rated_counts(rated).values(), np.zeros(7)).astype(int).tolist()
+    shares = rated_shares(rated)
+    proposed, missed, taken = (shares[name].measure.interval for name in ("recall", "missed", "chosen"))
+    not_proposed = proposed and Interval(low=1 - proposed.high, high=1 - proposed.low)
+    return (steps - held, held - chosen, chosen), (not_proposed, missed, taken)
 
 
-def recall_table(rows: Iterable[Recall], made: Mapping[str, RowSource], *, rater: str) -> Table:
-    """A row for each agent; `rater` says in words who rated."""
+def recall_table(
+    rated: Mapping[str, Sequence[Rated]],
+    made: Mapping[str, RowSource],
+    *,
+    rater: str,
+    of: Mapping[str, int] | None = None,
+) -> Table:
+    """A row for each agent with a rated step. `rater` says in words who rated; `of`: how many steps it has in all."""
+    rows = []
+    for agent, steps in rated.items():
+        if not steps:
+            continue
+        recall, missed, chosen, _, *lost = (share.measure for share in rated_shares(steps).values())
+        number, contested = (of or {}).get(agent, len(steps)), count_contested(steps)
+        cells = (agent, number, len(steps), recall, missed, chosen, contested, *lost)
+        rows.append(Row(cells=cells, origin=made.get(agent)))
     return Table(
         name="recall",
         title="Candidate recall and the ranker's regret (Best-of-Q, Fig. 3)",
@@ -134,10 +120,7 @@ def recall_table(rows: Iterable[Recall], made: Mapping[str, RowSource], *, rater
             *("regret of the first %", "regret by chance %", "saved by ranking %"),
             signed=["saved by ranking"],
         ),
-        rows=rows_of(
-            *(rows, made, "agent", "of", "steps", "recall", "missed", "chosen", "contested", "regret"),
-            *("regret_first", "regret_chance", "saved"),
-        ),
+        rows=tuple(rows),
         notes=(
             f"Rated by {rater}. Recall: a good action was among the candidates. 95 % bootstrap over tasks.",
             "Contested: steps that hold good and other candidates. Regret: share of them at which another was taken; "

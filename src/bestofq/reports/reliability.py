@@ -1,53 +1,37 @@
 """How reliable agents are: pass@1, pass@k and the variance within tasks (Best-of-Q, Appendix F, Fig. 9)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import comb
-from typing import NamedTuple
 
 from bestofq.reports import stats
-from bestofq.reports.stats import UNIT, Attempts, Measure, Quantity, TaskCounts, Tries
-from bestofq.reports.table import RowSource, Table, columns, rows_of
+from bestofq.reports.stats import UNIT, Attempts, Quantity, TaskCounts, Tries
+from bestofq.reports.table import Row, RowSource, Table, columns
 
 
-class Pass(NamedTuple):
-    """One agent with k tries a task."""
-
-    agent: str
-    k: int
-    tasks: int  # done k times or more
-    solved: Measure
-    variance: Measure  # mean of the tasks' variances; needs more than k runs of a task
-    biased: bool  # `variance` is the plug-in estimate at a task with fewer than 2k runs
-
-
-def reliability(attempts: Mapping[str, Attempts]) -> list[Pass]:
+def pass_table(attempts: Mapping[str, Attempts], made: Mapping[str, RowSource]) -> Table:
     """pass@1 to pass@k of each agent, k up to the runs of its tasks."""
-    found = []
+    rows, biased = [], []
     for agent, tried in attempts.items():
         runs = Tries.of(tried).done.sum(axis=1).astype(int).tolist()
         for k in range(1, max(runs, default=0) + 1):
-            solved, variance = pass_at(tried, k), pass_variance(tried, k).measure
-            biased = any(k < done < 2 * k for done in runs)
-            found.append(Pass(agent, k, len(solved.counts), solved.measure, variance, biased))
-    return found
-
-
-def pass_table(rows: Sequence[Pass], made: Mapping[str, RowSource]) -> Table:
+            solved = pass_at(tried, k)
+            cells = (agent, k, len(solved.counts), solved.measure, pass_variance(tried, k).measure)
+            rows.append(Row(cells=cells, origin=made.get(agent)))
+            if any(k < done < 2 * k for done in runs):
+                biased.append(
+                    f"{agent}, k = {k}: a task has fewer than 2k runs, so its variance is estimated too low, as "
+                    "m(1 − m). m: share of the choices of k runs that all fail."
+                )
     return Table(
         name="reliability",
         title="pass@k and variance within tasks (Best-of-Q, Fig. 9)",
         columns=(*columns("agent", "k", "tasks", "pass@k %"), *columns("task variance", digits=3)),
-        rows=rows_of(rows, made, "agent", "k", "tasks", "solved", "variance"),
+        rows=tuple(rows),
         notes=(
             "pass@k: one of k tries solves the task, unbiased over every choice of k runs. "
             f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples).",
             "Task variance: mean over tasks of the variance of success, as in Fig. 9; unbiased with 2k runs or more.",
-            *(
-                f"{row.agent}, k = {row.k}: a task has fewer than 2k runs, so its variance is estimated too low, as "
-                "m(1 − m). m: share of the choices of k runs that all fail."
-                for row in rows
-                if row.biased
-            ),
+            *biased,
         ),
     )
 

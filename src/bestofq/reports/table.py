@@ -6,9 +6,8 @@ for all columns, the table comes in several parts, each with the name of the row
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import isinf
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +74,6 @@ class Row(FrozenModel):
 
     cells: tuple[Cell, ...]
     origin: RowSource | None = None
-
-
-def rows_of(items: Iterable[Any], made: Mapping[str, RowSource], *fields: str) -> tuple[Row, ...]:
-    """A row an item, its cells the item's `fields` (dotted: those of fields), its origin that of its agent."""
-    cells = attrgetter(*fields)
-    return tuple(Row(cells=cells(item), origin=made.get(item.agent)) for item in items)
 
 
 class Table(FrozenModel):

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import NamedTuple
 
 from bestofq.core.decision import Episode
 from bestofq.reports.table import Row, RowSource, Table, columns
@@ -22,18 +21,7 @@ class ValuedStep:
     explored: bool
 
 
-class ValuePath(NamedTuple):
-    """An episode as Fig. 12 draws it."""
-
-    episode: str
-    run: str
-    agent: str
-    task: str
-    outcome: str
-    steps: tuple[ValuedStep, ...]
-
-
-def value_path(episode: Episode) -> ValuePath:
+def read_values(episode: Episode) -> list[ValuedStep]:
     """The values that were stored with the episode's decisions."""
     found = []
     for index, decision in enumerate(step.decision for step in episode.steps):
@@ -43,8 +31,7 @@ def value_path(episode: Episode) -> ValuePath:
         taken = scores.pop(decision.chosen)
         others = tuple(score for score in scores if score is not None)
         found.append(ValuedStep(index, value, taken, others, decision.candidate.label, decision.explored))
-    outcome = episode.verdict.outcome
-    return ValuePath(episode.id, episode.run, episode.agent, episode.task.id, outcome, tuple(found))
+    return found
 
 
 def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
@@ -60,25 +47,20 @@ def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     return [episode for episode in (best, worst) if episode is not None]
 
 
-def values_table(paths: Iterable[ValuePath], made: Mapping[str, RowSource]) -> Table:
+def values_table(episodes: Iterable[Episode], made: Mapping[str, RowSource]) -> Table:
     """A row a step."""
+    heads = ("episode", "run", "agent", "task", "outcome", "step", "V", "Q taken", "best other Q", "others", "action")
+    rows = []
+    for episode in episodes:
+        own = (episode.id, episode.run, episode.agent, episode.task.id, episode.verdict.outcome)
+        for step in read_values(episode):
+            best = max(step.others, default=None)
+            cells = (*own, step.index, step.state_value, step.taken, best, len(step.others), step.label)
+            rows.append(Row(cells=cells, origin=made.get(episode.agent)))
     return Table(
         name="values",
         title="Values over steps (Best-of-Q, Fig. 12)",
-        columns=columns(
-            *("episode", "run", "agent", "task", "outcome", "step", "V", "Q taken", "best other Q", "others", "action"),
-            digits=3,
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    *(path.episode, path.run, path.agent, path.task, path.outcome, step.index),
-                    *(step.state_value, step.taken, max(step.others, default=None), len(step.others), step.label),
-                ),
-                origin=made.get(path.agent),
-            )
-            for path in paths
-            for step in path.steps
-        ),
+        columns=columns(*heads, digits=3),
+        rows=tuple(rows),
         notes=("V: the state's value; taken: the candidate that was carried out. Numbers as stored, no estimates.",),
     )

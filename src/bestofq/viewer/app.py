@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from starlette.applications import Starlette
@@ -12,13 +11,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bestofq.core.errors import BestOfQError, DataError
-from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.naming import place
-from bestofq.reports.report import Report, gather
-from bestofq.reports.rows import Selection, read_rows
+from bestofq.reports.report import DEFAULTS, Report, gather
+from bestofq.reports.rows import Selection
 from bestofq.reports.spent import spent_by_role
 from bestofq.reports.stats import group_by
-from bestofq.reports.success import dev_base, dev_curve, domain_of
+from bestofq.reports.success import domain_of
 from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
@@ -91,11 +89,9 @@ def _results(request: Request, store: Store) -> Context:
     report = request.app.state.report
     run, split, named = text(request, "run"), text(request, "split"), text(request, "baseline")
     if report is None:
-        selection = Selection(runs=None if run is None else [run], split=split)
+        selection = Selection(runs=None if run is None else [run], split=split, baseline=named or None)
         try:
-            baseline = named or read_rows(store, selection).baseline()
-            options = Options(curve=dev_curve(store), curve_baseline=dev_base(store))
-            report = gather(store, replace(selection, baseline=baseline), options)
+            report = gather(store, selection)
         except DataError as error:
             raise HTTPException(404, f"There are no results yet: {error}.") from error
     goals = store.trees.goals(report.trees)

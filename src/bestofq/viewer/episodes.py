@@ -12,10 +12,10 @@ from starlette.exceptions import HTTPException
 from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Episode, Step
 from bestofq.core.observation import Observation
-from bestofq.reports.charts import values_svg
+from bestofq.reports.figures import values_svg
 from bestofq.reports.spent import Spent, spent_by_role
 from bestofq.reports.svg import inline
-from bestofq.reports.values import value_path
+from bestofq.reports.values import read_values
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -78,16 +78,16 @@ class EpisodeView:
 
     def chart(self, now: int | None, to: Callable[[int], str | None]) -> Markup | None:
         """Fig. 12, with links to the steps; None where the scores do not differ, or are not all numbers."""
-        path, decisions = value_path(self.episode), [step.decision for step in self.steps]
-        steps, values = path.steps, [score for decision in decisions for score in decision.scores]
+        steps, decisions = read_values(self.episode), [step.decision for step in self.steps]
+        values = [score for decision in decisions for score in decision.scores]
         if self.scores.meaning.values:
             values += [decision.state_value for decision in decisions if decision.state_value is not None]
         else:  # V is the value of something else
-            steps = tuple(replace(step, state_value=None) for step in steps)
+            steps = [replace(step, state_value=None) for step in steps]
         if not self.scores.informative or not all(map(isfinite, values)):
             return None
-        path = path._replace(steps=steps, outcome=self.summary.outcome or self.summary.status)
-        return inline(values_svg(path, size=CHART, now=now, to=to))
+        outcome = self.summary.outcome or self.summary.status
+        return inline(values_svg(self.episode, steps=steps, outcome=outcome, size=CHART, now=now, to=to))
 
 
 def episode_page(store: Store, episode: str, at_step: str | None, among: EpisodeFilter) -> Mapping[str, Any]:
