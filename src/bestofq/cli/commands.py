@@ -16,7 +16,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bestofq import __version__
-from bestofq.core.errors import InputError
 from bestofq.core.json_lines import JsonHandler, JsonLines
 from bestofq.rollouts.console import console
 
@@ -64,49 +63,34 @@ LIGHT = ("collections.abc", "functools", "pathlib", "typing", "typer", "bestofq.
 PLACES = {name: (place, panel, example) for panel in PANELS for name, (place, example) in PANELS[panel].items()}
 
 
-class _Command(TyperCommand):
-    """A command that names the right place of an option that all commands share."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if any(word.partition("=")[0] == "--log-format" for word in args):
-            raise InputError(f"--log-format stands before the command: bestofq --log-format json {self.name} …")
-        return super().parse_args(ctx, args)
-
-
 def function_of(name: str) -> Callable[..., None]:
     """Load the module of a command; its function, whose parameters are the options."""
     module, _, function = PLACES[name][0].partition(":")
     return cast(Callable[..., None], getattr(import_module(f"bestofq.cli.{module}"), function))
 
 
-def read_source(name: str) -> ast.Module:
-    """Return the syntax tree of a command's module."""
+def read_source(name: str) -> tuple[ast.Module, str]:
+    """Return the syntax tree of a command's module, and its docstring."""
     module = PLACES[name][0].partition(":")[0]
-    return ast.parse((Path(__file__).parent / f"{module}.py").read_text("utf-8"))
+    tree = ast.parse((Path(__file__).parent / f"{module}.py").read_text("utf-8"))
+    return tree, ast.get_docstring(tree) or ""
 
 
-def signature_of(name: str) -> Callable[..., None]:
+def signature_of(name: str, tree: ast.Module) -> Callable[..., None]:
     """Return a function with the signature of a command's function. Called, it loads the module and runs the command.
 
-    The signature may use what `LIGHT` modules export, and options like `partial(Option, …)` of its own module. With any
-    other name the module is loaded at once.
+    The signature may use what `LIGHT` modules export, and options like `partial(Option, …)` of its own module.
     """
-    wanted = PLACES[name][0].partition(":")[2]
-    tree, scope = read_source(name), dict[str, Any]()
-    tree.body = [
-        node
-        for node in tree.body
-        if (isinstance(node, ast.ImportFrom) and node.module in LIGHT)
-        or (isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("partial(Option"))
-        or (isinstance(node, ast.FunctionDef) and node.name == wanted)
-    ]
+    wanted, scope, nodes = PLACES[name][0].partition(":")[2], dict[str, Any](), list[ast.stmt]()
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef) and node.name == wanted:
             node.body = [ast.Pass()]
-    try:
-        exec(compile(ast.fix_missing_locations(tree), f"<signature of {name}>", "exec"), scope)
-    except NameError:
-        return function_of(name)
+            nodes.append(node)
+        elif (isinstance(node, ast.ImportFrom) and node.module in LIGHT) or (
+            isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("partial(Option")
+        ):
+            nodes.append(node)
+    exec(compile(ast.fix_missing_locations(ast.Module(nodes, [])), f"<signature of {name}>", "exec"), scope)
 
     @wraps(scope[wanted])
     def run(*args: Any, **options: Any) -> None:
@@ -119,11 +103,8 @@ def signature_of(name: str) -> Callable[..., None]:
 def load_command(name: str) -> TyperCommand:
     """Return a command, which parses its options. The docstring of its module is the help."""
     _, panel, example = PLACES[name]
-    single = typer.Typer(add_completion=False)
-    text = ast.get_docstring(read_source(name))
-    single.command(name, cls=_Command, help=text, rich_help_panel=panel, epilog=f"Example: {example}")(
-        signature_of(name)
-    )
+    single, (tree, text) = typer.Typer(add_completion=False), read_source(name)
+    single.command(name, help=text, rich_help_panel=panel, epilog=f"Example: {example}")(signature_of(name, tree))
     return cast(TyperCommand, typer.main.get_command(single))
 
 
@@ -131,8 +112,8 @@ class _LazyGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         for name, (_, panel, _) in PLACES.items():
-            text = (ast.get_docstring(read_source(name)) or "").partition("\n\n")[0]
-            self.commands[name] = TyperCommand(name, help=text, rich_help_panel=panel)
+            first = read_source(name)[1].partition("\n\n")[0]
+            self.commands[name] = TyperCommand(name, help=first, rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
