@@ -9,10 +9,9 @@ import pytest
 import pytest_asyncio
 from looking import Look, Looking
 from playwright.async_api import Browser
-from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task, shop_tree
+from tiny_shop import PROVENANCE, play, shop_agent, shop_task, shop_tree
 
 from bestofq.envs.serving import serve_app
-from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
 from bestofq.viewer.pages import ASSETS
@@ -30,11 +29,7 @@ def look(chromium: Browser) -> Looking:
             root = await stack.enter_async_context(serve_app(viewer_app(store, name="tests")))
             opened = await chromium.new_context(viewport={"width": 1300, "height": 900}, **context)
             stack.push_async_callback(opened.close)
-            it = Look(await opened.new_page(), root)
-            it.page.set_default_timeout(30_000)
-            it.page.on("request", lambda request: it.requests.append(request.url))
-            it.page.on("console", lambda message: it.complaints.append(message.text))
-            it.page.on("pageerror", lambda error: it.complaints.append(str(error)))
+            it = Look.at(await opened.new_page(), root)
             yield it
 
     return looking
@@ -44,12 +39,8 @@ def look(chromium: Browser) -> Looking:
 async def shop(tmp_path: Path) -> Path:
     """Two agents on two tasks of run `eval`, and a tree of the first task in run `search`."""
     with Store.open(tmp_path) as store:
-        await store.begin_run("eval", {"n": 2}, PROVENANCE)
-        await store.begin_run("search", {}, PROVENANCE)
         for task in (shop_task(), shop_task("mugs--0", "find a blue mug")):
-            for agent in (shop_agent(), shop_agent("hasty", hasty=True)):
-                await record_episode(
-                    agent, ShopEnv(), task, store=store, run="eval", options=EpisodeOptions(provenance=PROVENANCE)
-                )
+            await play(store, shop_agent(), shop_agent("hasty", hasty=True), task=task)
+        await store.begin_run("search", {}, PROVENANCE)
         await store.trees.save("search", shop_tree(shop_task()).to_tree())
     return tmp_path

@@ -4,49 +4,32 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page
-from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task, shop_tree
+from looking import WIDTH, Look
+from playwright.async_api import Browser
+from tiny_shop import ShopEnv, play, shop_agent, shop_task, shop_tree
 
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
-from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-WIDTH = "it => { const i = new Image(); i.src = it.href.baseVal; return i.decode().then(() => i.naturalWidth) }"
 HOSTILE = '</script><script>window.broken=1</script><img src=x onerror="window.broken=2"> href="/run" <!-- {{ 7 * 7 }}'
 
 
-@dataclass
-class Opened:
-    """A page and what it asked for or complained of."""
-
-    page: Page
-    requests: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
-
-    async def text(self, selector: str) -> str:
-        return await self.page.locator(selector).first.inner_text()
-
-    async def follow(self, words: str) -> None:
-        await self.page.get_by_role("link", name=words, exact=True).first.click()
-
-
 @asynccontextmanager
-async def opened(chromium: Browser, path: Path) -> AsyncIterator[Opened]:
+async def opened(chromium: Browser, path: Path) -> AsyncIterator[Look]:
     async with asyncio.timeout(120), await chromium.new_page(viewport={"width": 1300, "height": 900}) as page:
-        it = Opened(page)
-        page.set_default_timeout(30_000)
-        page.on("request", lambda request: it.requests.append(request.url))
-        page.on("console", lambda message: it.complaints.append(message.text))
-        page.on("pageerror", lambda error: it.complaints.append(str(error)))
+        it = Look.at(page, "")
         await page.goto(path.as_uri())
         yield it
+
+
+async def follow(it: Look, words: str) -> None:
+    await it.page.get_by_role("link", name=words, exact=True).first.click()
 
 
 def links_of(folder: Path) -> list[str]:
@@ -75,7 +58,7 @@ async def test_the_pages_open_from_disk_and_lead_to_each_other(
         assert len(files) > 20
         assert missing(files) == []
 
-        await it.follow("Episodes")
+        await follow(it, "Episodes")
         rows = it.page.locator("table.rows tbody tr:visible")
         assert await rows.count() == 4
         await it.page.locator("input[data-rows]").fill("KETTLES hasty")
@@ -92,10 +75,10 @@ async def test_the_pages_open_from_disk_and_lead_to_each_other(
             await where.filter(has_text=words).wait_for()
         await it.page.locator(".chart a").nth(1).click(force=True)
         await where.filter(has_text="Step 2 of 2").wait_for()
-        await it.follow("Runs")
-        await it.follow("eval")
+        await follow(it, "Runs")
+        await follow(it, "eval")
         assert await it.page.locator("#tasks .dot.good").count() == 2 + 1  # and the key's
-        await it.follow("Results")
+        await follow(it, "Results")
         await it.page.locator("#trees >> xpath=.. >> tbody a").first.click()
         assert (await it.text(".node .bars")).split()[-1] == "0.450"
         assert await it.page.locator("form:visible, select:visible").count() == 0
@@ -108,11 +91,7 @@ async def test_the_pages_open_from_disk_and_lead_to_each_other(
 async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(chromium: Browser, tmp_path: Path) -> None:
     task = shop_task(HOSTILE, HOSTILE)
     with Store.open(tmp_path / "store") as store:
-        await store.begin_run(HOSTILE, {}, PROVENANCE)
-        agent = shop_agent(HOSTILE, HOSTILE)
-        await record_episode(
-            agent, ShopEnv(HOSTILE), task, store=store, run=HOSTILE, options=EpisodeOptions(provenance=PROVENANCE)
-        )
+        await play(store, shop_agent(HOSTILE, HOSTILE), task=task, run=HOSTILE, env=ShopEnv(HOSTILE))
         await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).to_tree())
         index = export(store, gather(store), tmp_path / "out", title=HOSTILE)
     async with opened(chromium, index) as it:
@@ -140,15 +119,7 @@ async def test_the_policy_refuses_scripts_and_requests_even_if_markup_got_in(chr
 
 async def test_pages_are_about_the_chosen_runs_alone_and_the_rest_is_listed(shop: Path) -> None:
     with Store.open(shop) as store:
-        await store.begin_run("secret", {}, PROVENANCE)
-        await record_episode(
-            shop_agent("spy"),
-            ShopEnv(),
-            shop_task(),
-            store=store,
-            run="secret",
-            options=EpisodeOptions(provenance=PROVENANCE),
-        )
+        await play(store, shop_agent("spy"), run="secret")
         found = gather(store, Selection(runs=["eval"]))
         out = export(store, found, shop / "out", title="T", max_episodes=2).parent
     whole = {page: (out / page).read_text("utf-8") for page in links_of(out)}
@@ -162,10 +133,7 @@ async def test_pages_are_about_the_chosen_runs_alone_and_the_rest_is_listed(shop
 
 async def test_figures_of_agents_with_long_names_have_files_of_their_own(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        for name in (f"careful (runs{' 1' * 150})", f"careful (runs{' 1' * 150} 2)"):
-            options = EpisodeOptions(provenance=PROVENANCE)
-            await record_episode(shop_agent(name), ShopEnv(), shop_task(), store=store, run="eval", options=options)
+        await play(store, *(shop_agent(f"careful (runs{' 1' * 150}{more})") for more in ("", " 2")))
         index = export(store, found := gather(store), tmp_path / "out", title="T")
     files = {path.name for path in (tmp_path / "out" / "figures").iterdir()}
     assert len(files) == len(found.figures)

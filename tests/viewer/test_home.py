@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task, shop_tree
+from tiny_shop import LOOPBACK, PROVENANCE, play, shop_agent, shop_task, shop_tree
 
 from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.usage import Usage
-from bestofq.rollouts.episode import record_episode
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
@@ -38,15 +37,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
     async def fill() -> None:
         with Store.open(folder) as opened:
-            for run in ("eval", "later"):
-                await opened.begin_run(run, {}, PROVENANCE)
             for name in ("prior", "best-of-q", "prompting"):
                 for task, goal in GOALS.items():
                     agent = shop_agent(name, hasty=name == "prompting" and task != "kettles--0")
                     agent = replace(agent, proposer=Paid(lambda state, n: ["on\nclick [2]", "aside\nclick [1]"]))
-                    await record_episode(agent, ShopEnv(), shop_task(task, goal), store=opened, run="eval")
-            for name in ("explore", "prompting"):  # a later comparison of fewer tasks
-                await record_episode(shop_agent(name), ShopEnv(), shop_task(), store=opened, run="later")
+                    await play(opened, agent, task=shop_task(task, goal))
+            await play(opened, shop_agent("explore"), shop_agent("prompting"), run="later")  # fewer tasks, later
             await opened.trees.save("later", shop_tree(shop_task()).to_tree())
 
     asyncio.run(fill())
@@ -56,7 +52,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def browser(store: Store) -> TestClient:
-    return TestClient(viewer_app(store, name="tests"), base_url="http://127.0.0.1")
+    return TestClient(viewer_app(store, name="tests"), base_url=LOOPBACK)
 
 
 def words(page: str) -> str:
@@ -141,7 +137,7 @@ async def test_compare_puts_tries_of_the_same_number_beside_each_other(tmp_path:
 async def test_the_rates_of_an_unfinished_run_come_with_a_warning(tmp_path: Path) -> None:
     warning = "This run is not finished. Short episodes end first"
     with Store.open(tmp_path) as opened:
-        browser = TestClient(viewer_app(opened, name="tests"), base_url="http://127.0.0.1")
+        browser = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK)
         await opened.begin_run("eval", {}, PROVENANCE)
         ids = [
             await opened.begin_episode("eval", name, shop_task(), repeat, PROVENANCE)

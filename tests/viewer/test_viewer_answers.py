@@ -16,12 +16,11 @@ import pytest
 from many_episodes import write_many
 from sqlalchemy import select, update
 from starlette.testclient import TestClient
-from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_page, shop_task
+from tiny_shop import LOOPBACK, PROVENANCE, pages_of, play, shop_agent, shop_page, shop_task
 
 from bestofq.cli.view import view
 from bestofq.core.decision import Verdict
 from bestofq.core.errors import DataError, InputError
-from bestofq.rollouts.episode import record_episode
 from bestofq.store.codec import pack
 from bestofq.store.database import connect, sqlite_url
 from bestofq.store.filter import EpisodeFilter
@@ -31,8 +30,6 @@ from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app
 from bestofq.viewer.server import is_loopback, listen
 
-LOOPBACK = "http://127.0.0.1:8760"
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -40,9 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def fill() -> None:
         with Store.open(where) as store:
-            await store.begin_run("eval", {}, PROVENANCE)
             for name in ("kettles--0", "mugs--0"):
-                await record_episode(shop_agent(), ShopEnv(), shop_task(name), store=store, run="eval")
+                await play(store, shop_agent(), task=shop_task(name))
 
     asyncio.run(fill())
     return where
@@ -81,8 +77,7 @@ def test_every_answer_has_the_policy(store: Store, browser: TestClient) -> None:
 
 async def test_a_step_says_who_scored_it_where_that_is_recorded(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        played = await record_episode(shop_agent(), ShopEnv(), shop_task("kettles--0"), store=store, run="eval")
+        [played] = await play(store, shop_agent())
     engine = connect(sqlite_url(tmp_path / "store.sqlite"))
     with engine.begin() as connection:
         for number, change in enumerate(({"scorer": None}, {"checkpoint": "value-<1>"})):
@@ -90,8 +85,7 @@ async def test_a_step_says_who_scored_it_where_that_is_recorded(tmp_path: Path) 
             row["decision"] = pack(played.steps[number].decision.model_copy(update=change))
             connection.execute(update(STEPS).where(STEPS.c.number == number).values(add_checksum(STEPS, row)))
     engine.dispose()
-    with Store.open(tmp_path, read_only=True) as opened:
-        browser = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK)
+    with pages_of(tmp_path) as browser:
         first, second = (browser.get(f"/episode/{played.id}?step={step}").text for step in (1, 2))
     assert "Scored by" not in first
     assert "Scored by ScriptedScorer: score, what the candidates are ranked by" in second
@@ -141,15 +135,16 @@ def test_a_wrong_address_gets_one_sentence(store: Store, browser: TestClient, pa
     assert f"<h1>{sentence}" in answer.text
 
 
-def test_a_damaged_page_is_a_sentence_too(tmp_path: Path) -> None:
-    write_many(tmp_path, 20)
+async def test_a_damaged_page_is_a_sentence_too(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        [played] = await play(store, shop_agent())
     engine = connect(sqlite_url(tmp_path / "store.sqlite"))
     with engine.begin() as connection:
         connection.execute(update(PAGES).values(body=b"?"))
     engine.dispose()
     with Store.open(tmp_path, read_only=True) as store:
         app = viewer_app(store, name="tests")
-        answer = TestClient(app, base_url=LOOPBACK, raise_server_exceptions=False).get(f"/episode/{0:016x}")
+        answer = TestClient(app, base_url=LOOPBACK, raise_server_exceptions=False).get(f"/episode/{played.id}")
     assert answer.status_code == 500
     assert "bestofq doctor --store" in answer.text
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
@@ -157,17 +152,14 @@ def test_a_damaged_page_is_a_sentence_too(tmp_path: Path) -> None:
 
 async def test_what_a_killed_process_left_running_is_said_to_be_so(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        await store.begin_run("now", {}, PROVENANCE)
-        played = await record_episode(shop_agent(), ShopEnv(), shop_task("mugs--0"), store=store, run="now")
+        [played] = await play(store, shop_agent(), task=shop_task("mugs--0"), run="now")
         left = await store.begin_episode("now", "careful", shop_task(), 0, PROVENANCE)
         await store.append_step(left, played.steps[0])
         paths = ("/", "/run?run=now", "/episodes", "/task?suite=shop&task=kettles--0", f"/episode/{left}")
-        with Store.open(tmp_path, read_only=True) as reading:
-            browser = TestClient(viewer_app(reading, name="tests"), base_url=LOOPBACK)
+        with pages_of(tmp_path) as browser:
             for path in paths:
                 assert 'class="tag live"' in browser.get(path).text, path
-    with Store.open(tmp_path, read_only=True) as store:
-        browser = TestClient(viewer_app(store, name="tests"), base_url=LOOPBACK)
+    with pages_of(tmp_path) as browser:
         for path in paths:
             page = browser.get(path).text
             assert "left running" in page, path
@@ -262,17 +254,10 @@ def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(folder: Path, host
         assert process.wait(20) in (130, -signal.SIGINT)
 
 
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("many")
-    write_many(where, 2000)
-    return where
-
-
 @pytest.mark.slow
-def test_two_thousand_episodes_are_paged_and_soon_there(many: Path) -> None:
-    with Store.open(many, read_only=True) as store:
-        browser = TestClient(viewer_app(store, name="tests"), base_url=LOOPBACK)
+def test_two_thousand_episodes_are_paged_and_soon_there(tmp_path: Path) -> None:
+    write_many(tmp_path, 2000)
+    with pages_of(tmp_path) as browser:
         last = browser.get("/episodes?page=40").text
         assert "1,951–2,000 of 2,000 episodes" in last
         assert last.count("<tr>") == 51
@@ -292,10 +277,8 @@ def _seconds(browser: TestClient, path: str) -> float:
 async def test_an_episode_without_a_valid_action_shows_the_raw_replies_and_their_cost(tmp_path: Path) -> None:
     agent = replace(shop_agent(), proposer=ScriptedProposer(lambda state, n: ["<fly>", "click [9]"]))
     with Store.open(tmp_path) as store:
-        await store.begin_run("eval", {}, PROVENANCE)
-        played = await record_episode(agent, ShopEnv(), shop_task("kettles--0"), store=store, run="eval")
-    with Store.open(tmp_path, read_only=True) as opened:
-        browser = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK)
+        [played] = await play(store, agent)
+    with pages_of(tmp_path) as browser:
         page = browser.get(f"/episode/{played.id}?step=end").text
     assert "<pre>&lt;fly&gt;</pre>" in page
     assert "<pre>click [9]</pre>" in page
@@ -308,6 +291,6 @@ async def test_an_episode_says_which_hosts_it_asked_for_in_vain(tmp_path: Path) 
         episode = await store.begin_episode("eval", "prompting", shop_task("kettles--0"), 0, PROVENANCE)
         last = shop_page(0).model_copy(update={"refused": ("ads.test", "cdn.test")})
         await store.finish_episode(episode, Verdict(reward=0.0, outcome="failure"), last)
-    with Store.open(tmp_path, read_only=True) as opened:
-        page = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK).get(f"/episode/{episode}").text
+    with pages_of(tmp_path) as browser:
+        page = browser.get(f"/episode/{episode}").text
     assert "Hosts asked for in vain: ads.test, cdn.test" in page

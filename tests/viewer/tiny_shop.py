@@ -2,19 +2,27 @@
 
 import hashlib
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from PIL import Image, ImageDraw
+from starlette.testclient import TestClient
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action, Click
-from bestofq.core.decision import Candidate, Provenance, State, StepResult
+from bestofq.core.decision import Candidate, Episode, Provenance, State, StepResult
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
+from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.search.tree import MutableTree
+from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer, ScriptedScorer
+from bestofq.viewer.app import viewer_app
 
 PROVENANCE = Provenance(version="0.0-test", commit="0123456789abcdef", seed=3)
 LAST = 3
+LOOPBACK = "http://127.0.0.1:8760"
 
 
 def shop_task(name: str = "kettles--0", goal: str = "find a red kettle") -> Task:
@@ -105,3 +113,20 @@ def shop_tree(task: Task, words: str = "Kettle") -> MutableTree:
     tree.seen[first] = shop_page(1, words)
     tree.ending[third] = "ended"
     return tree
+
+
+async def play(
+    store: Store, *agents: Agent, task: Task | None = None, run: str = "eval", env: ShopEnv | None = None
+) -> list[Episode]:
+    """Begin the run, and play the task with each agent."""
+    await store.begin_run(run, {}, PROVENANCE)
+    options = EpisodeOptions(provenance=PROVENANCE)
+    where = {"store": store, "run": run, "options": options}
+    return [await record_episode(agent, env or ShopEnv(), task or shop_task(), **where) for agent in agents]  # type: ignore[arg-type]
+
+
+@contextmanager
+def pages_of(folder: Path, **app: str) -> Iterator[TestClient]:
+    """The pages of a store as their server answers."""
+    with Store.open(folder, read_only=True) as store:
+        yield TestClient(viewer_app(store, name="tests", **app), base_url=LOOPBACK)
