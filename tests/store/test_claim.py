@@ -11,7 +11,7 @@ from threading import Timer
 
 import pytest
 from forked import Forked
-from sqlalchemy import Engine, delete, insert
+from sqlalchemy import delete, insert
 from store_nouns import PROVENANCE, step, task
 
 from bestofq.core.errors import DataError, SetupError
@@ -34,8 +34,13 @@ def holding(folder: Path) -> Forked:
     return process
 
 
-def engine_of(folder: Path) -> Engine:
-    return database.connect(database.sqlite_url(folder / "store.sqlite"))
+def claim_for_another(folder: Path, process: str) -> None:
+    """Replace all claims by one of a process that is described so."""
+    engine = database.connect(database.sqlite_url(folder / "store.sqlite"))
+    with engine.begin() as connection:
+        connection.execute(delete(WRITERS))
+        connection.execute(insert(WRITERS).values(token="other", process=process, beat=0.0))
+    engine.dispose()
 
 
 def test_a_second_writer_is_kept_out_whatever_is_deleted_and_let_in_after_kill_9(tmp_path: Path) -> None:
@@ -73,15 +78,11 @@ async def test_a_writer_of_which_another_machine_took_over_commits_nothing_more(
     with Store.open(tmp_path) as store:
         await store.begin_run("r", {}, PROVENANCE)
         id_ = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
-        engine = engine_of(tmp_path)
-        with engine.begin() as connection:
-            connection.execute(delete(WRITERS))
-            connection.execute(insert(WRITERS).values(token="other", process="another - 1 1", beat=0.0))
+        claim_for_another(tmp_path, "another - 1 1")
         with pytest.raises(DataError, match="taken over"):
             await store.append_step(id_, step(0))
     with Store.open(tmp_path) as store:  # nothing is known of the other machine: it is taken over in turn
         assert store.episode(id_).steps == ()
-    engine.dispose()
 
 
 async def test_a_lock_that_another_command_holds_for_a_moment_is_waited_for(tmp_path: Path) -> None:
@@ -100,10 +101,7 @@ async def test_a_lock_that_another_command_holds_for_a_moment_is_waited_for(tmp_
 @pytest.mark.parametrize("value", ["", "no claim", "a b c d e f g", "a b ² d"])
 def test_a_damaged_claim_keeps_nobody_out(tmp_path: Path, value: str) -> None:
     Store.open(tmp_path).close()
-    engine = engine_of(tmp_path)
-    with engine.begin() as connection:
-        connection.execute(insert(WRITERS).values(token="other", process=value, beat=0.0))
-    engine.dispose()
+    claim_for_another(tmp_path, value)
     with Store.open(tmp_path, read_only=True) as store:
         assert not store.is_written
     Store.open(tmp_path).close()

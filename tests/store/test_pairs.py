@@ -30,16 +30,15 @@ def test_pairs_come_back_as_they_were(tmp_path: Path, pairs: list[PreferencePair
     assert [file.name for file in path.parent.iterdir()] == ["pairs.parquet"]
 
 
-def load_dataset(path: Path) -> Any:
-    from datasets import load_dataset  # which takes seconds to import: not for tests that do not need it
+def test_datasets_loads_pairs_by_trl_names(tmp_path: Path) -> None:
+    from datasets import load_dataset  # which takes seconds to import
 
-    return load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(path.parent / "cache"))
+    def load(pair: PreferencePair) -> Any:
+        path = tmp_path / f"{pair.task}.parquet"
+        write_pairs(path, [pair], SOURCE, decode=lambda ids: " ".join(map(str, ids)))
+        return load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))[0]
 
-
-def test_datasets_loads_step_pairs_by_trl_names(tmp_path: Path) -> None:
-    path = write_pairs(tmp_path / "pairs.parquet", [STEP], SOURCE, decode=lambda ids: " ".join(map(str, ids)))
-    data = load_dataset(path)
-    assert data[0] == {
+    assert load(STEP) == {
         "prompt": "1 7",
         "chosen": "8 2",
         "rejected": "9 2",
@@ -52,26 +51,18 @@ def test_datasets_loads_step_pairs_by_trl_names(tmp_path: Path) -> None:
         "task": "t",
         "node": 3,
     }
+    trajectory = load(TRAJECTORY)
+    assert (trajectory["chosen_ids"], trajectory["rejected_prompt_ids"]) == ([[8, 2], [4]], [[1, 7]])
+    assert trajectory["ref_chosen_logps"] == pytest.approx(-1.6)
 
 
-def test_datasets_loads_trajectory_pairs(tmp_path: Path) -> None:
-    path = write_pairs(tmp_path / "pairs.parquet", [TRAJECTORY], SOURCE)
-    data = load_dataset(path)
-    assert data[0]["chosen_ids"] == [[8, 2], [4]]
-    assert data[0]["rejected_prompt_ids"] == [[1, 7]]
-    assert data[0]["ref_chosen_logps"] == pytest.approx(-1.6)
-
-
-def test_pairs_of_another_model_are_refused(tmp_path: Path) -> None:
-    path = write_pairs(tmp_path / "pairs.parquet", [STEP], SOURCE)
-    other = SOURCE.model_copy(update={"revision": "def"})
-    with pytest.raises(DataError, match="revision 'abc', not 'def'"):
-        read_pairs(path, source=other)
-
-
-def test_pairs_of_an_earlier_round_keep_their_likelihoods(tmp_path: Path) -> None:
+def test_pairs_of_another_policy_are_refused_unless_they_are_of_an_earlier_round(
+    tmp_path: Path,
+) -> None:
     path = write_pairs(tmp_path / "pairs.parquet", [STEP], SOURCE)
     tuned = SOURCE.model_copy(update={"model": "policy-1", "revision": "def"})
+    with pytest.raises(DataError, match="revision 'abc', not 'def'"):
+        read_pairs(path, source=tuned)
     assert read_pairs(path, source=tuned, replayed=True) == [STEP]
     for name in ("prompt", "tokens"):
         with pytest.raises(DataError, match=f"{name} '{getattr(SOURCE, name)}', not 'else'"):

@@ -1,7 +1,9 @@
 import asyncio
+from collections.abc import AsyncIterator
 from math import inf, isnan, nan
 
 import pytest
+import pytest_asyncio
 from store_nouns import CUT, PROVENANCE, WON, decision, page, picture, step, task
 
 from bestofq.core.decision import Episode, Verdict
@@ -10,6 +12,14 @@ from bestofq.core.usage import Usage
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
+
+
+@pytest_asyncio.fixture
+async def store(where: Location) -> AsyncIterator[Store]:
+    """A store in which the run `r` has begun."""
+    with Store.open(where) as opened:
+        await opened.begin_run("r", {}, PROVENANCE)
+        yield opened
 
 
 async def put(store: Store, name: str, repeat: int = 0, *, steps: int = 3, run: str = "r") -> str:
@@ -41,19 +51,17 @@ async def test_an_episode_is_read_back_as_it_was(where: Location) -> None:
     assert episode.steps[0].decision == decision()
 
 
-async def test_an_episode_that_has_ended_names_the_q_function_of_its_first_step(where: Location) -> None:
-    with Store.open(where) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        won, left, running = [await store.begin_episode("r", "q", task(f"t{n}"), 0, PROVENANCE) for n in range(3)]
-        for id_ in (won, left, running):
-            for index in range(2):
-                await store.append_step(id_, step(index, checkpoint=f"q-{index}"))
-        await store.finish_episode(won, WON, None)
-        await store.interrupt("r", "q", only=[left])
-        added = Episode(id="e", run="r", agent="p", task=task(), steps=(step(0),), verdict=WON, provenance=PROVENANCE)
-        await store.add_episode(added, 0)
-        named = {one.id: one.checkpoint for one in store.summaries(status=None)}
-        assert named == {won: "q-0", left: "q-0", running: None, "e": None}
+async def test_an_episode_that_has_ended_names_the_q_function_of_its_first_step(store: Store) -> None:
+    won, left, running = [await store.begin_episode("r", "q", task(f"t{n}"), 0, PROVENANCE) for n in range(3)]
+    for id_ in (won, left, running):
+        for index in range(2):
+            await store.append_step(id_, step(index, checkpoint=f"q-{index}"))
+    await store.finish_episode(won, WON, None)
+    await store.interrupt("r", "q", only=[left])
+    added = Episode(id="e", run="r", agent="p", task=task(), steps=(step(0),), verdict=WON, provenance=PROVENANCE)
+    await store.add_episode(added, 0)
+    named = {one.id: one.checkpoint for one in store.summaries(status=None)}
+    assert named == {won: "q-0", left: "q-0", running: None, "e": None}
 
 
 async def test_an_episode_from_elsewhere_is_added_whole_under_its_own_id_and_once(where: Location) -> None:
@@ -81,47 +89,41 @@ async def test_an_episode_from_elsewhere_is_added_whole_under_its_own_id_and_onc
         assert store.screenshots.load(shot).data == picture().data
 
 
-async def test_numbers_that_json_does_not_have_are_read_back(where: Location) -> None:
+async def test_numbers_that_json_does_not_have_are_read_back(store: Store) -> None:
     """A scorer of a user's own may say -∞ of an action never to take, and a value may be NaN."""
     odd = {"scores": (-inf, inf, 0.5), "state_value": nan, "chosen": 2}
-    decided = [step(0).model_copy(update={"decision": decision().model_copy(update=odd)})]
-    with Store.open(where) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
-        await store.append_step(episode, decided[0])
-        await store.finish_episode(episode, WON, None)
-        (found,) = store.episodes()
+    decided = step(0).model_copy(update={"decision": decision().model_copy(update=odd)})
+    episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+    await store.append_step(episode, decided)
+    await store.finish_episode(episode, WON, None)
+    (found,) = store.episodes()
     assert found.steps[0].decision.scores == (-inf, inf, 0.5)
     assert found.steps[0].decision.state_value is not None
     assert isnan(found.steps[0].decision.state_value)
 
 
-async def test_pages_are_kept_once_and_pictures_by_their_content(where: Location) -> None:
-    with Store.open(where) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
-        for index in range(3):
-            await store.append_step(episode, step(index, number=9, screenshot=picture()))
-        await store.finish_episode(episode, WON, None)
-        read = store.episode(episode)
-        assert read.steps[0].observation is read.steps[2].observation
-        seen = read.steps[0].observation.screenshot
-        assert seen is not None
-        assert seen.data == b""
-        assert store.screenshots.load(seen) == picture()
-        assert [path.name for path in (where.folder / "screenshots").rglob("*.*")] == [f"{seen.sha256}.jpg"]
+async def test_pages_are_kept_once_and_pictures_by_their_content(store: Store, where: Location) -> None:
+    episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+    for index in range(3):
+        await store.append_step(episode, step(index, number=9, screenshot=picture()))
+    await store.finish_episode(episode, WON, None)
+    read = store.episode(episode)
+    assert read.steps[0].observation is read.steps[2].observation
+    seen = read.steps[0].observation.screenshot
+    assert seen is not None
+    assert seen.data == b""
+    assert store.screenshots.load(seen) == picture()
+    assert [path.name for path in (where.folder / "screenshots").rglob("*.*")] == [f"{seen.sha256}.jpg"]
 
 
-async def test_a_picture_that_is_not_what_its_hash_says_is_refused(where: Location) -> None:
+async def test_a_picture_that_is_not_what_its_hash_says_is_refused(store: Store) -> None:
     wrong = picture().model_copy(update={"data": b"another"})
-    with Store.open(where) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
-        with pytest.raises(DataError, match="holds 7 bytes of"):
-            await store.append_step(episode, step(0, screenshot=wrong))
-        await store.append_step(episode, step(0, screenshot=picture()))
-        with pytest.raises(DataError, match="holds no screenshot"):
-            store.screenshots.load(picture(b"never seen"))
+    episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+    with pytest.raises(DataError, match="holds 7 bytes of"):
+        await store.append_step(episode, step(0, screenshot=wrong))
+    await store.append_step(episode, step(0, screenshot=picture()))
+    with pytest.raises(DataError, match="holds no screenshot"):
+        store.screenshots.load(picture(b"never seen"))
 
 
 async def test_what_is_finished_cut_and_interrupted(where: Location) -> None:
@@ -160,17 +162,15 @@ async def test_the_order_does_not_depend_on_which_ended_first(where: Location) -
         assert store.summaries(split="test") == []
 
 
-async def test_a_slot_cannot_be_finished_twice(where: Location) -> None:
-    with Store.open(where) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        first = await put(store, "t1")
-        with pytest.raises(SupersededError, match=first):
-            await store.begin_episode("r", "prompting", task("t1"), 0, PROVENANCE)
-        second = await store.begin_episode("r", "prompting", task("t2"), 0, PROVENANCE)
-        meanwhile = store.episode(first).model_copy(update={"id": "other", "task": task("t2")})
-        await store.add_episode(meanwhile, 0)
-        with pytest.raises(SupersededError, match=second):
-            await store.finish_episode(second, WON, None)
+async def test_a_slot_cannot_be_finished_twice(store: Store) -> None:
+    first = await put(store, "t1")
+    with pytest.raises(SupersededError, match=first):
+        await store.begin_episode("r", "prompting", task("t1"), 0, PROVENANCE)
+    second = await store.begin_episode("r", "prompting", task("t2"), 0, PROVENANCE)
+    meanwhile = store.episode(first).model_copy(update={"id": "other", "task": task("t2")})
+    await store.add_episode(meanwhile, 0)
+    with pytest.raises(SupersededError, match=second):
+        await store.finish_episode(second, WON, None)
 
 
 async def test_a_run_keeps_its_configuration(where: Location) -> None:
@@ -201,15 +201,13 @@ async def test_what_searches_in_a_run_depend_on_is_kept_from_the_first_of_each_o
         assert store.runs()[0].config == kept
 
 
-async def test_one_bad_step_does_not_spoil_the_steps_beside_it(where: Location) -> None:
-    with Store.open(where) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        ids = [await store.begin_episode("r", "a", task(f"t{n}"), 0, PROVENANCE) for n in range(20)]
-        jobs = [store.append_step(id_, step(0)) for id_ in (*ids, "nobody")]
-        *good, bad = await asyncio.gather(*jobs, return_exceptions=True)
-        assert good == [None] * 20
-        assert isinstance(bad, Exception)
-        assert all(len(store.episode(id_).steps) == 1 for id_ in ids)
+async def test_one_bad_step_does_not_spoil_the_steps_beside_it(store: Store) -> None:
+    ids = [await store.begin_episode("r", "a", task(f"t{n}"), 0, PROVENANCE) for n in range(20)]
+    jobs = [store.append_step(id_, step(0)) for id_ in (*ids, "nobody")]
+    *good, bad = await asyncio.gather(*jobs, return_exceptions=True)
+    assert good == [None] * 20
+    assert isinstance(bad, Exception)
+    assert all(len(store.episode(id_).steps) == 1 for id_ in ids)
 
 
 SAID = Verdict(reward=0.0, outcome="blocked", judge="j", usage=(Usage(role="judge", calls=1, usd=0.01),))
