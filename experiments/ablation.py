@@ -23,8 +23,15 @@ from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.identity import agent_identity, made_by, run_identity, search_identity
-from bestofq.recipes.q_training import episode_set, q_identity, train_q
+from bestofq.recipes.identity import (
+    agent_identity,
+    episode_set,
+    made_by,
+    q_identity,
+    run_identity,
+    search_identity,
+)
+from bestofq.recipes.q_training import train_q
 from bestofq.rollouts.console import console
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store

@@ -13,9 +13,9 @@ from torch.distributed.run import main as torchrun
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.config.artifacts import UNFINISHED
 from bestofq.core.errors import DataError
 from bestofq.learning.checkpoint import CARD, load_networks, read_card
+from bestofq.recipes.identity import UNFINISHED
 
 STEPS = 300
 SETTINGS = (

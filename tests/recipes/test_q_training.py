@@ -3,26 +3,24 @@
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from bestofq.cli.config import load_config
-from bestofq.config.artifacts import DONE, UNFINISHED
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.decision import Verdict
 from bestofq.core.embedding import EmbedSettings
 from bestofq.core.errors import ConfigError, DataError
-from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value, read_card
 from bestofq.learning.config import IQLConfig
 from bestofq.recipes.best_of_q import best_of_q
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.q_training import train_on_runs, training_progress
+from bestofq.recipes.identity import DONE, UNFINISHED
+from bestofq.recipes.q_training import train_on_runs
 from bestofq.store.store import Store
 
 SMALL = (
@@ -213,30 +211,6 @@ async def test_a_learner_of_one_s_own_learns_by_its_name(
     assert "used as it is" in printed()
     with pytest.raises(ConfigError, match="no_learner"):
         trained(folder, ["iql.learner=learning_of_mine:no_learner"], again=True)
-
-
-def test_the_size_is_said_first_and_the_time_after_measured_steps(printed: Callable[[], str]) -> None:
-    now = 0.0
-    rows = np.zeros(10, dtype=np.int64)
-    data = Transitions(
-        vectors=np.zeros((1, 256), dtype=np.float32),
-        state=rows,
-        action=rows,
-        task=rows,
-        next_state=rows,
-        reward=np.zeros(10, dtype=np.float32),
-        terminal=np.zeros(10, dtype=np.bool_),
-    )
-    config = IQLConfig(steps=6000, device="cpu")
-    with training_progress(config, data, clock=lambda: now) as progress:
-        said = printed()
-        for part in ("parameters", "10 transitions", "6,000 steps", "128-128-64-32-16-16"):
-            assert part in said
-        for step in range(1, 8):
-            now += 2.0 if step == 1 else 0.5
-            assert "ms a step" not in printed()
-            progress(SimpleNamespace(step=step))
-    assert "500 ms a step: about 50 min left" in printed()
 
 
 def test_matches_that_an_embedder_does_not_give_are_refused() -> None:

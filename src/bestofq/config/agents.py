@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -38,19 +37,6 @@ CHAT_TOKENS = 1500
 """Of a local model's reply to instructions: three candidates in ordinary words. A longer reply is cut, and repaired."""
 
 
-@dataclass(frozen=True)
-class AgentParts:
-    """What an agent is built from. `n`: candidates a step."""
-
-    models: Models
-    values: Values | None
-    n: int
-
-    @property
-    def settings(self) -> BestOfQSettings:
-        return self.models.settings
-
-
 AGENTS: dict[str, "AgentConfig"] = {}
 """Every way to choose, by its name."""
 
@@ -78,7 +64,7 @@ class AgentConfig:
     def proposer(self, models: Models) -> Proposer:
         return make_proposer(models, log_probs=self.log_probs, votes=self.votes)
 
-    def scorer(self, parts: AgentParts) -> Scorer:
+    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
         return ConstantScorer()
 
     def selector(self, settings: BestOfQSettings) -> Selector:
@@ -88,15 +74,15 @@ class AgentConfig:
         """Return what only this agent depends on, apart from N. `q` describes the Q-function."""
         return {**q}
 
-    def build(self, name: str, parts: AgentParts) -> Agent:
+    def build(self, name: str, models: Models, values: Values | None, n: int) -> Agent:
         """Return the agent. ConfigError as `check`, and if a learned agent has no Q-function."""
         return Agent(
             name=name,
-            proposer=self.proposer(parts.models),
-            scorer=self.scorer(parts),
-            selector=self.selector(parts.settings),
-            n_candidates=1 if self.single else parts.n,
-            localizer=make_localizer(parts.models),
+            proposer=self.proposer(models),
+            scorer=self.scorer(models, values, n),
+            selector=self.selector(models.settings),
+            n_candidates=1 if self.single else n,
+            localizer=make_localizer(models),
         )
 
 
@@ -120,18 +106,18 @@ class Explore(AgentConfig, kind="explore"):
 class Vote(AgentConfig, kind="vote"):
     votes = True
 
-    def scorer(self, parts: AgentParts) -> Scorer:
+    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
         return VoteScorer()
 
 
 class PickerAgent(AgentConfig, kind="picker"):
-    def scorer(self, parts: AgentParts) -> Scorer:
-        return make_picker(parts.models, parts.settings.endpoint_of("picker_chat"))
+    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
+        return make_picker(models, models.settings.endpoint_of("picker_chat"))
 
 
 class Verifier(AgentConfig, kind="verifier"):
-    def scorer(self, parts: AgentParts) -> Scorer:
-        return make_verifier(parts.models)
+    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
+        return make_verifier(models)
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {} if in_pocket_prompts(settings) else {"prompts": prompt_hash(VERIFIER)}
@@ -141,8 +127,8 @@ class BestOfQ(AgentConfig, kind="best-of-q"):
     def reads_q(self, settings: BestOfQSettings) -> bool:
         return True
 
-    def scorer(self, parts: AgentParts) -> Scorer:
-        return _build_q_scorer("best-of-q", parts)
+    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
+        return _build_q_scorer("best-of-q", models, values, n)
 
 
 class Prior(AgentConfig, kind="prior"):
@@ -154,8 +140,8 @@ class Prior(AgentConfig, kind="prior"):
     def reads_q(self, settings: BestOfQSettings) -> bool:
         return True
 
-    def scorer(self, parts: AgentParts) -> Scorer:
-        return PriorScorer(_build_q_scorer("prior", parts), beta=parts.settings.beta)
+    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
+        return PriorScorer(_build_q_scorer("prior", models, values, n), beta=models.settings.beta)
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {"beta": settings.beta, **q}
@@ -167,8 +153,8 @@ class Own(AgentConfig, kind="own"):
             raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
         load_part("scorer", settings.scorer)
 
-    def scorer(self, parts: AgentParts) -> Scorer:
-        scorer: Scorer = make_part("scorer", str(parts.settings.scorer), Scorer, parts.models)
+    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
+        scorer: Scorer = make_part("scorer", str(models.settings.scorer), Scorer, models)
         return scorer
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -202,7 +188,7 @@ class Mcts(AgentConfig, kind="mcts"):
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {}
 
-    def build(self, name: str, parts: AgentParts) -> Agent:
+    def build(self, name: str, models: Models, values: Values | None, n: int) -> Agent:
         raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
 
 
@@ -233,7 +219,7 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
     """The agent of that name. ConfigError as `check_agent` and `AgentConfig.build`. It warns if N is not the
     Q-function's."""
     check_agent(kind, models)
-    return AGENTS[kind].build(kind, AgentParts(models, values, n or models.settings.n_candidates))
+    return AGENTS[kind].build(kind, models, values, n or models.settings.n_candidates)
 
 
 def _check_own_tokens(settings: BestOfQSettings) -> None:
@@ -308,18 +294,17 @@ def make_verifier(models: Models) -> Scorer:
     return VerifierScorer(models.prompted) if models.prompted else ChatVerifierScorer(models.chatting, shots)
 
 
-def _build_q_scorer(name: str, parts: AgentParts) -> QScorer:
-    values = parts.values
+def _build_q_scorer(name: str, models: Models, values: Values | None, n: int) -> QScorer:
     if values is None:
         raise ConfigError(f"the agent {name} needs a Q-function: give --q a folder made by `bestofq train`")
-    if values.train_n != parts.n:
+    if values.train_n != n:
         log.warning(
             "N = %d candidates at inference, but the Q-function learned from episodes with N = %d: "
             "performance usually peaks where they match (Best-of-Q, Table 4)",
-            parts.n,
+            n,
             values.train_n,
         )
-    return make_q_scorer(parts.models, values)
+    return make_q_scorer(models, values)
 
 
 def keeping_vectors(

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from bestofq.config.artifacts import DONE, is_done, set_begun
 from bestofq.config.context import OpenSuite
 from bestofq.config.models import Models, check_embedder
 from bestofq.config.settings import BestOfQSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.q_training import embed_there, q_identity, select_episodes, train_q
+from bestofq.recipes.identity import DONE, is_done, q_identity, set_begun
+from bestofq.recipes.q_training import embed_there, select_episodes, train_q
 from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 

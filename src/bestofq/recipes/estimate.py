@@ -22,16 +22,8 @@ from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import CARD, read_card
 from bestofq.learning.siblings import Siblings, ranked_right, siblings
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.q_training import (
-    embed_items,
-    episode_set,
-    episodes_of,
-    q_identity,
-    select_episodes,
-    task_mark,
-    train_q,
-    transitions_of,
-)
+from bestofq.recipes.identity import episode_set, q_identity, task_mark
+from bestofq.recipes.q_training import embed_items, episodes_of, select_episodes, train_q, transitions_of
 from bestofq.rollouts.console import console
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeKey, EpisodeSummary

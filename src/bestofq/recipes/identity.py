@@ -1,10 +1,16 @@
-"""What a run is played with, by the settings' own names, and what made it. The store refuses to mix two of these."""
+"""What a run and a Q-function depend on, by the settings' own names, and what made them.
 
+The store refuses to mix two identities in one run, and a folder of finished work to hold those of another.
+"""
+
+import hashlib
+import json
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -16,13 +22,20 @@ from bestofq.config.agents import AGENTS, AgentKind
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
+from bestofq.core.embedding import EmbedSettings
 from bestofq.core.errors import DataError
-from bestofq.core.identity import Difference, Endpoint, flat, identity_of
+from bestofq.core.files import whole_file
+from bestofq.core.identity import Difference, Endpoint, as_set, differences, flat, identity_of
 from bestofq.core.observation import Split
 from bestofq.core.secrets import hidden
+from bestofq.learning.checkpoint import EpisodeSet
+from bestofq.learning.config import IQLConfig
 from bestofq.store.configuration import SEARCHES, refusal
-from bestofq.store.records import RunRecord
+from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
 
+IDENTITY, DONE = "identity.json", "done"
+"""In the folder of finished work: what the work depends on, and that it is finished."""
+UNFINISHED = ".training"  # the last checkpoint of a training that has not ended
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
 _ENDPOINT = {"model", "base_url", "temperature"}
@@ -68,6 +81,65 @@ def search_identity(models: Models, searcher: Searcher) -> dict[str, JsonValue]:
     weights = models.local.revision if models.settings.chat is None else None
     searched: dict[str, JsonValue] = {"search": identity_of(chosen.search), "feedback": chosen.feedback}
     return {"agent_q": searched, "weights": weights, "prompts": models.prompts}
+
+
+def q_identity(
+    models: Models, episodes: EpisodeSet | None = None, iql: IQLConfig | None = None
+) -> dict[str, JsonValue]:
+    """All that a Q-function depends on, by the settings' own names; `iql` None: as the settings say."""
+    config, spec = iql or models.settings.iql, models.embedder.spec
+    embed: dict[str, JsonValue] = spec.model_dump(mode="json")
+    ways = {name: embed.pop(name) for name in EmbedSettings.model_fields}
+    return {
+        "iql": identity_of(config.at(spec.dim)),
+        "n_candidates": models.settings.n_candidates,
+        "model": {"embed": ways, "embedder": embed},
+        "episodes": None if episodes is None else identity_of(episodes),
+    }
+
+
+def episode_set(episodes: Iterable[EpisodeSummary]) -> EpisodeSet:
+    """Identify the decided episodes among these that have a step."""
+    taught = [one for one in episodes if one.decided and one.steps]
+    facts = json.dumps([(one.id, one.outcome, one.reward, one.steps) for one in taught])
+    fingerprint = hashlib.sha256(facts.encode()).hexdigest()[:16]
+    return EpisodeSet(
+        count=len(taught), fingerprint=fingerprint, tasks=tuple(sorted({task_mark(e.key) for e in taught}))
+    )
+
+
+def task_mark(key: EpisodeKey) -> str:
+    """Names a task in a checkpoint: 8 hex digits over its suite and id."""
+    return hashlib.sha256("/".join(key[:2]).encode()).hexdigest()[:8]
+
+
+def is_done(folder: Path, identity: Mapping[str, JsonValue], *, advice: str = "give another folder") -> bool:
+    """Return whether `folder` holds the finished artifact of `identity`; raise DataError if it holds another's."""
+    if changed := _changes(folder, identity):
+        changes = ", ".join(f"{name}={as_set(old)} (now {as_set(new)})" for name, old, new in changed[:3])
+        more = f", {len(changed) - 3} more settings" if len(changed) > 3 else ""
+        raise DataError(f"{folder} was made with {changes}{more}: {advice}")
+    return (folder / DONE).exists()
+
+
+def set_begun(folder: Path, identity: Mapping[str, JsonValue]) -> None:
+    """Make `folder` the unfinished artifact of `identity`; the unfinished training of another identity is deleted."""
+    if _changes(folder, identity) or (folder / DONE).exists():
+        shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
+    (folder / DONE).unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(folder / IDENTITY) as part:
+        part.write(json.dumps(identity, indent=1).encode())
+
+
+def set_done(folder: Path) -> None:
+    """Mark the artifact in `folder` as finished."""
+    (folder / DONE).touch()
+
+
+def _changes(folder: Path, identity: Mapping[str, JsonValue]) -> list[Difference]:
+    card = folder / IDENTITY
+    return differences(json.loads(card.read_text("utf-8")), json.loads(json.dumps(identity))) if card.exists() else []
 
 
 def check_tree_run(models: Models, record: RunRecord) -> None:

@@ -1,10 +1,7 @@
 """Train a Q-function in a folder of its own: what it depends on, what it learns from, and the training itself."""
 
 import asyncio
-import hashlib
-import json
 import shutil
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -12,19 +9,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import JsonValue
-
-from bestofq.config.artifacts import IDENTITY, UNFINISHED, is_done, set_begun, set_done
 from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models, check_embedder
 from bestofq.core.decision import Episode
-from bestofq.core.embedding import EmbedItem, EmbedSettings
+from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError, InputError
-from bestofq.core.identity import identity_of
 from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import (
     CARD,
-    EpisodeSet,
     export_value,
     load_learner,
     load_value,
@@ -38,50 +30,20 @@ from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.training import train_stoppable
 from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import VectorStore
+from bestofq.recipes.identity import IDENTITY, UNFINISHED, episode_set, is_done, q_identity, set_begun, set_done
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import tabulate
 from bestofq.rollouts.workers import Do, Report, Worker, work_off
-from bestofq.store.records import EpisodeKey, EpisodeSummary
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 if TYPE_CHECKING:  # the extra `cluster`
     from bestofq.rollouts.cluster import Hosts
 
-MEASURED_SECONDS = 3.0  # of training, before its duration is estimated
 CHUNK = 512  # items that a process embeds before it gets others
 AHEAD = 2  # chunks that each process has, so that it never waits
 ADVICE = "give --out another folder, or --again to train again in this one"
-
-
-def q_identity(
-    models: Models, episodes: EpisodeSet | None = None, iql: IQLConfig | None = None
-) -> dict[str, JsonValue]:
-    """All that a Q-function depends on, by the settings' own names; `iql` None: as the settings say."""
-    config, spec = iql or models.settings.iql, models.embedder.spec
-    embed: dict[str, JsonValue] = spec.model_dump(mode="json")
-    ways = {name: embed.pop(name) for name in EmbedSettings.model_fields}
-    return {
-        "iql": identity_of(config.at(spec.dim)),
-        "n_candidates": models.settings.n_candidates,
-        "model": {"embed": ways, "embedder": embed},
-        "episodes": None if episodes is None else identity_of(episodes),
-    }
-
-
-def episode_set(episodes: Iterable[EpisodeSummary]) -> EpisodeSet:
-    """Identify the decided episodes among these that have a step."""
-    taught = [one for one in episodes if one.decided and one.steps]
-    facts = json.dumps([(one.id, one.outcome, one.reward, one.steps) for one in taught])
-    fingerprint = hashlib.sha256(facts.encode()).hexdigest()[:16]
-    return EpisodeSet(
-        count=len(taught), fingerprint=fingerprint, tasks=tuple(sorted({task_mark(e.key) for e in taught}))
-    )
-
-
-def task_mark(key: EpisodeKey) -> str:
-    """Names a task in a checkpoint: 8 hex digits over its suite and id."""
-    return hashlib.sha256("/".join(key[:2]).encode()).hexdigest()[:8]
 
 
 def train_q(
@@ -249,10 +211,8 @@ async def _open_embedder(models: Models, _: OpenSuite | None, store: Store, repo
 
 
 @contextmanager
-def training_progress(
-    config: IQLConfig, data: Transitions, *, at: int = 0, clock: Callable[[], float] = time.monotonic
-) -> Iterator[Callable[[IQL], None]]:
-    """Says what is trained, and after the first steps how long it takes. Gives what to call after each step."""
+def training_progress(config: IQLConfig, data: Transitions, *, at: int = 0) -> Iterator[Callable[[IQL], None]]:
+    """Say what is trained, and show how far it is. Yield what to call after each step."""
     q, v = parameter_counts(data.dim, config.network)
     hidden = "-".join(map(str, config.network.widths(data.dim)))
     console.print(
@@ -261,27 +221,6 @@ def training_progress(
     )
     if at:
         console.print(f"the training continues after step {at:,}")
-    first: tuple[int, float] | None = None  # when the first step had been taken, which takes longer
-    estimated = False
     with bar() as shown:
         task = shown.add_task("training Q and V", total=config.steps, completed=at)
-
-        def after(iql: IQL) -> None:
-            nonlocal first, estimated
-            shown.update(task, completed=iql.step)
-            now = clock()
-            if first is None:
-                first = iql.step, now
-            elif not estimated and now - first[1] >= MEASURED_SECONDS:
-                estimated = True
-                each = (now - first[1]) / (iql.step - first[0])
-                left = each * (config.steps - iql.step)
-                console.print(f"{1000 * each:,.3g} ms a step: about {_duration(left)} left")
-
-        yield after
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+        yield lambda iql: shown.update(task, completed=iql.step)
