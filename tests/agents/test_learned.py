@@ -15,7 +15,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Proposal, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import DataError, InputError
-from bestofq.core.observation import Element, Observation, Point, Screenshot, Task
+from bestofq.core.observation import Element, Observation, Screenshot, Task
 from bestofq.core.transitions import Floats
 from bestofq.store.codec import pack, unpack
 
@@ -127,12 +127,6 @@ async def test_an_only_candidate_needs_no_log_probability() -> None:
     assert (await PriorScorer(scorer, beta=10).score(STATE, only)).values == (pytest.approx(q / 10),)
 
 
-def test_an_action_after_its_state_reads_the_same_once_a_localizer_has_found_its_point() -> None:
-    asked = CANDIDATES[0].model_copy(update={"action": Click(target="red one"), "reply": None})
-    found = asked.model_copy(update={"action": Click(point=Point(3, 4))})
-    assert EmbeddingTexts("state").action(STATE, found).key == EmbeddingTexts("state").action(STATE, asked).key
-
-
 def test_prompts_hold_goal_history_page_error_and_candidates() -> None:
     decision = Decision(candidates=CANDIDATES, scores=(0.0, 0.0), chosen=1)
     text = propose_prompt(STATE.model_copy(update={"decisions": (decision,)}))
@@ -144,11 +138,9 @@ def test_prompts_hold_goal_history_page_error_and_candidates() -> None:
     )
 
 
-def test_an_action_is_embedded_alone_or_after_its_state() -> None:
+def test_an_action_is_embedded_alone_or_as_its_review() -> None:
     alone = EmbeddingTexts().action(STATE, CANDIDATES[0])
     assert alone == EmbedItem(text="click link Red")
-    after = EmbeddingTexts("state").action(STATE, CANDIDATES[0])
-    assert after == EmbedItem(text=" r1\nclick [1]", context=propose_prompt(STATE))
     beside, page = EmbeddingTexts(matches=True), "goal: \npage:\nRed [1] Blue [2]\nerror: no such thing\n"
     matched = ("click link Red", "a red one")
     assert beside.action(STATE, CANDIDATES[0]) == EmbedItem(text="click link Red", matched=matched)

@@ -25,7 +25,7 @@ from bestofq.core.errors import (
     SetupError,
 )
 from bestofq.core.language import Generation, Reply, Request, user
-from bestofq.models import chat, endpoint
+from bestofq.models import chat
 from bestofq.models.chat import ChatModel
 from bestofq.models.endpoint import api_error_of
 
@@ -335,18 +335,6 @@ async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(
     assert [record.getMessage() for record in caplog.records if record.name == "bestofq.models.chat"] == [
         f"any at {server.base_url} fails again and again (last: HTTP 500): the run pauses and probes it"
     ]
-
-
-async def test_a_pause_is_told_again_while_it_lasts(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, waiting: Callable[..., None]
-) -> None:
-    monkeypatch.setattr(endpoint, "AGAIN", 0.1)
-    waiting(TRIP_AFTER=2, COOLDOWN_SECONDS=0.06)
-    async with BrokenServer(good, script=["500"] * 8) as server, model(server, attempts=9) as asked:
-        await asked.generate(ASK)
-    told = [one.getMessage() for one in caplog.records if one.name == "bestofq.models.chat"]
-    assert 2 <= len(told) <= 7  # of eight failures
-    assert len(set(told)) == 1
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://localhost:9/v1", "http://nowhere.invalid/v1"])

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, Lfm2Config
 
 from bestofq.core.embedding import EmbedConfig, EmbedItem, Pooling
 from bestofq.core.language import Request, user
@@ -79,16 +78,9 @@ def test_a_tokenizer_with_neither_start_token_nor_chat_template(model: LocalMode
 
 def test_the_last_token_alone_can_be_pooled(model: LocalModel) -> None:
     embedder = LocalEmbedder(model, EmbedConfig(pooling="last"))
-    item = EmbedItem(text=" want [1]", context=LONG.text)
     for text, vector in zip((SHORT.text, LONG.text), embedder.embed_all([SHORT, LONG]), strict=True):
         hidden = model.model(torch.tensor([model.encode(text)]), output_hidden_states=True).hidden_states[-1][0]
         np.testing.assert_allclose(vector, hidden[-1].detach().numpy(), atol=1e-4)
-    ids = model.encode(item.context) + model.encode_plain(item.text)
-    hidden = model.model(torch.tensor([ids]), output_hidden_states=True).hidden_states[-1][0]
-    after = LocalEmbedder(model, EmbedConfig(pooling="last", context="state")).embed_all(
-        [item, EmbedItem(text=" a", context="b")]
-    )
-    np.testing.assert_allclose(after[0], hidden[-1].detach().numpy(), atol=1e-4)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "last"])
@@ -125,36 +117,12 @@ def test_padding_does_not_change_a_vector(model: LocalModel) -> None:
     np.testing.assert_allclose(embedder.embed_all([SHORT, LONG])[0], embedder.embed_all([SHORT])[0], atol=1e-5)
 
 
-def test_an_action_in_context_is_pooled_over_its_own_tokens(model: LocalModel) -> None:
-    embedder = LocalEmbedder(model, EmbedConfig(context="state"))
-    texts = (" want\nclick [1]", " back [2]", " next")
-    items = [EmbedItem(text=t, context=c) for c in (LONG.text, SHORT.text) for t in texts]
-    vectors = embedder.embed_all(items)
-    for item, vector in zip(items, vectors, strict=True):
-        before, own = model.encode(item.context), model.encode_plain(item.text)
-        hidden = model.model(torch.tensor([before + own]), output_hidden_states=True).hidden_states[-1][0]
-        np.testing.assert_allclose(vector, hidden[len(before) :].mean(0).detach().numpy(), atol=1e-4)
-
-
 def test_each_distinct_text_is_embedded_once(model: LocalModel) -> None:
     kept, embedder = Kept(), LocalEmbedder(model)
     first = embedder.embed_all([SHORT, LONG, SHORT], kept)
     again = embedder.embed_all([LONG, SHORT], kept)  # `put_many` refuses what it has
     assert len(kept) == 2
     np.testing.assert_array_equal(first[[1, 0]], again)
-
-
-def test_a_recurrent_model_reads_actions_in_context_too(model: LocalModel) -> None:
-    torch.manual_seed(0)
-    shape = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2}
-    kinds = ["conv", "full_attention"]
-    config = Lfm2Config(vocab_size=len(model.tokenizer), num_hidden_layers=2, layer_types=kinds, **shape)
-    other = LocalModel(AutoModelForCausalLM.from_config(config), model.tokenizer, name="recurrent", revision="0")
-    items = [EmbedItem(text=text, context=SHORT.text) for text in (" want [1]", " next")]
-    for item, vector in zip(items, LocalEmbedder(other, EmbedConfig(context="state")).embed_all(items), strict=True):
-        before = other.encode(item.context)
-        hidden = last_layer(other, [*before, *other.encode_plain(item.text)])
-        np.testing.assert_allclose(vector, hidden[len(before) :].mean(0), atol=1e-4)
 
 
 async def test_what_acting_embeds_is_not_embedded_again_for_training(model: LocalModel) -> None:
@@ -182,7 +150,7 @@ def test_the_spec_names_what_a_vector_depends_on(model: LocalModel) -> None:
     specs = {
         LocalEmbedder(model).spec.hash,
         LocalEmbedder(model, EmbedConfig(layer=1)).spec.hash,
-        LocalEmbedder(model, EmbedConfig(context="state")).spec.hash,
+        LocalEmbedder(model, EmbedConfig(context="review")).spec.hash,
         LocalEmbedder(model, EmbedConfig(pooling="last")).spec.hash,
         LocalEmbedder(model, EmbedConfig(prompt="x")).spec.hash,
     }

@@ -122,7 +122,7 @@ def test_the_spec_names_the_pixels(folder: Path, embedder: VisionEmbedder) -> No
 def test_what_it_cannot_embed_is_refused(folder: Path, checkpoint: Path, tmp_path: Path) -> None:
     embedder = load_embedder(folder, EmbedConfig(pixels=PIXELS), device="cpu", precision="float32")
     with pytest.raises(ConfigError, match="embeds texts alone"):
-        embedder.embed_all([EmbedItem(text="a", context="b")])
+        embedder.embed_all([EmbedItem(text="a", answer=3)])
     with pytest.raises(DataError, match="without its bytes"):
         embedder.embed_all([EmbedItem(text="a", screenshots=(PAGE.screenshots[0].model_copy(update={"data": b""}),))])
     with pytest.raises(DataError, match="no picture"):
@@ -225,34 +225,3 @@ def test_the_next_batch_is_read_while_one_is_worked_on() -> None:
         return [length]
 
     assert MicroBatches(3).run(work, [2, 1, 3], [2, 1, 3], read) == [2, 1, 3]
-
-
-def test_micro_batches_grow_back_where_memory_has_come_back() -> None:
-    work, batches = Tight(250), MicroBatches(1000)
-    batches.run(work, [100] * 8, [100] * 8, list)
-    assert batches.area < 500
-    work.most = 1000
-    for _ in range(200):
-        batches.run(work, [100], [100], list)
-    assert batches.area == 1000
-
-
-def test_a_model_short_of_memory_gives_the_same_vectors(embedder: VisionEmbedder) -> None:
-    class Small(torch.nn.Module):
-        """Holds one row at a time."""
-
-        def __init__(self, inner: torch.nn.Module) -> None:
-            super().__init__()
-            self.inner, self.config, self.failed = inner, inner.config, 0
-
-        def forward(self, *, input_ids: torch.Tensor, **inputs: object) -> object:
-            if len(input_ids) > 1:
-                self.failed += 1
-                raise torch.OutOfMemoryError
-            return self.inner(input_ids=input_ids, **inputs)
-
-    model = Small(embedder._model)
-    small = VisionEmbedder(model, embedder._reader, name="small", revision="1")
-    items = [WORD, PAGE, TWO, EmbedItem(text="buy")]
-    np.testing.assert_allclose(small.embed_all(items), embedder.embed_all(items), atol=1e-5)
-    assert model.failed  # four rows, two, and as many short ones as the area of one long row holds

@@ -93,9 +93,9 @@ async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_
 def test_models_read_as_a_q_function_does() -> None:
     models = Models(SMALL)
     spec = models.with_embedding(
-        models.embedder.spec.model_copy(update={"pooling": "last", "context": "state"})
+        models.embedder.spec.model_copy(update={"pooling": "last", "context": "review"})
     ).embedder.spec
-    assert (spec.pooling, spec.context, spec.layer) == ("last", "state", -1)
+    assert (spec.pooling, spec.context, spec.layer) == ("last", "review", -1)
     assert models.embedder.spec.pooling == "mean"
 
 

@@ -140,15 +140,6 @@ async def test_without_a_readable_greedy_reply_nothing_irreversible_is_taken(tmp
     assert episodes(tmp_path) == []
 
 
-async def test_a_name_that_is_used_again_after_its_outcome_is_another_episode(tmp_path: Path) -> None:
-    upstream = Upstream(lambda body, count: click(count))
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
-        for step in (1, 2):
-            await client.post(f"{root}/sessions/a/v1/chat/completions", json=browser_use("shoes", step))
-            await client.post(f"{root}/sessions/a/outcome", json={"success": step == 1})
-    assert [(one.verdict.outcome, len(one.steps)) for one in episodes(tmp_path)] == [("success", 1), ("failure", 1)]
-
-
 async def test_messages_without_a_role_pass_through(tmp_path: Path) -> None:
     async with serving(Upstream(lambda body, count: 400), tmp_path) as root, httpx.AsyncClient() as client:
         body = {**browser_use("shoes", 1), "messages": [{"content": "shoes"}]}
@@ -174,19 +165,6 @@ async def test_four_agents_without_ids_keep_their_episodes_apart(tmp_path: Path)
         told = await asyncio.gather(*(agent(client, root, f"buy {goal}") for goal in "aabb"))
     found = [[step.decision.candidate.explanation for step in episode.steps] for episode in episodes(tmp_path)]
     assert sorted(found) == sorted(told)
-
-
-async def test_agents_with_tools_are_told_apart_though_the_upstream_repeats_its_ids(tmp_path: Path) -> None:
-    call = {"id": "call_0", "type": "function", "function": {"name": "click", "arguments": "{}"}}
-    upstream = Upstream(lambda body, count: {"role": "assistant", "content": None, "tool_calls": [call]})
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
-        asks = {goal: [{"role": "user", "content": goal}] for goal in ("shoes", "hats")}
-        for _, messages in (*asks.items(), *asks.items()):
-            body = {"model": "m", "messages": messages, "tools": TOOLS}
-            got = await client.post(f"{root}/v1/chat/completions", json=body)
-            messages.append(got.json()["choices"][0]["message"])
-            messages.append({"role": "tool", "tool_call_id": "call_0", "content": "seen"})
-    assert [(episode.task.goal, len(episode.steps)) for episode in episodes(tmp_path)] == [("hats", 2), ("shoes", 2)]
 
 
 async def test_who_asks_again_gets_the_same_reply(tmp_path: Path) -> None:

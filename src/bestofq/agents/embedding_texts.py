@@ -13,8 +13,8 @@ REVIEW_TOKENS = 48  # of a review, at most
 
 @dataclass(frozen=True)
 class EmbeddingTexts:
-    """Context `alone`: each text by itself, as in the paper. `state`: the action as the reply to its state's prompt.
-    `review`: the state as the prompt for the next action, the action as the frozen model's own review of it.
+    """Context `alone`: each text by itself, as in the paper. `review`: the state as the prompt for the next action, the
+    action as the frozen model's own review of it.
 
     `matches`: how the tokens of the action, and of the state, match those of the goal (`models.embed`). A state that is
     embedded alone then leaves its goal out. `pictures`: the state with the page's screenshot, for an embedder that
@@ -49,16 +49,10 @@ class EmbeddingTexts:
 
     def action(self, state: State, candidate: Candidate) -> EmbedItem:
         matched = (candidate.label, state.task.goal) if self.matches else None  # what its mark names, not the mark
-        match self.context:
-            case "alone":
-                words = f"{candidate.label}\n{candidate.thought}" if self.reasoning else candidate.label
-                return EmbedItem(text=words, matched=matched)
-            case "state":
-                # A label stays as it is when a localizer turns words into a point: training reads what acting read.
-                reply = candidate.reply or f" {candidate.thought}\n{candidate.label}"
-                return EmbedItem(text=reply, context=propose_prompt(state), matched=matched)
-            case "review":
-                return EmbedItem(text=review_prompt(state, candidate), answer=REVIEW_TOKENS, matched=matched)
+        if self.context == "review":
+            return EmbedItem(text=review_prompt(state, candidate), answer=REVIEW_TOKENS, matched=matched)
+        words = f"{candidate.label}\n{candidate.thought}" if self.reasoning else candidate.label
+        return EmbedItem(text=words, matched=matched)
 
     def task(self, task: Task) -> EmbedItem:
         return EmbedItem(text=task.goal)

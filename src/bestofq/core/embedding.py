@@ -10,7 +10,7 @@ from bestofq.core.observation import Screenshot
 
 Pooling = Literal["mean", "last"]
 Tokens = Literal["own", "all"]
-Context = Literal["alone", "state", "review"]
+Context = Literal["alone", "review"]
 ActionText = Literal["label", "reasoning"]
 StateText = Literal["page", "history"]
 
@@ -24,8 +24,7 @@ class EmbedSettings(FrozenModel):
     layer: int = Field(default=-1, description="hidden layer; the last in A.3")
     pooling: Pooling = Field(default="mean", description="mean over tokens (A.3), or the last")
     context: Context = Field(
-        default="alone",
-        description="texts alone (A.3); state, review: an action in its state, or as the model's own review of it",
+        default="alone", description="texts alone (A.3); review: an action as the model's own review of it"
     )
     matches: bool = Field(
         default=False, description="with how the tokens of states and actions match the goal's; not in the paper"
@@ -80,13 +79,11 @@ class EmbedSpec(FrozenModel):
 class EmbedItem(FrozenModel):
     """One thing to embed, its pictures before its text.
 
-    `context` is read before `text` and not pooled (empty: `text` alone). If `answer` is not 0, `text` is a prompt, and
-    the model's own greedy answer is pooled: a line of at most so many tokens. `matched`: words and a goal; numbers on
-    how their tokens match follow the vector.
+    If `answer` is not 0, `text` is a prompt, and the model's own greedy answer is pooled: a line of at most so many
+    tokens. `matched`: words and a goal; numbers on how their tokens match follow the vector.
     """
 
     text: str
-    context: str = ""
     answer: int = Field(default=0, ge=0)
     matched: tuple[str, str] | None = None
     screenshots: tuple[Screenshot, ...] = ()
@@ -95,5 +92,5 @@ class EmbedItem(FrozenModel):
     def key(self) -> str:
         """Content hash, 32 hex digits."""
         answer, pictures = [str(self.answer)] if self.answer else [], [shot.sha256 for shot in self.screenshots]
-        parts = [self.context, self.text, *answer, *(self.matched or ()), *pictures]
+        parts = ["", self.text, *answer, *(self.matched or ()), *pictures]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]

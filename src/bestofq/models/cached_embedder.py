@@ -96,11 +96,8 @@ class CachedEmbedder(ABC):
             store.put_many(known)
         found |= known
         progress(len(found))
-        # Alike lengths together; items that share a context stay together, as their keys sort by it.
-        todo = sorted(
-            (i for key, i in distinct.items() if key not in found),
-            key=lambda i: (len(i.screenshots), len(i.context), i.context, len(i.text)),
-        )
+        missing = (item for key, item in distinct.items() if key not in found)
+        todo = sorted(missing, key=lambda item: (len(item.screenshots), len(item.text)))  # alike lengths together
         for start in range(0, len(todo), _CHUNK):
             chunk = todo[start : start + _CHUNK]
             computed = self._compute([_with_bytes(item, pictures) for item in chunk] if pictures else chunk)

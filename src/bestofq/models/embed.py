@@ -2,20 +2,16 @@
 
 State, action and task are embedded separately. A text is read after the model's start token, where it has one, and
 without a chat's frame; the start token is read but not pooled. An empty text is read as one end token. An EmbedSpec
-names the variants: another layer, or the last token instead of the mean. Actions may be read in the context of their
-state (`EmbedItem.context`), which has one key-value cache for all. Numbers on how the text's tokens match those of a
-goal may follow the vector (`matches`).
+names the variants: another layer, or the last token instead of the mean. Numbers on how the text's tokens match those
+of a goal may follow the vector (`matches`).
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec, Pooling
 from bestofq.core.errors import ConfigError
@@ -23,7 +19,7 @@ from bestofq.core.language import Generation, Request, user
 from bestofq.core.transitions import Floats
 from bestofq.models.batching import in_groups
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.models.decoding import CACHE, pad_ids
+from bestofq.models.decoding import pad_ids
 from bestofq.models.local import LocalModel
 
 
@@ -59,21 +55,12 @@ class LocalEmbedder(CachedEmbedder):
         return [Vector(np.append(v.values, self._matches(i)), v.tokens) for i, v in zip(items, vectors, strict=True)]
 
     def _vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
-        size = self._model.max_batch
-        by_context: dict[str, list[int]] = defaultdict(list)
-        for index, item in enumerate(items):
-            by_context[item.context].append(index)
-        alone = by_context.pop("", [])
-        readings = self._read([items[i] for i in alone])
+        readings = self._read(items)
         unread = [reading for reading in readings if reading.vector is None]
+        size = self._model.max_batch
         found = iter(in_groups(unread, self._pool, size=size, length=lambda reading: len(reading.tokens)))
         vectors = [next(found) if reading.vector is None else reading.vector for reading in readings]
-        rows = {i: Vector(v, len(r.tokens)) for i, v, r in zip(alone, vectors, readings, strict=True)}
-        nodes = [(context, [items[i].text for i in some]) for context, some in by_context.items()]
-        in_context = in_groups(nodes, self._pool_in_context, size=size, length=lambda node: len(node[0]))
-        for some, theirs in zip(by_context.values(), in_context, strict=True):
-            rows.update(zip(some, theirs, strict=True))
-        return [rows[i] for i in range(len(items))]
+        return [Vector(vector, len(r.tokens)) for vector, r in zip(vectors, readings, strict=True)]
 
     @torch.inference_mode()
     def _matches(self, item: EmbedItem) -> Floats:
@@ -86,7 +73,7 @@ class LocalEmbedder(CachedEmbedder):
         return matches(table(words), table(goal)).cpu().numpy()
 
     def _read(self, items: Sequence[EmbedItem]) -> list[_Reading]:
-        """The tokens of each item without context, its answer among them."""
+        """The tokens of each item, its answer among them."""
         prompts = [item for item in items if item.answer]
         requests = [Request(messages=user(p.text), max_tokens=p.answer, one_line=True) for p in prompts]
         drawn = iter(self._model.drawn(requests, states=self.spec.layer == -1))
@@ -119,36 +106,6 @@ class LocalEmbedder(CachedEmbedder):
         starts = torch.tensor([row.start for row in rows], device=ids.device)
         own = real & (torch.arange(ids.shape[1], device=ids.device) >= starts[:, None])
         return pool_vectors(self._hidden(input_ids=ids, use_cache=False), own, self.spec.pooling)
-
-    @torch.inference_mode()
-    def _pool_in_context(self, nodes: Sequence[tuple[str, list[str]]]) -> list[list[Vector]]:
-        """Of each context's texts, over one cache of the context, which counts for the first of them."""
-        prompts = [torch.tensor(self._model.encode(context), dtype=torch.long) for context, _ in nodes]
-        ids = pad_sequence(prompts, batch_first=True, padding_side="left")
-        width = ids.shape[1]
-        lengths = torch.tensor([len(p) for p in prompts], device=self._model.device)
-        seen = torch.arange(width, device=self._model.device) >= (width - lengths)[:, None]  # [C, P]
-        positions = (seen.long().cumsum(1) - 1).clamp(min=0)
-        out = self._model.model(
-            input_ids=ids.to(self._model.device),
-            attention_mask=seen.long(),
-            position_ids=positions,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        owner = torch.tensor([row for row, (_, texts) in enumerate(nodes) for _ in texts], device=self._model.device)
-        getattr(out, CACHE).reorder_cache(owner)  # which recurrent layers know, too
-        own_ids, own = pad_ids([self._own(text) for _, texts in nodes for text in texts], self._model.device)
-        hidden = self._hidden(
-            input_ids=own_ids,
-            attention_mask=torch.cat([seen[owner], own], dim=1).long(),
-            position_ids=lengths[owner][:, None] + torch.arange(own_ids.shape[1], device=self._model.device),
-            **{CACHE: getattr(out, CACHE)},
-        )
-        first = torch.cat([torch.ones_like(owner[:1]), owner[1:] != owner[:-1]]).long()
-        tokens = (own.sum(1) + first * lengths[owner]).tolist()
-        vectors = iter(map(Vector, pool_vectors(hidden, own, self.spec.pooling), tokens))
-        return [list(islice(vectors, len(texts))) for _, texts in nodes]
 
     def _hidden(self, **inputs: Any) -> Tensor:
         return hidden_states(self._model.model.base_model, self.spec.layer, **inputs)

@@ -127,7 +127,6 @@ def by_length(
     return result.transpose(1, 2), None
 
 
-_GROW_AFTER = 64  # batches in a row that fitted
 Item = TypeVar("Item")
 Read = TypeVar("Read")
 Result = TypeVar("Result")
@@ -135,13 +134,11 @@ Result = TypeVar("Result")
 
 class MicroBatches:
     """Work in batches of at most `area` padded tokens (items × the longest of them). Where a batch runs out of memory,
-    the area is halved and what failed is done again; after enough that fitted it doubles, up to where it began.
+    the area is halved, for good, and what failed is done again.
     """
 
     def __init__(self, area: int) -> None:
         self.area = area
-        self._most = area
-        self._fitted = 0
 
     def run(
         self,
@@ -168,12 +165,9 @@ class MicroBatches:
                 if done is not None:
                     results.update(zip(group, done, strict=True))
                     todo = todo[len(group) :]
-                    self._fitted += 1
-                    if self._fitted >= _GROW_AFTER:
-                        self.area, self._fitted = min(2 * self.area, self._most), 0
                 elif len(group) > 1:
                     torch.cuda.empty_cache()
-                    self.area, self._fitted = len(group) * lengths[todo[0]] // 2, 0
+                    self.area = len(group) * lengths[todo[0]] // 2
                 else:
                     raise ModelError(
                         f"an input of {lengths[todo[0]]} tokens does not fit into the device's memory: "
@@ -233,7 +227,7 @@ class VisionEmbedder(CachedEmbedder):
         return cls(whole.model.to(target), reader, name=Path(path).name, revision=revision, config=config)
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
-        if any(item.context or item.answer for item in items):
+        if any(item.answer for item in items):
             raise ConfigError(f"{self.spec.model} embeds texts alone: set model.embed.context=alone (Best-of-Q, A.3)")
         if not self.spec.pixels and any(item.screenshots for item in items):
             raise ConfigError(f"{self.spec.model} was loaded for texts only: allow pictures more than 0 pixels")

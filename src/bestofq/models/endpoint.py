@@ -249,9 +249,6 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, seconds) if isfinite(seconds) else None
 
 
-AGAIN = 60.0  # seconds after which a pause is reported again
-
-
 class RateLimit:
     """Adaptive concurrency (additive increase, multiplicative decrease). After `trip_after` failures in a row one call
     in `cooldown` seconds probes: the run pauses instead of burning episodes, until one succeeds."""
@@ -264,7 +261,6 @@ class RateLimit:
         self._in_flight = 0
         self._failures = 0
         self._paused_until = 0.0
-        self._report_at = 0.0
         self._cut_at = 0  # calls begun when the allowance was last halved
         self._begun = 0
         self._changed = asyncio.Condition()
@@ -308,7 +304,7 @@ class RateLimit:
 
     def record_success(self) -> None:
         """One more call in flight for about every full round of successes."""
-        self._failures, self._report_at = 0, 0.0
+        self._failures = 0
         self._allowed = min(self._most, self._allowed + 1 / self._allowed)
 
     def record_overload(self, number: int) -> None:
@@ -318,14 +314,8 @@ class RateLimit:
             self._cut_at = self._begun
 
     def record_failure(self) -> bool:
-        """A call that got no reply. Enough of them in a row open the breaker: whether that is to be reported, now and
-        then while it is open."""
+        """Count a call that got no reply. Return whether it opens the breaker: it is the last of enough in a row."""
         self._failures += 1
-        if not self.paused:
-            return False
-        now = asyncio.get_running_loop().time()
-        self._paused_until = now + self._cooldown
-        report = now >= self._report_at
-        if report:
-            self._report_at = now + AGAIN
-        return report
+        if self.paused:
+            self._paused_until = asyncio.get_running_loop().time() + self._cooldown
+        return self._failures == self._trip_after
