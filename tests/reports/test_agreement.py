@@ -7,7 +7,7 @@ from rich.console import Console
 
 from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.errors import DataError
-from bestofq.reports.agreement import Agreement, Truth, agreement, agreement_tables, cohens_kappa
+from bestofq.reports.agreement import Agreement, agreement, agreement_tables, cohens_kappa
 from bestofq.store.store import Store
 
 JUDGE = "gpt [8 screenshots]"
@@ -50,11 +50,11 @@ async def test_measures_by_hand(store: Store) -> None:
         assert measure.interval is not None
         assert measure.interval.low < measure.value < measure.interval.high
     assert found.classes == {
-        "success": Truth(success=3, failure=1),
-        "failure": Truth(success=1, failure=3),
-        "blocked": Truth(success=1),
-        "impossible": Truth(failure=1),
-        "unparseable": Truth(failure=1),
+        "success": (3, 1),
+        "failure": (1, 3),
+        "blocked": (1, 0),
+        "impossible": (0, 1),
+        "unparseable": (0, 1),
     }
     assert Agreement.model_validate_json(found.model_dump_json()) == found
     console = Console(file=io.StringIO(), width=120)
@@ -62,7 +62,7 @@ async def test_measures_by_hand(store: Store) -> None:
     assert isinstance(console.file, io.StringIO)
     said = console.file.getvalue()
     assert JUDGE in said
-    assert found.notes[0].startswith("Over 10 episodes of 4 tasks; 1 more got no verdict")
+    assert "Over 10 episodes of 4 tasks; 1 more got no verdict" in said
     assert "0.400" in said
 
 

@@ -1,7 +1,6 @@
 """How well a judge agrees with the true reward, on suites that have one."""
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections import Counter
 from typing import get_args
 
 import numpy as np
@@ -10,17 +9,9 @@ from bestofq.core.decision import DECIDED, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.reports import stats
-from bestofq.reports.stats import Doubles, Measure, share
-from bestofq.reports.table import Row, Table, columns
-from bestofq.store.records import EpisodeSummary
+from bestofq.reports.stats import UNIT, Doubles, Measure, group_by, share
+from bestofq.reports.table import Table, columns
 from bestofq.store.store import Store
-
-
-class Truth(FrozenModel):
-    """Episodes by what they really were."""
-
-    success: int = 0
-    failure: int = 0
 
 
 class Agreement(FrozenModel):
@@ -30,21 +21,11 @@ class Agreement(FrozenModel):
     judge: str
     compared: int
     tasks: int
-    classes: dict[Outcome, Truth]
+    classes: dict[Outcome, tuple[int, int]]  # by verdict: how many episodes truly succeeded, and failed
     accuracy: Measure
     precision: Measure
     recall: Measure
     kappa: Measure
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader must know about these numbers, one sentence each."""
-        apart = sum(t.success + t.failure for name, t in self.classes.items() if name not in DECIDED)
-        return (
-            f"Over {self.compared} episodes of {self.tasks} tasks; {apart} more got no verdict and are left out.",
-            f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples). Positive: success. "
-            "Truth: the environment's own reward of 1.",
-        )
 
 
 def agreement(store: Store, run: str, *, judge: str, agent: str | None = None) -> Agreement:
@@ -55,48 +36,44 @@ def agreement(store: Store, run: str, *, judge: str, agent: str | None = None) -
             f"judge {judge!r} has given no second verdict in run {run!r}: there are those of "
             f"{'; '.join(verdicts) or 'none'} (`bestofq judge --against-env` gives them)"
         )
-    said = {episode: verdict.outcome for episode, verdict in verdicts[judge].items()}
-    episodes = store.summaries(run=run, agent=agent)
-    judged = [(e, said[e.id]) for e in episodes if e.id in said and not e.judge and e.decided]
-    counts = _count_confusion(judged)
+    own, episodes = verdicts[judge], store.summaries(run=run, agent=agent)
+    judged = [(e, own[e.id].outcome) for e in episodes if e.id in own and not e.judge and e.decided]
     kinds = Counter((outcome, episode.success) for episode, outcome in judged)
-    classes = {name: Truth(success=kinds[name, True], failure=kinds[name, False]) for name in get_args(Outcome)}
+    classes = {name: (kinds[name, True], kinds[name, False]) for name in get_args(Outcome)}
+    by_task = group_by(((e, outcome) for e, outcome in judged if outcome in DECIDED), lambda pair: pair[0].key[:2])
+    counts = np.zeros((len(by_task), 4))  # true and false positives, false and true negatives
+    for row, pairs in zip(counts, by_task.values(), strict=True):
+        for episode, outcome in pairs:
+            row[2 * (outcome != "success") + (not episode.success)] += 1
     return Agreement(
         judge=judge,
         compared=int(counts.sum()),
         tasks=len(counts),
-        classes={name: truth for name, truth in classes.items() if truth.success + truth.failure},
-        accuracy=stats.measure(counts, lambda sums: share(sums[..., 0] + sums[..., 3], sums.sum(-1)), span=stats.UNIT),
-        precision=stats.measure(counts, lambda sums: share(sums[..., 0], sums[..., :2].sum(-1)), span=stats.UNIT),
-        recall=stats.measure(counts, lambda sums: share(sums[..., 0], sums[..., ::2].sum(-1)), span=stats.UNIT),
+        classes={name: truth for name, truth in classes.items() if any(truth)},
+        accuracy=stats.measure(counts, lambda sums: share(sums[..., 0] + sums[..., 3], sums.sum(-1)), span=UNIT),
+        precision=stats.measure(counts, lambda sums: share(sums[..., 0], sums[..., :2].sum(-1)), span=UNIT),
+        recall=stats.measure(counts, lambda sums: share(sums[..., 0], sums[..., ::2].sum(-1)), span=UNIT),
         kappa=stats.measure(counts, cohens_kappa),
     )
 
 
-def _count_confusion(judged: Iterable[tuple[EpisodeSummary, Outcome]]) -> Doubles:
-    """By task [T, 4]: true and false positives, false and true negatives of a judge's decided verdicts."""
-    cells: dict[Hashable, Doubles] = defaultdict(lambda: np.zeros(4))
-    for episode, outcome in judged:
-        if outcome in DECIDED:
-            cells[episode.key[:2]][2 * (outcome != "success") + (not episode.success)] += 1
-    return np.array([*cells.values()]).reshape(-1, 4)
-
-
 def agreement_tables(found: Agreement) -> tuple[Table, Table]:
     """How the judge's verdicts fall among what episodes really were, and how well they agree with that."""
-    classes = Table(
-        name="verdicts",
-        title=f"Judge: {found.judge}",
-        columns=columns("judged", "truly success", "truly not"),
-        rows=tuple(Row(cells=(name, truth.success, truth.failure)) for name, truth in found.classes.items()),
-    )
-    measures = ("accuracy", found.accuracy), ("precision", found.precision), ("recall", found.recall)
-    return classes, Table(
-        name="agreement",
-        title="Agreement with the environment",
-        columns=(*columns("measure"), *columns("value", digits=3)),
-        rows=tuple(Row(cells=cells) for cells in (*measures, ("Cohen's κ", found.kappa))),
-        notes=found.notes,
+    apart = sum(sum(truth) for name, truth in found.classes.items() if name not in DECIDED)
+    measures = {"accuracy": found.accuracy, "precision": found.precision, "recall": found.recall}
+    return Table.of(
+        "verdicts",
+        f"Judge: {found.judge}",
+        columns("judged", "truly success", "truly not"),
+        [(name, *truth) for name, truth in found.classes.items()],
+    ), Table.of(
+        "agreement",
+        "Agreement with the environment",
+        (*columns("measure"), *columns("value", digits=3)),
+        (measures | {"Cohen's κ": found.kappa}).items(),
+        f"Over {found.compared} episodes of {found.tasks} tasks; {apart} more got no verdict and are left out.",
+        f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples). Positive: success. "
+        "Truth: the environment's own reward of 1.",
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from bestofq.core.actions import identity
 from bestofq.core.decision import Episode
 from bestofq.reports.stats import UNIT, Quantity, tally_by_task
-from bestofq.reports.table import Row, RowSource, Table, columns
+from bestofq.reports.table import RowSource, Table, columns
 
 HEADS = (
     *("candidates / step", "short %", "duplicates %", "explored %", "same step again %", "page again %"),
@@ -50,26 +50,19 @@ def _counts(episode: Episode, most: int) -> dict[str, tuple[float, float]]:
 
 def behaviour_table(episodes: Sequence[Episode], made: Mapping[str, RowSource]) -> Table:
     """A row an agent of `made`."""
-    return Table(
-        name="behaviour",
-        title="Candidates, repetitions and loops",
-        columns=columns("agent", "episodes", *HEADS),
-        rows=tuple(
-            Row(
-                cells=(
-                    *(agent, sum(episode.agent == agent for episode in episodes)),
-                    *(habit.measure for habit in habits(episodes, agent).values()),
-                ),
-                origin=origin,
-            )
-            for agent, origin in made.items()
-        ),
-        notes=(
-            "Shares of steps, but duplicates: of candidates, and loops: of episodes. 95 % bootstrap over tasks.",
-            "Short: fewer candidates than the agent's most, since equal actions are offered once. Duplicates: other "
-            "actions with the same words.",
-            f"A loop: the same action on the same page {LOOP} times or more.",
-        ),
+    return Table.of(
+        "behaviour",
+        "Candidates, repetitions and loops",
+        columns("agent", "episodes", *HEADS),
+        [
+            (agent, sum(e.agent == agent for e in episodes), *(h.measure for h in habits(episodes, agent).values()))
+            for agent in made
+        ],
+        "Shares of steps, but duplicates: of candidates, and loops: of episodes. 95 % bootstrap over tasks.",
+        "Short: fewer candidates than the agent's most, since equal actions are offered once. Duplicates: other "
+        "actions with the same words.",
+        f"A loop: the same action on the same page {LOOP} times or more.",
+        made=made,
     )
 
 

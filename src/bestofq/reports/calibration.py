@@ -13,7 +13,7 @@ import numpy as np
 from bestofq.core.decision import DECIDED, Decision, Episode
 from bestofq.reports.scorers import KNOWN, find_meaning
 from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, Measure, Quantity, share
-from bestofq.reports.table import Row, RowSource, Table, columns
+from bestofq.reports.table import Cell, RowSource, Table, columns
 
 BINS = 10
 
@@ -114,15 +114,14 @@ def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0) -
 
 def calibration_table(rows: Sequence[Calibration], made: Mapping[str, RowSource]) -> Table:
     """A row for each bin of an agent, then one for all its steps."""
-    found, notes = [], []
+    found: list[tuple[Cell, ...]] = []
+    notes = []
     for row in rows:
-        origin = made.get(row.agent)
         for low, high, steps, q, q_interval, outcome in row.bins:
             mean = Measure(value=q, interval=q_interval)
-            cells = (row.agent, f"{low:.1f} to {high:.1f}", steps, mean, outcome, None, None)
-            found.append(Row(cells=cells, origin=origin))
-        found.append(Row(cells=(row.agent, "all", row.steps, None, None, row.ece, row.bias), origin=origin))
-        trained = origin.discounts if origin else ()
+            found.append((row.agent, f"{low:.1f} to {high:.1f}", steps, mean, outcome, None, None))
+        found.append((row.agent, "all", row.steps, None, None, row.ece, row.bias))
+        trained = made[row.agent].discounts if row.agent in made else ()
         if trained and {*trained} != {row.discount}:
             each = ", ".join(f"{discount:g}" for discount in sorted(trained))
             notes.append(f"Q of {row.agent} was trained with discount {each}: another adds a bias (--discount).")
@@ -130,15 +129,14 @@ def calibration_table(rows: Sequence[Calibration], made: Mapping[str, RowSource]
             why = "a Q trained with a smaller one looks too low" if row.discount == 1 else "its run does not keep it"
             notes.append(f"discount {row.discount:g} is assumed: {why} (--discount).")
     discounts = ", ".join(f"{discount:g}" for discount in sorted({row.discount for row in rows})) or "none"
-    return Table(
-        name="calibration",
-        title="Calibration of Q",
-        columns=columns("agent", "Q", "steps", "mean Q", "outcome", "ECE", "bias", digits=3),
-        rows=tuple(found),
-        notes=(
-            f"Q of the chosen action against discount^(steps left) · success, discount {discounts}. "
-            "95 % bootstrap over tasks.",
-            "ECE: mean gap over bins by steps; chance alone makes it more than 0. Bias: mean Q − mean outcome.",
-            *dict.fromkeys(notes),
-        ),
+    return Table.of(
+        "calibration",
+        "Calibration of Q",
+        columns("agent", "Q", "steps", "mean Q", "outcome", "ECE", "bias", digits=3),
+        found,
+        f"Q of the chosen action against discount^(steps left) · success, discount {discounts}. "
+        "95 % bootstrap over tasks.",
+        "ECE: mean gap over bins by steps; chance alone makes it more than 0. Bias: mean Q − mean outcome.",
+        *dict.fromkeys(notes),
+        made=made,
     )

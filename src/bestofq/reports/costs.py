@@ -22,7 +22,7 @@ from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
 from bestofq.reports.spent import ALL, Prices, Spent
 from bestofq.reports.stats import Interval, Quantity, attempts_of, group_by, tally_by_task
 from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shorten
-from bestofq.reports.table import Column, Row, RowSource, Table, columns
+from bestofq.reports.table import Column, RowSource, Table, columns
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
@@ -117,8 +117,10 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
 
 def cost_table(found: Costs) -> Table:
     """A row for each role of each agent, and one for the agent's total if it has several roles."""
-    heads = ("run", "agent", "role", "tokens in", "tokens out", "calls", "seconds", "USD", "tokens/task")
-    names = (*heads, "tokens/success", "USD/task", "USD/success")
+    names = (
+        *("run", "agent", "role", "tokens in", "tokens out", "calls", "seconds", "USD", "tokens/task"),
+        *("tokens/success", "USD/task", "USD/success"),
+    )
     first = 0 if found.several_runs else 1
     cells = [
         (
@@ -130,13 +132,9 @@ def cost_table(found: Costs) -> Table:
         for cost in found.rows
         for role, spent in (*cost.roles.items(), *([] if len(cost.roles) == 1 else [(ALL, cost.total)]))
     ]
-    return Table(
-        name="costs",
-        title="Costs",
-        columns=tuple(Column(name=name, digits=0 if name.startswith("tokens/") else 1) for name in names[first:]),
-        rows=tuple(Row(cells=row[first:]) for row in cells),
-        notes=found.notes,
-    )
+    digits = [0 if name.startswith("tokens/") else 1 for name in names]
+    heads = [Column(name=name, digits=digit) for name, digit in zip(names, digits, strict=True)]
+    return Table.of("costs", "Costs", heads[first:], [row[first:] for row in cells], *found.notes)
 
 
 def measure_costs(
@@ -171,22 +169,21 @@ def spending_table(
 ) -> Table:
     """A row for each agent of `made` and role, and one for all roles if there are several."""
     by_agent = {agent: measure_costs(episodes, agent, prices=prices) for agent in made}
-    heads = tuple(Column(name=head, digits=digits) for head, (_, _, digits) in HEADS.items())
-    return Table(
-        name="spending",
-        title="Tokens, seconds and USD by role",
-        columns=(*columns("agent", "role"), *heads),
-        rows=tuple(
-            Row(cells=(agent, role, *(quantity.measure for quantity in found.values())), origin=made[agent])
+    heads = [Column(name=head, digits=digits) for head, (_, _, digits) in HEADS.items()]
+    return Table.of(
+        "spending",
+        "Tokens, seconds and USD by role",
+        (*columns("agent", "role"), *heads),
+        [
+            (agent, role, *(quantity.measure for quantity in found.values()))
             for agent, roles in by_agent.items()
             for role, found in roles.items()
             if role != ALL or len(roles) > 2
-        ),
-        notes=(
-            "Of finished episodes; a success carries the cost of the failures. 95 % bootstrap over tasks.",
-            "∞: in too many of the resamples nothing succeeds, so a success may cost any amount.",
-            "USD –: no price is known. Seconds: waiting for the models, not for the pages.",
-        ),
+        ],
+        "Of finished episodes; a success carries the cost of the failures. 95 % bootstrap over tasks.",
+        "∞: in too many of the resamples nothing succeeds, so a success may cost any amount.",
+        "USD –: no price is known. Seconds: waiting for the models, not for the pages.",
+        made=made,
     )
 
 

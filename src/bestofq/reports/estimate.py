@@ -14,7 +14,7 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.reports.calibration import calibration
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation, to_valued_steps
 from bestofq.reports.stats import UNIT, Measure, PairedDifference, Quantity, tally_by_task
-from bestofq.reports.table import Row, Table, columns
+from bestofq.reports.table import Cell, Table, columns
 
 FILE = "estimate.json"
 """In a Q-function's folder."""
@@ -140,26 +140,24 @@ def verdict_line(found: OffPolicyEstimate) -> str:
 
 def choice_table(found: OffPolicyEstimate) -> Table:
     """A row a number of candidates."""
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for at in found.choices:
         gain = at.lift.mean if at.lift and at.lift.mean > 0 else None
         usd = None if gain is None or found.usd is None else found.usd / gain
-        rows.append(Row(cells=(at.n, at.lift, gain and found.tokens / gain, usd)))
-    return Table(
-        name="estimate",
-        title="Expected difference to the first candidate, by candidates to choose among",
-        columns=(
+        rows.append((at.n, at.lift, gain and found.tokens / gain, usd))
+    return Table.of(
+        "estimate",
+        "Expected difference to the first candidate, by candidates to choose among",
+        (
             *columns("candidates", "difference %", signed=["difference"]),
             *columns("tokens/extra success", digits=0),
             *columns("USD/extra success", digits=None),
         ),
-        rows=tuple(rows),
-        notes=(
-            f"From {found.exploring:,} exploring episodes that Q did not learn from; 95 % bootstrap over tasks.",
-            "Same proposer, other choice: what each choice alone would change, added up. A large difference is "
-            "larger when it is played.",
-            "Per extra success at most: all tokens of a logged episode, the first candidate's too, not what Q reads.",
-        ),
+        rows,
+        f"From {found.exploring:,} exploring episodes that Q did not learn from; 95 % bootstrap over tasks.",
+        "Same proposer, other choice: what each choice alone would change, added up. A large difference is larger when "
+        "it is played.",
+        "Per extra success at most: all tokens of a logged episode, the first candidate's too, not what Q reads.",
     )
 
 
@@ -170,15 +168,13 @@ def rank_table(log: LoggedChoices, found: OffPolicyEstimate, discount: float) ->
     mean = Quantity(tally_by_task((step.task, step.q, 1.0) for step in steps)).measure
     outcome = Quantity(tally_by_task((step.task, step.outcome, 1.0) for step in steps)).measure
     ranked = "–" if found.siblings.value is None else f"{100 * found.siblings.value:.1f} %"
-    return Table(
-        name="estimate-ranks",
-        title="How Q ranks held-out steps",
-        columns=columns("steps", "AUC", "mean Q", "outcome", "ECE", "bias", digits=3),
-        rows=(Row(cells=(len(steps), found.auc, mean, outcome, calibrated.ece, calibrated.bias)),),
-        notes=(
-            f"AUC: successes' steps above failures'. Of {found.pairs:,} pairs of actions on one page of one task "
-            f"{ranked} are ranked as they ended.",
-            f"Outcome: discount^(steps left) · success, discount {discount:g}. The episodes explore, so a Q that is "
-            "right for the ranked agent lies above it.",
-        ),
+    return Table.of(
+        "estimate-ranks",
+        "How Q ranks held-out steps",
+        columns("steps", "AUC", "mean Q", "outcome", "ECE", "bias", digits=3),
+        [(len(steps), found.auc, mean, outcome, calibrated.ece, calibrated.bias)],
+        f"AUC: successes' steps above failures'. Of {found.pairs:,} pairs of actions on one page of one task {ranked} "
+        "are ranked as they ended.",
+        f"Outcome: discount^(steps left) · success, discount {discount:g}. The episodes explore, so a Q that is right "
+        "for the ranked agent lies above it.",
     )

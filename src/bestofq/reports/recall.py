@@ -15,7 +15,7 @@ from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Episode
 from bestofq.core.protocols import Rated
 from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, Quantity, Span
-from bestofq.reports.table import Row, RowSource, Table, columns
+from bestofq.reports.table import Cell, RowSource, Table, columns
 
 
 class RatedStep(NamedTuple):
@@ -104,26 +104,23 @@ def recall_table(
     of: Mapping[str, int] | None = None,
 ) -> Table:
     """A row for each agent with a rated step. `rater` says in words who rated; `of`: how many steps it has in all."""
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for agent, steps in rated.items():
-        if not steps:
-            continue
-        recall, missed, chosen, _, *lost = (share.measure for share in rated_shares(steps).values())
-        number, contested = (of or {}).get(agent, len(steps)), count_contested(steps)
-        cells = (agent, number, len(steps), recall, missed, chosen, contested, *lost)
-        rows.append(Row(cells=cells, origin=made.get(agent)))
-    return Table(
-        name="recall",
-        title="Candidate recall and the ranker's regret (Best-of-Q, Fig. 3)",
-        columns=columns(
+        if steps:
+            recall, missed, chosen, _, *lost = (share.measure for share in rated_shares(steps).values())
+            number = (of or {}).get(agent, len(steps))
+            rows.append((agent, number, len(steps), recall, missed, chosen, count_contested(steps), *lost))
+    return Table.of(
+        "recall",
+        "Candidate recall and the ranker's regret (Best-of-Q, Fig. 3)",
+        columns(
             *("agent", "steps", "rated", "recall %", "good missed %", "good taken %", "contested", "regret %"),
             *("regret of the first %", "regret by chance %", "saved by ranking %"),
             signed=["saved by ranking"],
         ),
-        rows=tuple(rows),
-        notes=(
-            f"Rated by {rater}. Recall: a good action was among the candidates. 95 % bootstrap over tasks.",
-            "Contested: steps that hold good and other candidates. Regret: share of them at which another was taken; "
-            "saved: how much less that is than for the proposer's first candidate on the same steps.",
-        ),
+        rows,
+        f"Rated by {rater}. Recall: a good action was among the candidates. 95 % bootstrap over tasks.",
+        "Contested: steps that hold good and other candidates. Regret: share of them at which another was taken; "
+        "saved: how much less that is than for the proposer's first candidate on the same steps.",
+        made=made,
     )

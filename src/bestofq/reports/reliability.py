@@ -5,7 +5,7 @@ from math import comb
 
 from bestofq.reports import stats
 from bestofq.reports.stats import UNIT, Attempts, Quantity, TaskCounts, Tries
-from bestofq.reports.table import Row, RowSource, Table, columns
+from bestofq.reports.table import RowSource, Table, columns
 
 
 def pass_table(attempts: Mapping[str, Attempts], made: Mapping[str, RowSource]) -> Table:
@@ -15,24 +15,22 @@ def pass_table(attempts: Mapping[str, Attempts], made: Mapping[str, RowSource]) 
         runs = Tries.of(tried).done.sum(axis=1).astype(int).tolist()
         for k in range(1, max(runs, default=0) + 1):
             solved = pass_at(tried, k)
-            cells = (agent, k, len(solved.counts), solved.measure, pass_variance(tried, k).measure)
-            rows.append(Row(cells=cells, origin=made.get(agent)))
+            rows.append((agent, k, len(solved.counts), solved.measure, pass_variance(tried, k).measure))
             if any(k < done < 2 * k for done in runs):
                 biased.append(
                     f"{agent}, k = {k}: a task has fewer than 2k runs, so its variance is estimated too low, as "
                     "m(1 − m). m: share of the choices of k runs that all fail."
                 )
-    return Table(
-        name="reliability",
-        title="pass@k and variance within tasks (Best-of-Q, Fig. 9)",
-        columns=(*columns("agent", "k", "tasks", "pass@k %"), *columns("task variance", digits=3)),
-        rows=tuple(rows),
-        notes=(
-            "pass@k: one of k tries solves the task, unbiased over every choice of k runs. "
-            f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples).",
-            "Task variance: mean over tasks of the variance of success, as in Fig. 9; unbiased with 2k runs or more.",
-            *biased,
-        ),
+    return Table.of(
+        "reliability",
+        "pass@k and variance within tasks (Best-of-Q, Fig. 9)",
+        (*columns("agent", "k", "tasks", "pass@k %"), *columns("task variance", digits=3)),
+        rows,
+        "pass@k: one of k tries solves the task, unbiased over every choice of k runs. "
+        f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples).",
+        "Task variance: mean over tasks of the variance of success, as in Fig. 9; unbiased with 2k runs or more.",
+        *biased,
+        made=made,
     )
 
 

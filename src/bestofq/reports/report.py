@@ -36,7 +36,7 @@ from bestofq.reports.spent import ALL, Prices
 from bestofq.reports.stats import UNIT, Attempts, Quantity, Tries, attempts_of, distinct, group_by
 from bestofq.reports.success import agent_results, dev_base, dev_curve, domain_results, success_table
 from bestofq.reports.svg import Figure
-from bestofq.reports.table import Row, RowSource, Table, columns
+from bestofq.reports.table import Cell, RowSource, Table, columns
 from bestofq.reports.values import telling_pair, values_table
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -248,26 +248,24 @@ def differences_table(measures: Measures, baseline: str, made: Mapping[str, RowS
     If a measure is not defined for the baseline (an agent without Q-values has no ECE), it is to the first agent that
     has the measure.
     """
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for agent, own in measures.items():
         for what, quantity in own.items():
             known = (n for n in (baseline, *measures) if what in measures[n] and measures[n][what].value is not None)
             against = next(known, agent)
             if against != agent and (difference := quantity.minus(measures[against][what])) is not None:
-                cells = (agent, against, what, difference, difference.tasks)
-                rows.append(Row(cells=cells, origin=made.get(agent)))
-    return Table(
-        name="differences",
-        title="Differences between agents, paired by task",
-        columns=(
+                rows.append((agent, against, what, difference, difference.tasks))
+    return Table.of(
+        "differences",
+        "Differences between agents, paired by task",
+        (
             *columns("agent", "against", "what"),
             *columns("difference", signed=["difference"], digits=None),
             *columns("tasks"),
         ),
-        rows=tuple(rows),
-        notes=(
-            "The agent's minus the other's on the tasks of both, shares in [0, 1]; 95 % bootstrap, paired by task.",
-            "Against the baseline, or the first agent that has the measure. ∞: resamples without a success have no "
-            "bound on its cost.",
-        ),
+        rows,
+        "The agent's minus the other's on the tasks of both, shares in [0, 1]; 95 % bootstrap, paired by task.",
+        "Against the baseline, or the first agent that has the measure. ∞: resamples without a success have no "
+        "bound on its cost.",
+        made=made,
     )

@@ -9,10 +9,10 @@ import numpy as np
 
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.tree import SearchTree
-from bestofq.core.usage import Role, Usage, merge_usage
+from bestofq.core.usage import Usage, merge_usage
 from bestofq.reports import stats
 from bestofq.reports.stats import Doubles, Measure
-from bestofq.reports.table import Row, RowSource, Table, columns
+from bestofq.reports.table import RowSource, Table, columns
 from bestofq.search.pairs import node_pairs
 from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
@@ -29,10 +29,6 @@ class SearchRow(FrozenModel):
     outcome: Measure  # mean of the rollouts', in [0, 1]
     pairs: int
     usage: tuple[Usage, ...] = ()  # of all proposals and feedback, by role
-
-    def calls(self, role: Role) -> int:
-        """Of the model in this role."""
-        return sum(used.calls for used in self.usage if used.role == role)
 
 
 def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold: float) -> SearchRow:
@@ -66,29 +62,25 @@ def search_rows(store: Store, runs: Sequence[str], *, alpha: float, threshold: f
 
 def search_table(rows: Sequence[SearchRow], made: Mapping[str, RowSource] | None = None) -> Table:
     """A row for each run, whose origin is `made`'s."""
-    return Table(
-        name="searches",
-        title="Searches (Agent Q, Algorithm 1)",
-        columns=(
+    return Table.of(
+        "searches",
+        "Searches (Agent Q, Algorithm 1)",
+        (
             *columns("run", "trees", "rollouts", "nodes", "solved in a rollout %"),
             *columns("mean outcome", digits=3),
             *columns("pairs", "proposals", "feedback", "unusable"),
         ),
-        rows=tuple(
-            Row(
-                cells=(
-                    *(row.run, row.trees, row.rollouts, row.nodes, row.solved, row.outcome),
-                    *(row.pairs, row.calls("proposer"), row.calls("critic")),
-                    sum(used.unusable or 0 for used in row.usage),  # rankings that broke off
-                ),
-                origin=(made or {}).get(row.run),
+        [
+            (
+                *(row.run, row.trees, row.rollouts, row.nodes, row.solved, row.outcome, row.pairs),
+                *(sum(used.calls for used in row.usage if used.role == role) for role in ("proposer", "critic")),
+                sum(used.unusable or 0 for used in row.usage),  # rankings that broke off
             )
             for row in rows
-        ),
-        notes=(
-            "What a rollout reaches is no result: a search tries a task again and again. "
-            "In brackets: 95 % bootstrap over tasks.",
-        ),
+        ],
+        "What a rollout reaches is no result: a search tries a task again and again. In brackets: 95 % bootstrap over "
+        "tasks.",
+        made=made,
     )
 
 

@@ -423,19 +423,18 @@ def domain_grid(found: Grouping) -> Table:
     agents = [row.values[1] for row in domains[ALL]]
     compared = [i for i, agent in enumerate(agents) if found.baseline not in (None, agent)]
     against = [f"{agents[i]} − {found.baseline}" for i in compared]
-    return Table(
-        name="domain-grid",
-        title="Success by domain",
-        columns=columns("domain", "tasks", *(f"{head} %" for head in (*agents, *against)), signed=against),
-        rows=tuple(
-            Row(
-                cells=(
-                    *(domain, max(row.tasks for row in rows)),
-                    *(row.success for row in rows),
-                    *(rows[i].difference for i in compared),
-                )
+    return Table.of(
+        "domain-grid",
+        "Success by domain",
+        columns("domain", "tasks", *(f"{head} %" for head in (*agents, *against)), signed=against),
+        [
+            (
+                *(domain, max(row.tasks for row in rows)),
+                *(row.success for row in rows),
+                *(rows[i].difference for i in compared),
             )
             for domain, rows in domains.items()
-        ),
-        notes=(*(f"{row.values[1]}: {row.outcome_words}." for row in domains[ALL]), *found.notes),
+        ],
+        *(f"{row.values[1]}: {row.outcome_words}." for row in domains[ALL]),
+        *found.notes,
     )

@@ -6,10 +6,10 @@ for all columns, the table comes in several parts, each with the name of the row
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import isinf
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from markupsafe import Markup
 from rich.box import SIMPLE_HEAD
@@ -84,6 +84,20 @@ class Table(FrozenModel):
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        title: str,
+        columns: Sequence[Column],
+        cells: Iterable[Sequence[Cell]],
+        *notes: str,
+        made: Mapping[str, RowSource] | None = None,
+    ) -> Self:
+        """From the cells of its rows; `made`: their origins, by their first cells."""
+        rows = tuple(Row(cells=tuple(row), origin=(made or {}).get(str(row[0]))) for row in cells)
+        return cls(name=name, title=title, columns=tuple(columns), rows=rows, notes=notes)
 
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """The rows, rounded."""
