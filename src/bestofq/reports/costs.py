@@ -15,11 +15,11 @@ from markupsafe import Markup
 from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.usage import Role
+from bestofq.core.usage import Role, Usage
 from bestofq.reports import stats
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
-from bestofq.reports.spent import ALL, Prices, Spent
+from bestofq.reports.spent import ALL, Prices, Spent, spent_by_role
 from bestofq.reports.stats import Interval, Quantity, attempts_of, group_by, tally_by_task
 from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shorten
 from bestofq.reports.table import Column, RowSource, Table, columns
@@ -90,21 +90,20 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
     for run in (chosen := selection.in_runs(store)):
         of_run = replace(selection, runs=[run])
         ended, *gone = (group_by(of_run.summaries(store, status=one), lambda e: e.agent) for one in _PAID)
-        spent: dict[str, dict[Role, Spent]] = defaultdict(lambda: defaultdict(Spent))  # by agent
+        used: dict[str, list[Usage]] = defaultdict(list)  # by agent
         for status in _PAID:
             for episode in store.episodes(run=run, suite=selection.suite, split=selection.split, status=status):
-                for used in episode.usage:
-                    spent[episode.agent][used.role] += Spent.of(used, prices)
+                used[episode.agent] += episode.usage
         for agent in selection.agents or ended:
             if episodes := ended.get(agent):
-                tries = attempts_of(episodes)
+                tries, spent = attempts_of(episodes), spent_by_role(used[agent], prices)
                 cost = AgentCost(
                     run=run,
                     agent=agent,
                     tasks=len(episodes),
                     successes=int(tries.won.sum()),
                     lost=sum(len(some.get(agent, ())) for some in gone),
-                    roles={role: spent[agent][role] for role in get_args(Role) if role in spent[agent]},
+                    roles={role: spent[role] for role in get_args(Role) if role in spent},
                     undecided=len(episodes) - int(tries.done.sum()),
                     success=stats.success_rate(tries).mean if tries else None,
                     interval=stats.success_interval(tries) if tries else None,

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Self
 
-from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Role, Usage
 
 ALL = "all"
@@ -12,7 +12,8 @@ Prices = Mapping[Role, tuple[float, float]]
 """USD per million tokens, in and out, of a role; for the Q-function's embedder see Best-of-Q, Table 13."""
 
 
-class Spent(FrozenModel):
+@dataclass(frozen=True, slots=True)
+class Spent:
     """Sums over episodes. `usd` adds the known prices; `unpriced` counts the tokens whose price is not known."""
 
     tokens_in: int = 0
@@ -25,12 +26,12 @@ class Spent(FrozenModel):
     @classmethod
     def of(cls, used: Usage, prices: Prices | None = None) -> Self:
         """From one usage; `prices` if it has none of its own."""
-        usd = used.usd
+        usd, tokens = used.usd, used.tokens_in + used.tokens_out
         if usd is None and prices and used.role in prices:
             usd_in, usd_out = prices[used.role]
             usd = (used.tokens_in * usd_in + used.tokens_out * usd_out) / 1e6
-        same = {name: getattr(used, name) for name in ("tokens_in", "tokens_out", "calls", "seconds")}
-        return cls(**same, usd=usd or 0.0, unpriced=used.tokens_in + used.tokens_out if usd is None else 0)
+        unpriced = tokens if usd is None else 0
+        return cls(used.tokens_in, used.tokens_out, used.calls, used.seconds, usd or 0.0, unpriced)
 
     @property
     def tokens(self) -> int:
@@ -51,12 +52,12 @@ class Spent(FrozenModel):
         return ("≥ " if self.unpriced else "") + (f"{each:,.2f}" if each >= 1 or each == 0 else f"{each:.2g}")
 
     def __add__(self, other: "Spent") -> "Spent":
-        return Spent(**{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields})
+        return Spent(*(getattr(self, name) + getattr(other, name) for name in Spent.__slots__))
 
 
-def spent_by_role(usages: Iterable[Usage]) -> dict[str, Spent]:
+def spent_by_role(usages: Iterable[Usage], prices: Prices | None = None) -> dict[str, Spent]:
     """Sums by role, in order of first appearance; a last one over all (`ALL`) if there are several."""
     roles: dict[str, Spent] = defaultdict(Spent)
     for used in usages:
-        roles[used.role] += Spent.of(used)
+        roles[used.role] += Spent.of(used, prices)
     return {**roles, ALL: sum(roles.values(), Spent())} if len(roles) > 1 else dict(roles)

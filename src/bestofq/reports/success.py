@@ -7,7 +7,7 @@ and 6 are grouped by settings or stores; its Figs. 4 and 8 by training cycle.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from pydantic import Field, JsonValue
@@ -92,47 +92,40 @@ class Grouping(FrozenModel):
         """What a reader must know about these numbers, one sentence each."""
         totals = [row for row in self.rows if self.keys[0] != "domain" or row.values[0] == ALL]
         counts = sum((Counter(row.outcomes) for row in totals), Counter[Outcome]())
-        notes = ["±: standard error over runs; it says nothing about other tasks."]
-        if self.apart:
-            notes.append(
-                "In brackets: the run; behind @: the Q-function's hash. An agent's runs on different tasks, or with "
-                "different settings, model or Q-function, are rows of their own."
-            )
-        if self.baseline is not None:
-            notes.append(
-                f"Difference to {self.baseline} in points, paired by task; 95 % bootstrap over tasks "
-                f"({stats.RESAMPLES:,} resamples)."
-            )
-        if self.baseline is not None and totals != [*self.rows]:
-            notes.append("One in twenty of the domains' intervals excludes zero by chance.")
-        if self.unjudged:
-            notes.append(
-                f"Left out, none of their episodes has a verdict (`bestofq judge`): {', '.join(self.unjudged)}."
-            )
-        if same := [row.agent for row in totals if row.identical_runs]:
-            notes.append(f"Runs identical step for step, so ± is 0: {', '.join(same)}.")
-        if single := [row.agent for row in totals if row.runs == 1]:
-            notes.append(f"One run only, so no ±: {', '.join(single)}.")
-        if counts["blocked"] or counts["impossible"]:
-            notes.append("Blocked and impossible episodes count as not successful, as in the paper (D).")
-        if counts["unparseable"] or counts["unjudged"]:
-            notes.append(
-                f"{counts['unparseable']} unparseable and {counts['unjudged']} unjudged episodes are left out of "
-                "success: `bestofq judge` judges them again."
-            )
-        if counts["infra_error"]:
-            notes.append(f"{counts['infra_error']} episodes cut by the infrastructure and never finished are left out.")
+        same = [row.agent for row in totals if row.identical_runs]
+        single = [row.agent for row in totals if row.runs == 1]
+        notes: dict[str, object] = {
+            "±: standard error over runs; it says nothing about other tasks.": True,
+            "In brackets: the run; behind @: the Q-function's hash. An agent's runs on different tasks, or with "
+            "different settings, model or Q-function, are rows of their own.": self.apart,
+            f"Difference to {self.baseline} in points, paired by task; 95 % bootstrap over tasks ({stats.RESAMPLES:,} "
+            "resamples).": self.baseline is not None,
+            "One in twenty of the domains' intervals excludes zero by chance.": (
+                self.baseline is not None and totals != [*self.rows]
+            ),
+            "Left out, none of their episodes has a verdict (`bestofq judge`): "
+            f"{', '.join(self.unjudged)}.": self.unjudged,
+            f"Runs identical step for step, so ± is 0: {', '.join(same)}.": same,
+            f"One run only, so no ±: {', '.join(single)}.": single,
+            "Blocked and impossible episodes count as not successful, as in the paper (D).": (
+                counts["blocked"] or counts["impossible"]
+            ),
+            f"{counts['unparseable']} unparseable and {counts['unjudged']} unjudged episodes are left out of success: "
+            "`bestofq judge` judges them again.": counts["unparseable"] or counts["unjudged"],
+            f"{counts['infra_error']} episodes cut by the infrastructure and never finished are left out.": (
+                counts["infra_error"]
+            ),
+        }
         for judge, count in sum((Counter(row.judges) for row in totals), Counter[str]()).items():
-            notes.append(
+            notes[
                 f"{count} of {sum(row.episodes for row in totals)} verdicts are by the judge {judge}. These intervals "
                 "do not include its error: `bestofq judge --against-env` measures it."
-            )
+            ] = True
         if (used := self.judging) is not None:
             price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
-            notes.append(
-                f"Judging: {used.calls:,} calls, {used.tokens_in:,} tokens in, {used.tokens_out:,} out, {price}."
-            )
-        return tuple(notes)
+            text = f"Judging: {used.calls:,} calls, {used.tokens_in:,} tokens in, {used.tokens_out:,} out, {price}."
+            notes[text] = True
+        return tuple(note for note, applies in notes.items() if applies)
 
 
 def performance(attempts: Attempts, against: Attempts = ()) -> dict[str, Any]:
@@ -281,22 +274,6 @@ def _split_by_domain(tallies: Sequence[Tally], by: Callable[[str], str]) -> dict
     return parts
 
 
-class _Loaded(NamedTuple):
-    """A tally, its run, and what made it."""
-
-    tally: Tally
-    run: RunRecord
-    origin: RowSource
-
-    def value(self, key: str) -> str:
-        """Of one of `KEYS`, or of a setting."""
-        if key in ("store", "run", "agent", "suite", "split"):
-            return str(getattr(self.tally, key))
-        if key == "N":
-            return _to_words(self.origin.n)
-        return _to_words(proposer_model(self.run.config) if key == "model" else setting(self.run.config, key))
-
-
 def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Selection = EVERYTHING) -> Grouping:
     """Success for each combination of the values of `keys`, in the order of stores, runs and agents.
 
@@ -315,48 +292,58 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
         if key not in KEYS and all(setting(run.config, key) is None for _, _, run in every):
             known = sorted({name for _, _, run in every for name in _setting_names(dict(run.config))})
             raise DataError(f"no run has a setting {key!r}: there are {', '.join((*KEYS, *known))}")
-    chosen = [place for place in every if selection.runs is None or place[2].name in selection.runs]
-    loaded = [item for place in chosen for item in _load_tallies(*place, selection)]
+    loaded = [
+        (tally._replace(store=name), source, run)
+        for name, store, run in every
+        if selection.runs is None or run.name in selection.runs
+        for tally, source in _load_tallies(store, run, selection)
+    ]
     if not loaded:
         raise DataError(
             f"no episode is finished with a verdict in {', '.join(stores) or 'no store'}: run `bestofq eval` first, or "
             "`bestofq judge`"
         )
-    groups = group_by(loaded, lambda item: tuple(map(item.value, keys)))
-    players = [{(item.tally.agent, item.tally.checkpoint) for item in row} for row in groups.values()]
-    if "agent" not in keys and any(len(some) > 1 for some in players):
+    groups = group_by(loaded, lambda item: tuple(_value(key, *item) for key in keys))
+    if "agent" not in keys and any(len({(t.agent, t.checkpoint) for t, _, _ in row}) > 1 for row in groups.values()):
         keys = (*keys, "agent")
-        groups = group_by(loaded, lambda item: tuple(map(item.value, keys)))
-    rows: dict[Values, list[_Loaded]] = {}
+        groups = group_by(loaded, lambda item: tuple(_value(key, *item) for key in keys))
+    rows: dict[Values, list[tuple[Tally, RowSource, RunRecord]]] = {}
     for values, row in groups.items():
-        by_q = group_by(row, lambda item: item.tally.checkpoint)
+        by_q = group_by(row, lambda item: item[0].checkpoint)
         for checkpoint, suffix in suffixes(by_q).items():
             named = (v + suffix if key == "agent" else v for key, v in zip(keys, values, strict=True))
             rows[tuple(named)] = by_q[checkpoint]
     names, baseline = {", ".join(values): values for values in rows}, selection.baseline
     if baseline is not None and baseline not in names:
         raise DataError(f"there is no row {baseline!r} to compare with: there are {'; '.join(names)}")
-    usual = (values for values, row in rows.items() if all(item.tally.agent == BASELINE for item in row))
+    usual = (values for values, row in rows.items() if all(tally.agent == BASELINE for tally, _, _ in row))
     first = next(usual, next(iter(rows))) if baseline is None else names[baseline]
-    tallies = {values: [item.tally for item in row] for values, row in rows.items()}
+    measured = _measure_groups({v: [tally for tally, _, _ in row] for v, row in rows.items()}, lambda _: first, {})
+    sources = (join_sources(distinct(source for _, source, _ in row)) for row in rows.values())
     return Grouping(
         keys=tuple(keys),
-        rows=tuple(
-            found.model_copy(update={"origin": join_sources(distinct(item.origin for item in row))})
-            for found, row in zip(_measure_groups(tallies, lambda _: first, {}), rows.values(), strict=True)
-        ),
+        rows=tuple(r.model_copy(update={"origin": source}) for r, source in zip(measured, sources, strict=True)),
         baseline=", ".join(first),
     )
 
 
-def _load_tallies(name: str, store: Store, run: RunRecord, selection: Selection) -> Iterator[_Loaded]:
-    """What is decided in a run of the store of this name, agent by agent."""
+def _load_tallies(store: Store, run: RunRecord, selection: Selection) -> Iterator[tuple[Tally, RowSource]]:
+    """What is decided in a run, agent by agent, and what made it."""
     some = replace(selection, runs=[run.name]).tallies(store)
     decided = [t for t in some if t.status == "finished" and (t.attempts[:, 2] < len(DECIDED)).any()]
     for agent in selection.agents or sorted({t.agent for t in decided}):
         for theirs in group_by((t for t in decided if t.agent == agent), lambda t: t.checkpoint).values():
-            made = origin(store, run, theirs)
-            yield from (_Loaded(t._replace(store=name), run, made) for t in theirs)
+            source = origin(store, run, theirs)
+            yield from ((tally, source) for tally in theirs)
+
+
+def _value(key: str, tally: Tally, source: RowSource, run: RunRecord) -> str:
+    """Of one of `KEYS`, or of a setting."""
+    if key in ("store", "run", "agent", "suite", "split"):
+        return str(getattr(tally, key))
+    if key == "N":
+        return _to_words(source.n)
+    return _to_words(proposer_model(run.config) if key == "model" else setting(run.config, key))
 
 
 def _to_words(value: JsonValue) -> str:
