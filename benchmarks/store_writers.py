@@ -31,8 +31,8 @@ from bestofq.core.decision import Episode, Provenance, Verdict
 from bestofq.reports import stats
 from bestofq.reports.rows import read_rows
 from bestofq.reports.success import agent_results
-from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.schema import EPISODES, STEPS, add_checksum
 from bestofq.store.store import Store
 

@@ -24,7 +24,7 @@ from playwright.async_api import async_playwright
 from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 from bestofq.envs.serving import serve_app
-from bestofq.store.filter import EpisodeFilter
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
 

@@ -20,6 +20,7 @@ from bestofq.core.errors import DataError, InputError, SetupError
 from bestofq.core.observation import Box, Element, Observation
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Usage
+from bestofq.interop import rows
 from bestofq.interop.atif import Exported
 from bestofq.interop.files import Malformed
 from bestofq.interop.importing import READERS
@@ -51,8 +52,8 @@ def lines(file: Path) -> list[dict[str, Any]]:
 def test_steps_have_all_candidates(store: Path, tmp_path: Path) -> None:
     said = bestofq("export", "steps", store, "--out", tmp_path / "steps.parquet")
     assert said == f"8 steps written to {tmp_path / 'steps.parquet'}\n"
-    rows = parquet.read_table(tmp_path / "steps.parquet").to_pylist()
-    (first,) = (row for row in rows if row["goal"] == "buy the blue kettle no. 2" and row["step"] == 0)
+    table = parquet.read_table(tmp_path / "steps.parquet").to_pylist()
+    (first,) = (row for row in table if row["goal"] == "buy the blue kettle no. 2" and row["step"] == 0)
     assert (first["run"], first["outcome"], first["episode_reward"]) == ("logs", "success", 1.0)
     assert first["observation"] == "Red kettle [1]\nBlue kettle [2]"
     assert (first["state_value"], first["scorer"], first["checkpoint"]) == (0.5, "QScorer", "c0")
@@ -61,18 +62,17 @@ def test_steps_have_all_candidates(store: Path, tmp_path: Path) -> None:
     assert (red["action"], red["mark"], red["q"], red["chosen"]) == ("click [1]", 1, 0.25, False)
     assert (blue["action"], blue["label"], blue["reasoning"]) == ("click [2]", "click link Blue kettle", "It is blue.")
     assert (blue["log_prob"], blue["score"], blue["q"], blue["chosen"]) == (-0.5, 0.75, 0.75, True)
-    (last,) = (row for row in rows if row["episode"] == first["episode"] and row["step"] == 1)
+    (last,) = (row for row in table if row["episode"] == first["episode"] and row["step"] == 1)
     assert (last["candidates"][0]["q"], last["candidates"][0]["score"], last["tokens_in"]) == (None, 0.0, None)
     bestofq("export", "steps", store, "--out", tmp_path / "steps.jsonl")
-    assert lines(tmp_path / "steps.jsonl") == rows
+    assert lines(tmp_path / "steps.jsonl") == table
 
 
-def test_more_steps_than_are_held_at_once(tmp_path: Path) -> None:
-    log = written(tmp_path / "log.jsonl", *(shop_episode(number) for number in range(600)))
-    bestofq("import", "jsonl", log, "--store", tmp_path / "store")
-    bestofq("export", "steps", tmp_path / "store", "--out", tmp_path / "steps.parquet")
+def test_more_steps_than_are_held_at_once(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_AT_ONCE", 5)
+    bestofq("export", "steps", store, "--out", tmp_path / "steps.parquet")
     file = parquet.ParquetFile(tmp_path / "steps.parquet")
-    assert (file.metadata.num_rows, file.num_row_groups) == (1200, 2)
+    assert (file.metadata.num_rows, file.num_row_groups) == (8, 2)
 
 
 def test_conversations_and_preferences_are_what_trl_reads(store: Path, tmp_path: Path) -> None:

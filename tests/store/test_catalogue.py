@@ -9,8 +9,8 @@ from store_nouns import CUT, PROVENANCE, WON, page, step, task
 from bestofq.core.decision import Verdict
 from bestofq.reports.success import domain_of
 from bestofq.store.catalogue import Catalogue, Place
-from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
 
 LOST = Verdict(reward=0.0, outcome="failure", reason='it says "outcome":"success" there')

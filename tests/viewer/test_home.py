@@ -13,7 +13,7 @@ from tiny_shop import LOOPBACK, PROVENANCE, play, shop_agent, shop_task, shop_tr
 
 from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.usage import Usage
-from bestofq.store.filter import EpisodeFilter
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app

@@ -23,7 +23,7 @@ from bestofq.core.decision import Verdict
 from bestofq.core.errors import DataError, InputError
 from bestofq.store.codec import pack
 from bestofq.store.database import connect, sqlite_url
-from bestofq.store.filter import EpisodeFilter
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.schema import PAGES, STEPS, add_checksum
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer

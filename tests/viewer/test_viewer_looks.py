@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from looking import Look, Looking
 
-from bestofq.store.filter import EpisodeFilter
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]

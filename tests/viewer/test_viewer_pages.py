@@ -9,7 +9,7 @@ from looking import WIDTH, Looking
 from tiny_shop import PROVENANCE, ShopEnv, play, shop_agent, shop_page, shop_task, shop_tree
 
 from bestofq.core.decision import State, Step, Verdict
-from bestofq.store.filter import EpisodeFilter
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

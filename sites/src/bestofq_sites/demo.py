@@ -33,8 +33,8 @@ from bestofq.reports.searches import search_row, search_table
 from bestofq.reports.success import Grouping, agent_results, success_table
 from bestofq.rollouts.console import console
 from bestofq.search.pairs import node_pairs
-from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from bestofq.viewer.server import serve

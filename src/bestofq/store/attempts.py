@@ -17,7 +17,7 @@ from bestofq.core.errors import SupersededError
 from bestofq.store.claim import bury
 from bestofq.store.codec import unpack
 from bestofq.store.database import insert_new, is_sqlite, lock_rows, replace
-from bestofq.store.filter import EpisodeFilter
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.schema import EPISODES, PAGES, STEPS, add_checksum
 
 _RUNNING: ColumnElement[str] = literal_column("'running'")

@@ -13,8 +13,7 @@ from bestofq.core.observation import Task
 from bestofq.store import records
 from bestofq.store.codec import content_key, text_of
 from bestofq.store.database import read, rows_of, scalar_of
-from bestofq.store.filter import EpisodeFilter
-from bestofq.store.records import EpisodeSummary
+from bestofq.store.records import EpisodeFilter, EpisodeSummary
 from bestofq.store.schema import EPISODES, RUNS, STEPS, TASKS, TREES, VERDICTS
 
 _TASK = (EPISODES.c.suite, EPISODES.c.task)

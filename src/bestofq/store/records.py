@@ -1,20 +1,20 @@
-"""Runs and episodes read from their rows, whole or as summaries."""
+"""Runs and episodes read from their rows, whole or as summaries; and which ones a list is narrowed to."""
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, Engine, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, not_, or_, select
 
 from bestofq.core.decision import DECIDED, Decision, Episode, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import DamageError
 from bestofq.core.observation import Observation, Task
 from bestofq.store.codec import content_key, unpack
 from bestofq.store.database import damage_error, verify_rows
-from bestofq.store.filter import EpisodeFilter
 from bestofq.store.schema import EPISODES, PAGES, STEPS, TASKS, Status
 
 SEED_RUN = "seed"
@@ -22,6 +22,7 @@ DEV_BASE = "dev-base"
 """Runs of Best-of-Q's recipe, by which reports find them: its first episodes, and Prompting on the dev tasks."""
 _PAGES_KEPT = 4096
 _ORDER = ("run", "agent", "suite", "task", "repeat", "started_at", "id")
+_EXACT = ("run", "agent", "suite", "split", "task", "status")
 _UNJUDGED = '{"reward":0.0,"outcome":"unjudged"}'
 _verdict = lru_cache(4096)(Verdict.model_validate_json)  # most of the environment's are alike
 
@@ -118,6 +119,50 @@ class EpisodeSummary(NamedTuple):
     def decided(self) -> bool:
         """Whether the outcome tells how the agent did (`DECIDED`)."""
         return self.outcome in DECIDED
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpisodeFilter:
+    """Which episodes; None: any."""
+
+    run: str | None = None
+    agent: str | None = None
+    suite: str | None = None
+    split: str | None = None
+    task: str | None = None  # Task.id
+    status: Status | None = None
+    domain: str | None = None  # the part of a task id before its last `--`, or else before its last `/`
+    outcome: str | None = None  # an Outcome, or the status `running` or `interrupted`
+    find: str | None = None  # a part of task ids
+    task_keys: Sequence[bytes] | None = None  # or, with `find`, one of these tasks (`Catalogue.found`)
+    runs: Sequence[str] | None = None  # one of these
+    agents: Sequence[str] | None = None
+
+    @property
+    def clauses(self) -> list[ColumnElement[bool]]:
+        """What a query over the episodes' table is narrowed by."""
+        found = [EPISODES.c[name] == value for name in _EXACT if (value := getattr(self, name)) is not None]
+        found += [EPISODES.c[n[:-1]].in_(some) for n in ("runs", "agents") if (some := getattr(self, n)) is not None]
+        if self.domain is not None:
+            found.append(_of_domain(self.domain))
+        if self.outcome in ("running", "interrupted"):
+            found.append(EPISODES.c.status == self.outcome)
+        elif self.outcome is not None:
+            found.append(EPISODES.c.outcome == self.outcome)
+        if self.find is not None:
+            named = EPISODES.c.task.icontains(self.find, autoescape=True)
+            found.append(or_(named, EPISODES.c.task_key.in_(self.task_keys or ())))
+        return found
+
+
+def _of_domain(domain: str) -> ColumnElement[bool]:
+    task, rest = EPISODES.c.task, func.substr(EPISODES.c.task, len(domain) + 2)  # from within the mark on
+
+    def begins(mark: str) -> ColumnElement[bool]:
+        return func.substr(task, 1, len(domain + mark)) == domain + mark
+
+    slashed = and_(begins("/"), not_(rest.contains("/")), not_(task.contains("--")))
+    return or_(and_(begins("--"), not_(rest.contains("--"))), slashed)
 
 
 def filter_query(query: Select[Any], where: EpisodeFilter) -> Select[Any]:

@@ -15,10 +15,9 @@ from bestofq.core.files import sync_folder
 from bestofq.core.observation import Observation
 from bestofq.store import claim, database
 from bestofq.store.codec import checksum, content_key, unpack
-from bestofq.store.files import open_files
+from bestofq.store.files import Screenshots, open_files
 from bestofq.store.location import Location
 from bestofq.store.schema import FACTS, METADATA, PAGES, TASKS, WRITERS, add_checksum
-from bestofq.store.screenshots import Screenshots
 from bestofq.store.vectors import is_intact, shard_path
 
 _TABLES = [table for table in METADATA.sorted_tables if table not in (FACTS, WRITERS)]

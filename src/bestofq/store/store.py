@@ -27,12 +27,10 @@ from bestofq.store.claim import Claim
 from bestofq.store.codec import content_key, pack
 from bestofq.store.configuration import Owned, going_on
 from bestofq.store.database import rows_of, verify_rows
-from bestofq.store.files import Files, open_files
-from bestofq.store.filter import EpisodeFilter
+from bestofq.store.files import Files, Screenshots, open_files
 from bestofq.store.location import Location
-from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
+from bestofq.store.records import EpisodeFilter, EpisodeKey, EpisodeSummary, RunRecord
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status, add_checksum
-from bestofq.store.screenshots import Screenshots
 from bestofq.store.tally import Tally
 from bestofq.store.trees import Trees
 from bestofq.store.vectors import VectorCache

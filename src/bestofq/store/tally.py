@@ -11,8 +11,7 @@ from sqlalchemy import BigInteger, Engine, Text, case, cast, func, select
 from bestofq.core.decision import Outcome
 from bestofq.store import records
 from bestofq.store.database import read, rows_of
-from bestofq.store.filter import EpisodeFilter
-from bestofq.store.records import EpisodeSummary
+from bestofq.store.records import EpisodeFilter, EpisodeSummary
 from bestofq.store.schema import EPISODES, Status
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

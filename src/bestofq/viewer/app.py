@@ -18,7 +18,7 @@ from bestofq.reports.spent import spent_by_role
 from bestofq.reports.stats import group_by
 from bestofq.reports.success import domain_of
 from bestofq.reports.table import ORIGIN_COLUMNS
-from bestofq.store.filter import EpisodeFilter
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.episodes import episode_page, side_by_side
 from bestofq.viewer.filters import (

@@ -16,8 +16,7 @@ from bestofq.reports.figures import values_svg
 from bestofq.reports.spent import Spent, spent_by_role
 from bestofq.reports.svg import inline
 from bestofq.reports.values import read_values
-from bestofq.store.filter import EpisodeFilter
-from bestofq.store.records import EpisodeSummary
+from bestofq.store.records import EpisodeFilter, EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.viewer.filters import query_of
 from bestofq.viewer.pages import address

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from bestofq.core.decision import Outcome
-from bestofq.store.filter import EpisodeFilter
+from bestofq.store.records import EpisodeFilter
 
 OUTCOMES = (*get_args(Outcome), "running", "interrupted")
 _FILTERS = ("run", "agent", "suite", "outcome", "domain", "find")
