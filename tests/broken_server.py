@@ -18,7 +18,9 @@ Odd = Literal[
 """A completion of no use. `uncounted`: it has no usage. `miscounted`: its usage is no number. `overcounted`: no call
 can have used so much. `surrogate`: half a character. `vast`: JSON that Python's reader cannot bear."""
 Fault = (
-    Literal["429", "408", "500", "503", "format", "400", "401", "403", "404", "quota", "overflow", "413"] | Broken | Odd
+    Literal["429", "408", "500", "503", "format", "400", "401", "403", "404", "quota", "overflow", "413", "filter"]
+    | Broken
+    | Odd
 )
 SHAPES = (
     b"{}",

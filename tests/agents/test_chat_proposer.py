@@ -245,7 +245,7 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
         ({"type": "wait", "seconds": 1e9}, "less than or equal"),
         ({"type": "write", "element": 1}, "text Field required"),
         (7, '"thought", "note" and "action"'),
-        ("click 2", "no command"),
+        ("mug", "no command"),
     ],
 )
 def test_what_is_no_action_is_refused_in_words(action: Any, problem: str) -> None:
@@ -357,7 +357,7 @@ async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path, mon
         return said(*({"thought": "", "note": "", "action": action} for action in actions))
 
     shares: dict[Fault, float] = {"429": 0.3, "500": 0.2, "nonsense": 0.05, "empty": 0.03, "truncated": 0.03}
-    shares |= dict.fromkeys(("reset", "page", "garbage", "refusal", "overflow"), 0.02)
+    shares |= dict.fromkeys(("reset", "page", "garbage", "refusal", "overflow", "filter"), 0.02)
     shares |= dict.fromkeys(("half", "cut", "shape", "deep", "braces", "vast"), 0.01)
     shares |= {"silence": 0.002, "drip": 0.002}
     monkeypatch.setattr(chat, "ATTEMPT_SHARE", 0.25 / 60)

@@ -85,6 +85,13 @@ FORMS: dict[str, tuple[Any, list[Action]]] = {
         {"content": [{"type": "thinking", "thinking": [{"text": DRAFT}]}, {"type": "text", "text": BOTH}]},
         [WRITE, DOWN],
     ),
+    "tool call of an action": (
+        {"tool_calls": [{"type": "function", "function": {"name": "click", "arguments": '{"element": 2}'}}]},
+        [Click(mark=2)],
+    ),
+    "parts of another API": ({"content": [{"type": "output_text", "text": BOTH}]}, [WRITE, DOWN]),
+    "a list of another name": (json.dumps({"actions": [FIRST, SECOND]}), [WRITE, DOWN]),
+    "an object around it": (json.dumps({"response": json.loads(BOTH)}), [WRITE, DOWN]),
     "tool call in the text": (
         '<tool_call>\n{"name": "propose", "arguments": ' + BOTH + "}\n</tool_call>",
         [WRITE, DOWN],
@@ -105,6 +112,10 @@ FORMS: dict[str, tuple[Any, list[Action]]] = {
     "one action": (json.dumps(FIRST["action"]), [WRITE]),
     "action as a string": (acting("scroll down"), [DOWN]),
     "action with a mark as a string": (acting('write [1] "lamp" enter'), [WRITE]),
+    "loud words": (acting("Scroll DOWN"), [DOWN]),
+    "a mark without brackets": (acting("CLICK 2"), [Click(mark=2)]),
+    "a call in words": (acting("click(2)"), [Click(mark=2)]),
+    "typing in words": (acting('type [1] "Red Lamp"'), [Write(mark=1, text="Red Lamp")]),
     "type as the action": (acting("scroll", direction="Down"), [DOWN]),
     "type as the name": (acting({"click": {"element": 2}}), [Click(mark=2)]),
     "other type": (acting({"type": "Go-Back"}), [GoBack()]),
@@ -151,6 +162,7 @@ async def test_each_form_of_a_valid_reply_is_read_in_one_call(form: str) -> None
         BOTH[: BOTH.index("amp")],  # within the text to be written
         acting({"type": "click", "element": "the mug"}),
         acting("fly [2]"),
+        acting("the mug"),
         acting({"type": "goto", "url": "http://evil/"}),
         acting("goto http://evil/"),
         acting([]),
@@ -215,8 +227,8 @@ async def test_a_refusal_is_told_at_once(answer: tuple[int, Any]) -> None:
         ({"choices": [{"error": {"message": "upstream died", "code": 500}}]}, ModelError, "upstream died", 2),
         ({"error": {"message": "Insufficient credits", "code": 402}}, ConfigError, "Insufficient credits", 1),
         ({"error": "the model was unloaded"}, ConfigError, "the model was unloaded", 1),
-        ({"error": {"message": "maximum context length is 8"}}, ContextError, "maximum context length", 3),
-        ({"choices": []}, ModelError, "no choice", 1),
+        ({"error": {"message": "maximum context length is 8"}}, ContextError, "maximum context length", 1),
+        ({"choices": [], "block_reason": "unsafe"}, ModelError, r"any at .*no choice.*unsafe", 1),
     ],
 )
 async def test_an_error_inside_a_200_is_that_error(
@@ -226,7 +238,7 @@ async def test_an_error_inside_a_200_is_that_error(
     async with serve((200, body)) as server, ChatModel.at(server.base_url, "any", attempts=2) as model:
         with pytest.raises(expected, match=words):
             await model.generate(Request(messages=user("hello")))
-    assert len(server.requests) == min(calls, 2) if expected is not ContextError else 1
+    assert len(server.requests) == calls
 
 
 @pytest.mark.parametrize(
@@ -234,6 +246,7 @@ async def test_an_error_inside_a_200_is_that_error(
     [
         (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
         (400, "System role not supported"),
+        (400, 'messages: Unexpected role "system".'),
         (500, "Conversation roles must alternate user/assistant/user/assistant/..."),
         (400, "Developer instruction is not enabled for models/gemma-3-27b-it"),
     ],

@@ -7,13 +7,12 @@ import numpy as np
 
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Decision, Proposal, Scores, State
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.placing import locate_candidate
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
 from bestofq.core.tracing import span, trace_call
-from bestofq.core.usage import Usage, merge_usage
+from bestofq.core.usage import Usage, attach_usage, merge_usage
 
 
 @dataclass(frozen=True, kw_only=True)

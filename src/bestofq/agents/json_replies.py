@@ -94,12 +94,21 @@ def _repair(text: str) -> list[Any]:
 
 
 def _clean(value: Any) -> Any:
-    """Replace half characters, and a tool call written as text by its arguments."""
+    """Replace half characters, and read tool calls."""
     try:
         text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        value = json.loads(text)
+        return _read_calls(json.loads(text))
     except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
         raise ReplyError(f"the reply's JSON cannot be used: {error}") from error
-    if isinstance(value, dict) and set(value) in _CALL:
-        value = value.get("arguments", value.get("parameters"))
-    return [*values_of(value), value][0] if isinstance(value, str) else value
+
+
+def _read_calls(value: Any) -> Any:
+    """Replace `{"name": …, "arguments": …}` by its arguments, an object with the name as its type."""
+    if isinstance(value, list):
+        return [_read_calls(item) for item in value]
+    if not isinstance(value, dict) or set(value) not in _CALL:
+        return value
+    arguments = value.get("arguments", value.get("parameters"))
+    if isinstance(arguments, str):
+        arguments = [*values_of(arguments), arguments][0]
+    return {"type": value["name"], **arguments} if isinstance(arguments, dict) else arguments

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from bestofq.agents.json_replies import json_of
-from bestofq.core.counted import attach_usage
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, ContextError, ReplyError
 from bestofq.core.language import Message, Reply, Request, user
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, VisionModel
-from bestofq.core.usage import Role, Usage, merge_usage
+from bestofq.core.usage import Role, Usage, attach_usage, merge_usage
 
 T = TypeVar("T")
 SHOWN = 30  # past actions, the last ones, to a model with instructions

@@ -1,10 +1,12 @@
 """What models have used (`Usage`), and its sum by role."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from pydantic import Field
 
+from bestofq.core.errors import BestOfQError
 from bestofq.core.frozen import FrozenModel
 
 MOST_TOKENS = 100_000_000  # of one call: no context is as long
@@ -42,3 +44,13 @@ def _sum(a: Usage, b: Usage) -> Usage:
     counts = {name: getattr(a, name) + getattr(b, name) for name in ("tokens_in", "tokens_out", "calls", "seconds")}
     usd = None if a.usd is None or b.usd is None else a.usd + b.usd
     return Usage(role=a.role, unusable=((a.unusable or 0) + (b.unusable or 0)) or None, usd=usd, **counts)
+
+
+@contextmanager
+def attach_usage(usage: Iterable[Usage]) -> Iterator[None]:
+    """Add `usage`, which may grow inside, to that of an error of ours that leaves: what was paid for is not lost."""
+    try:
+        yield
+    except BestOfQError as error:
+        error.usage = merge_usage((*usage, *error.usage))
+        raise

@@ -1,7 +1,7 @@
 """Curves for TensorBoard, Weights & Biases or MLflow: `--log-to tensorboard`, `wandb:PROJECT`, `mlflow:URI`."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bestofq.core.errors import ConfigError
@@ -12,53 +12,42 @@ Log = Callable[[int, Mapping[str, float]], None]
 """Takes a step and its numbers by name."""
 
 
-@contextmanager
-def _tensorboard(where: str, out: Path) -> Iterator[Log]:
+def discard_log(step: int, numbers: Mapping[str, float]) -> None:
+    """Keep no curves."""
+
+
+def _tensorboard(where: str, out: Path, stack: ExitStack) -> Log:
     """Event files in a folder, by default `tensorboard` in that of the training."""
     extra("tensorboard")
     from torch.utils.tensorboard import SummaryWriter
 
-    with SummaryWriter(where or str(out / "tensorboard")) as writer:
+    writer = stack.enter_context(SummaryWriter(where or str(out / "tensorboard")))
 
-        def log(step: int, numbers: Mapping[str, float]) -> None:
-            for name, number in numbers.items():
-                writer.add_scalar(name, number, step)
+    def log(step: int, numbers: Mapping[str, float]) -> None:
+        for name, number in numbers.items():
+            writer.add_scalar(name, number, step)
 
-        yield log
+    return log
 
 
-@contextmanager
-def _wandb(where: str, out: Path) -> Iterator[Log]:
+def _wandb(where: str, out: Path, stack: ExitStack) -> Log:
     """A run of a project, by default `bestofq`. W&B reads WANDB_MODE and its other variables itself."""
     run = extra("wandb").init(project=where or "bestofq", name=out.name)
-    try:
-        yield lambda step, numbers: run.log(dict(numbers), step=step)
-    finally:
-        run.finish()
+    stack.callback(run.finish)
+    return lambda step, numbers: run.log(dict(numbers), step=step)
 
 
-@contextmanager
-def _mlflow(where: str, out: Path) -> Iterator[Log]:
+def _mlflow(where: str, out: Path, stack: ExitStack) -> Log:
     """A run at a tracking URI, by default MLflow's own, in the experiment that MLFLOW_EXPERIMENT_NAME names."""
     mlflow = extra("mlflow")
     if where:
         mlflow.set_tracking_uri(where)
     mlflow.start_run(run_name=out.name)
-    try:
-        yield lambda step, numbers: mlflow.log_metrics(dict(numbers), step=step)
-    finally:
-        mlflow.end_run()
+    stack.callback(mlflow.end_run)
+    return lambda step, numbers: mlflow.log_metrics(dict(numbers), step=step)
 
 
-TRACKERS: Mapping[str, Callable[[str, Path], AbstractContextManager[Log]]] = {
-    "tensorboard": _tensorboard,
-    "wandb": _wandb,
-    "mlflow": _mlflow,
-}
-
-
-def discard_log(step: int, numbers: Mapping[str, float]) -> None:
-    """Keep no curves."""
+TRACKERS = {"tensorboard": _tensorboard, "wandb": _wandb, "mlflow": _mlflow}
 
 
 @contextmanager
@@ -70,8 +59,5 @@ def open_tracker(to: str | None, out: Path) -> Iterator[Log]:
     name, _, where = (to or "").partition(":")
     if to is not None and name not in TRACKERS:
         raise ConfigError(f"--log-to {to}: curves go to {', '.join(TRACKERS)}, or NAME:WHERE of these")
-    if to is None or not is_first_process():
-        yield discard_log
-        return
-    with TRACKERS[name](where, out) as log:
-        yield log
+    with ExitStack() as stack:
+        yield TRACKERS[name](where, out, stack) if to is not None and is_first_process() else discard_log

@@ -19,14 +19,13 @@ from typing import Annotated, Any, Self
 import openai
 from pydantic import AfterValidator, Field, model_validator
 
-from bestofq.core.counted import attach_usage
 from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Finish, Generation, Message, Reply, Request, ids_hash
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.core.secrets import hide
-from bestofq.core.usage import token_count
+from bestofq.core.usage import attach_usage, token_count
 from bestofq.models.endpoint import (
     NEEDS,
     ApiError,
@@ -361,17 +360,18 @@ def _merge_system(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]
 
 
 def _text_of(message: Any, *, whole: bool) -> str:
-    """The content, in one text or in parts. If there is none: the arguments of tool calls, or `whole` reasoning."""
+    """The content, in one text or in parts. If there is none: the tool calls as JSON, or `whole` reasoning."""
     content = message.content
     if isinstance(content, list):
-        content = "".join(part.get("text") or "" for part in content if part.get("type", "text") == "text")
+        content = "".join(
+            part.get("text") or "" for part in content if part.get("type") not in ("thinking", "reasoning")
+        )
     if content is not None and content.strip():
         return str(content)
-    calls = [call.function for call in getattr(message, "tool_calls", None) or ()]
-    texts = [call.arguments for call in (*calls, getattr(message, "function_call", None)) if call]
-    if texts:
-        arguments = [text if isinstance(text, str) else json.dumps(text) for text in texts]
-        return arguments[0] if len(arguments) == 1 else f"[{', '.join(arguments)}]"
+    called = [getattr(call, "function", None) for call in getattr(message, "tool_calls", None) or ()]
+    calls: list[Any] = [call for call in (*called, getattr(message, "function_call", None)) if call is not None]
+    if calls:
+        return json.dumps([{"name": call.name, "arguments": call.arguments} for call in calls])
     reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
     return reasoning if whole and isinstance(reasoning, str) else ""
 

@@ -100,8 +100,9 @@ _FILTERED = re.compile(
     r"content.?(filter|policy|management)|moderation|\bflagged\b|inappropriate|data_?inspection|ResponsibleAI", re.I
 )
 _NO_SYSTEM = re.compile(
-    r"(system|developer) (role|prompt|message|instruction)s?.{0,40}\bnot\b|'role'.{0,20}not support.{0,20}system"
-    r"|role'? does not support '?system|roles must alternate|only user.{0,30}roles are supported",
+    r"(system|developer) (role|prompt|message|instruction)s?.{0,40}(\bnot\b|unsupported)|roles must alternate"
+    r"|role\W{1,3}does not support\W{1,3}system|(unexpected|invalid|unknown|unsupported) role.{0,10}system"
+    r"|only user.{0,30}roles are supported",
     re.I,
 )
 _SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o1 do not take, and some servers
@@ -135,6 +136,8 @@ def api_error_of(error: Exception, where: str, key_variable: str, seconds: float
         absent = type(error.__cause__).__name__ == "ConnectError"  # of whichever HTTP library
         what = f"no connection ({_brief(error.__cause__ or error)})"
         return ApiError(what, "absent" if absent else "retry")
+    if isinstance(error, ModelError):
+        raise ModelError(f"{where}: {error}") from None
     if isinstance(error, ValueError | AttributeError | TypeError | RecursionError):
         return ApiError(f"an answer of another form ({type(error).__name__})")
     raise error
@@ -147,7 +150,7 @@ def raise_provider_error(completion: Any) -> None:
     for body in filter(None, (getattr(place, "error", None) for place in places)):
         raise ProviderError(body)
     if choices == []:
-        raise ModelError("the answer has no choice")
+        raise ModelError(f"the answer has no choice: {_brief(completion.model_dump_json(exclude_none=True))}")
 
 
 class ProviderError(Exception):

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 
-from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import EnvFactory, Judge, Localizer, Proposer, Scorer
 from bestofq.core.repeating import DivergedError, Unsafe, find_again, same_page
+from bestofq.core.usage import attach_usage
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search

@@ -28,6 +28,7 @@ STATUSES: Mapping[str, tuple[int, str]] = {
     "quota": (429, "You exceeded your current quota"),
     "overflow": (400, "This model's maximum context length is 4096 tokens"),
     "413": (413, "Request Entity Too Large"),
+    "filter": (400, "The prompt was filtered by the content management policy"),
 }
 """Faults that are an error's status and sentence."""
 

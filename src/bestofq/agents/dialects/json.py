@@ -98,6 +98,8 @@ def _entries(data: Any) -> list[Any]:
         return [entry for item in data for entry in _entries(item)]
     if isinstance(data, dict) and "candidates" in data:
         return _entries(data["candidates"])
+    if isinstance(data, dict) and len(data) == 1 and {*data}.isdisjoint((*_FIELDS, "action")):
+        return _entries(*data.values())  # under another name
     if isinstance(data, str) and (values := values_of(data)):
         return _entries(values)
     return [data]
@@ -116,13 +118,22 @@ def _fields_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(action, str):
         if (kind := _kind(action)) in _FIELDS:
             return {**entry, "type": kind}
-        action = parse_action(action.strip()).model_dump(exclude_none=True)
+        action = parse_action(_command(action)).model_dump(exclude_none=True)
         return {"element": action.get("mark"), **action}
     if not isinstance(action, dict):
         raise ReplyError('expected "thought", "note" and "action"')
     if len(action) == 1 and isinstance(fields := next(iter(action.values())), dict):
         return {**fields, "type": next(iter(action))}
     return action
+
+
+def _command(text: str) -> str:
+    """An action in words as the command that it means: `CLICK 2` and `click(2)` are `click [2]`."""
+    head, quote, rest = text.strip().partition('"')
+    head = head.lower()
+    if (match := re.match(r"(\w+)\W+(\d+)\W*$", head)) and _kind(match[1]) in _TARGETED:
+        head = f"{_kind(match[1])} [{match[2]}]{' ' if quote else ''}"
+    return head + quote + rest
 
 
 def _kind(name: object) -> str:

@@ -20,12 +20,11 @@ from bestofq.agents.embedding_texts import REVIEW_TOKENS
 from bestofq.agents.json_replies import object_schema, to_number
 from bestofq.agents.prompting import pick_prompt, render, review_prompt
 from bestofq.agents.structured_output import ask_json, state_prompts
-from bestofq.core.counted import attach_usage
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Request, user
 from bestofq.core.protocols import LanguageModel, Picker, VisionModel
-from bestofq.core.usage import Usage, merge_usage
+from bestofq.core.usage import Usage, attach_usage, merge_usage
 
 T = TypeVar("T")
 Reader = Callable[[dict[str, Any]], T]
