@@ -51,12 +51,12 @@ def tallies(engine: Engine, runs: Collection[str], *, suite: str | None, split: 
 
 
 def _split_tallies(run: str, agent: str, status: Status, *texts: str) -> list[Tally]:
-    *columns, numbers = (text.split(_BETWEEN) for text in texts)
+    *columns, _ = (text.split(_BETWEEN) for text in texts)
     names = [*map(_WITHIN.join, zip(*columns, strict=True))]
     known = sorted({*names})
     place = {name: index for index, name in enumerate(known)}
     at = np.fromiter(map(place.__getitem__, names), np.int64, len(names))
-    bits = np.sort((at << 42) + np.array(numbers, np.int64))
+    bits = np.sort((at << 42) + np.fromstring(texts[-1], np.int64, sep=_BETWEEN))
     task, parts = bits >> 42, (bits >> 21 & 2**21 - 1, bits >> 17 & 15, bits >> 16 & 1, bits & 2**16 - 1)
     found, begin = [], 0
     for (suite, split, checkpoint), some in groupby((name.split(_WITHIN, 3) for name in known), lambda name: name[:3]):
