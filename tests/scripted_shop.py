@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 from bestofq.config.models import Models
 from bestofq.config.settings import AgentQSettings, BestOfQSettings, ModelSettings
@@ -49,11 +50,11 @@ def answering(reply: Callable[[Request], Sequence[str]]) -> type[Models]:
 Scripted = answering(shopper)
 
 
-def models_with(rollouts: int, candidates: int = 4, *, model: str = "pocket") -> Models:
+def models_with(rollouts: int, candidates: int = 4, *, model: str = "pocket", **agent_q: Any) -> Models:
     search = SearchConfig(iterations=rollouts, candidates=candidates)
     return Scripted(
         BestOfQSettings(
             model=ModelSettings(path=model, dialect="composite", samples_per_candidate=1),
-            agent_q=AgentQSettings(search=search, threshold=0.1),
+            agent_q=AgentQSettings(search=search, threshold=0.1, **agent_q),
         )
     )

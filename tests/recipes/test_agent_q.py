@@ -230,9 +230,7 @@ async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path
 async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_twice(
     tmp_path: Path, weights: str
 ) -> None:
-    models = models_with(6, model=weights)
-    agent_q_settings = models.settings.agent_q.model_copy(update={"rounds": 2, "tasks": 4})
-    models = Scripted(models.settings.model_copy(update={"agent_q": agent_q_settings}))
+    models = models_with(6, model=weights, rounds=2, tasks=4)
     with Store.open(tmp_path / "store") as store:
         first = await rounds(models, store, tmp_path)
         searched_tasks = [{tree.task.id for tree in store.trees.all(f"search-{number}")} for number in (1, 2)]
@@ -248,8 +246,7 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
 async def test_a_round_whose_searches_were_cut_is_not_searched_on_once_its_policy_has_begun_to_learn(
     tmp_path: Path, weights: str
 ) -> None:
-    settings = models_with(40, model=weights).settings
-    settings = settings.model_copy(update={"agent_q": settings.agent_q.model_copy(update={"rounds": 1, "tasks": 4})})
+    settings = models_with(40, model=weights, rounds=1, tasks=4).settings
     asked = 0
 
     def breaking(request: Request) -> Sequence[str]:
@@ -294,10 +291,9 @@ async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_lik
         return Path(weights)
 
     monkeypatch.setattr(recipe, "tune", tuned)
-    settings = models_with(6, model=weights).settings
-    three = settings.agent_q.model_copy(update={"rounds": 3, "tasks": 4, "replay": replay})
+    settings = models_with(6, model=weights, rounds=3, tasks=4, replay=replay).settings
     with Store.open(tmp_path / "store") as store:
-        await rounds(Drawing(settings.model_copy(update={"agent_q": three})), store, tmp_path)
+        await rounds(Drawing(settings), store, tmp_path)
         own = [len(list(step_pairs(Drawing(settings), store.trees.all(f"search-{n}")))) for n in (1, 2, 3)]
     drawn = [Counter(-turn.log_prob for pair in pairs for turn in (*pair.chosen, *pair.rejected)) for pairs in trained]
     assert min(own) > 0
@@ -305,12 +301,7 @@ async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_lik
 
 
 async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_path: Path) -> None:
-    settings = models_with(2).settings
-    few = {
-        "agent_q": settings.agent_q.model_copy(update={"rounds": 3, "tasks": 2500}),
-        "model": settings.model.model_copy(update={"path": "pocket-agentq"}),
-    }
-    models = Scripted(settings.model_copy(update=few))
+    models = models_with(2, model="pocket-agentq", rounds=3, tasks=2500)
     with Store.open(tmp_path / "store") as store:
         with pytest.raises(InputError, match=r"3 × 2500 .* webshop has \d+: set agent_q.tasks to \d+ or less"):
             await rounds(models, store, tmp_path)
@@ -323,9 +314,7 @@ async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_
 def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_the_policies_of_one_go(
     tmp_path: Path, weights: str, printed: Callable[[], str]
 ) -> None:
-    rounds = {"rounds": 2, "tasks": 4}
-    settings = models_with(6, model=weights).settings
-    settings = settings.model_copy(update={"agent_q": settings.agent_q.model_copy(update=rounds)})
+    settings = models_with(6, model=weights, rounds=2, tasks=4).settings
     asked = 0
 
     def go(folder: str, until: int | None = None) -> tuple[int, str]:

@@ -56,13 +56,18 @@ async def plays_one(store: Store, agent: str) -> None:
     await store.begin_episode("r", agent, task, 0, Provenance(version="test"))
 
 
+async def begins(store: Store, *settings: str, play: Play | None, values: ValueModel | None = None) -> Provenance:
+    """The run `r`, with these settings."""
+    return await begin(*context_with(store, *settings), "r", "train", play=play, values=values)
+
+
 PLAYS = {None: Play("prompting"), "trees": None, "mcts": Play("mcts")}
 
 
 async def go_on(folder: Path, before: tuple[str, ...], now: tuple[str, ...], searcher: Searcher | None) -> None:
     with Store.open(folder) as store:
         for settings in (before, now):
-            await begin(*context_with(store, *settings), "r", "train", play=PLAYS[searcher])
+            await begins(store, *settings, play=PLAYS[searcher])
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +99,7 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
         (("suite.spacy=en_core_web_lg",), (), None, "suite.spacy=en_core_web_lg, and this has none"),
         (("suite.step_limit=7",), (), None, "suite.step_limit=7, and this has 15"),
         ((*CHAT, "chat_screenshots=0"), CHAT, None, "chat_screenshots=0, and this has 1"),
+        ((*CHAT, "by=words", "localizer=page"), (*CHAT, "localizer=page"), None, "by=words, and this has mark"),
         (
             ("endpoints.judge.model=m", "judge_screenshots=2"),
             ("endpoints.judge.model=m", "judge_screenshots=1"),
@@ -165,20 +171,20 @@ async def test_what_an_agent_alone_depends_on_is_held_for_it(
 ) -> None:
     with Store.open(tmp_path) as store:
         for _ in range(2):
-            await begin(*context_with(store, before), "r", "train", play=Play(agent))
+            await begins(store, before, play=Play(agent))
         await plays_one(store, agent)
-        await begin(*context_with(store), "r", "train", play=Play("best-of-q"))  # which has no such setting
+        await begins(store, play=Play("best-of-q"))  # which has no such setting
         with pytest.raises(DataError, match=re.escape(f"'r' was begun with {said}: continue with --set {before}, or")):
-            await begin(*context_with(store), "r", "train", play=Play(agent))
+            await begins(store, play=Play(agent))
 
 
 async def test_an_agents_n_is_held_for_it(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        await begin(*context_with(store), "r", "train", play=Play("best-of-q", n=5))
+        await begins(store, play=Play("best-of-q", n=5))
         await plays_one(store, "best-of-q")
-        await begin(*context_with(store), "r", "train", play=Play("random"))
+        await begins(store, play=Play("random"))
         with pytest.raises(DataError, match=r"best-of-q in run 'r' was begun with n=5, .* 3: continue with --n 5"):
-            await begin(*context_with(store), "r", "train", play=Play("best-of-q"))
+            await begins(store, play=Play("best-of-q"))
 
 
 def q_function(name: str, discount: float | None = None) -> ValueModel:
@@ -191,12 +197,12 @@ def q_function(name: str, discount: float | None = None) -> ValueModel:
 
 async def test_an_agent_that_has_not_played_yet_may_change(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        await begin(*context_with(store, "beta=0.5"), "r", "train", play=Play("prior"))
+        await begins(store, "beta=0.5", play=Play("prior"))
         await plays_one(store, "random")
-        await begin(*context_with(store, "beta=0.2"), "r", "train", play=Play("prior"))
+        await begins(store, "beta=0.2", play=Play("prior"))
         await plays_one(store, "prior")
         with pytest.raises(DataError, match=r"prior in run 'r' was begun with beta=0\.2, and this has 0\.5"):
-            await begin(*context_with(store, "beta=0.5"), "r", "train", play=Play("prior"))
+            await begins(store, "beta=0.5", play=Play("prior"))
 
 
 @pytest.mark.parametrize(
@@ -204,24 +210,23 @@ async def test_an_agent_that_has_not_played_yet_may_change(tmp_path: Path) -> No
 )
 async def test_a_run_goes_on_with_the_q_function_it_began_with(who: str, play: Play | None, tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        context = context_with(store, *CHAT)
         for _ in range(2):
-            await begin(*context, "r", "train", play=play, values=q_function("value-1", 0.9))
+            await begins(store, *CHAT, play=play, values=q_function("value-1", 0.9))
         await plays_one(store, who)
         with pytest.raises(
             DataError, match=f"{who} in run .r. was begun with q=value-1, .* value-2: continue with --q"
         ):
-            await begin(*context, "r", "train", play=play, values=q_function("value-2", 0.99))
+            await begins(store, *CHAT, play=play, values=q_function("value-2", 0.99))
 
 
 async def test_a_run_keeps_the_discount_that_a_q_function_was_trained_with(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        context, who = context_with(store, *CHAT), Play("best-of-q")
-        await begin(*context, "r", "train", play=who, values=q_function("value-1", 0.9))
+        who = Play("best-of-q")
+        await begins(store, *CHAT, play=who, values=q_function("value-1", 0.9))
         assert store.runs()[0].config["agents"] == {"best-of-q": {"n": 3, "q": "value-1", "discount": 0.9}}
         await plays_one(store, "best-of-q")
         with pytest.raises(DataError, match=r"begun with discount=0\.9, and this has 0\.99"):
-            await begin(*context, "r", "train", play=who, values=q_function("value-1", 0.99))
+            await begins(store, *CHAT, play=who, values=q_function("value-1", 0.99))
 
 
 async def test_what_a_run_keeps_are_the_settings_under_their_own_names(tmp_path: Path) -> None:

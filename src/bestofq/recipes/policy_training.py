@@ -5,6 +5,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from statistics import fmean
@@ -22,7 +23,7 @@ from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.tree import SearchTree
 from bestofq.learning.config import TuningConfig
 from bestofq.learning.distributed import group_left, is_first_process
-from bestofq.learning.objectives import Means, PairMeans, TurnMeans
+from bestofq.learning.objectives import PairMeans
 from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.tuning import Report, TuningProgress, train_on_preferences, train_on_successes
 from bestofq.models.local import LocalModel
@@ -206,22 +207,20 @@ def tune(
     replayed: bool = False,
     log: Log = discard_log,
 ) -> Path:
-    """DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes; the tuned one's folder. Unless other
-    models drew some (`replayed`), it warns where the weights do not give the stored likelihoods."""
+    """Train by DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes. Return the tuned model's folder.
+
+    Unless other models drew some (`replayed`), it warns if the weights do not give the stored likelihoods.
+    """
     config = models.settings.agent_q.dpo
 
-    def train(weights: Any, report: Report[PairMeans]) -> Path:
-        def check_and_report(made: TuningProgress[PairMeans]) -> None:
-            report(made)
-            if made.step == 1 and not replayed:
-                _check_likelihoods(pairs, made.means.chosen_reward / config.beta)
+    def note(made: TuningProgress[PairMeans]) -> str:
+        if made.step == 1 and not replayed:
+            _check_likelihoods(pairs, made.means.chosen_reward / config.beta)
+        return f", {100 * made.means.accuracy:.0f} % right way round"
 
-        return train_on_preferences(weights, pairs, config, check_and_report, out=out)
-
-    def said(means: PairMeans) -> str:
-        return f"loss {means.loss:.3f}, {100 * means.accuracy:.0f} % right way round"
-
-    return _train_copy(models, "DPO", config, train, said, log)
+    with _policy_copy(models, config, "DPO", note, log) as (weights, report):
+        folder = train_on_preferences(weights, pairs, config, report, out=out)
+    return _with_tokenizer(models, folder)
 
 
 def _check_likelihoods(pairs: Sequence[PreferencePair], apart: float) -> None:
@@ -237,38 +236,36 @@ def _check_likelihoods(pairs: Sequence[PreferencePair], apart: float) -> None:
 
 
 def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, *, log: Log = discard_log) -> Path:
-    """RFT (Eq. 4) on the successful rollouts of the trees; the folder of the tuned model. On all processes launched."""
+    """Train by RFT (Eq. 4) on the successful rollouts of the trees, on all processes. Return the tuned folder."""
     config = models.settings.agent_q.rft_config
     turns = [turn for turns in successful_turns(models, trees) for turn in turns]
-
-    def train(weights: Any, report: Report[TurnMeans]) -> Path:
-        return train_on_successes(weights, turns, config, report, out=out)
-
-    return _train_copy(models, "RFT", config, train, lambda means: f"loss {means.loss:.3f}", log)
+    with _policy_copy(models, config, "RFT", lambda made: "", log) as (weights, report):
+        folder = train_on_successes(weights, turns, config, report, out=out)
+    return _with_tokenizer(models, folder)
 
 
-def _train_copy(
-    models: Models,
-    label: str,
-    config: TuningConfig,
-    train: Callable[[Any, Report[Means]], Path],
-    said: Callable[[Means], str],
-    log: Log,
-) -> Path:
-    """What `train` makes of a copy of the policy's weights, in float32 unless only adapters are trained, with the
-    policy's tokenizer; `said` of each step beside a bar, its numbers to `log`."""
+@contextmanager
+def _policy_copy(
+    models: Models, config: TuningConfig, label: str, note: Callable[[TuningProgress[Any]], str], log: Log
+) -> Iterator[tuple[Any, Report[Any]]]:
+    """Yield a copy of the policy's weights, in float32 unless only adapters are trained, and what hears of each step.
+
+    A bar shows each step with its `note`, and its numbers go to `log`.
+    """
     chosen, precision = models.settings.model, "float32" if config.lora is None else models.settings.model.precision
-    with bar() as shown:
+    with bar() as shown, group_left():
         row = shown.add_task(label, total=None)
 
-        def report(made: TuningProgress[Means]) -> None:
-            text = f"{label}: {said(made.means)}"
+        def report(made: TuningProgress[Any]) -> None:
+            text = f"{label}: loss {made.means.loss:.3f}{note(made)}"
             shown.update(row, completed=made.step, total=made.steps, description=text)
             log(made.step, {**made.means._asdict(), "gradient_norm": made.gradient_norm, "lr": made.lr})
 
-        with group_left():
-            path = find_model(chosen.path)
-            folder = train(LocalModel.load(path, device=chosen.device, precision=precision).model, report)
+        yield LocalModel.load(find_model(chosen.path), device=chosen.device, precision=precision).model, report
+
+
+def _with_tokenizer(models: Models, folder: Path) -> Path:
+    """Save the policy's tokenizer beside tuned weights."""
     if is_first_process():
         models.tokens.tokenizer.save_pretrained(folder)
     return folder
