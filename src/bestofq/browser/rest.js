@@ -119,7 +119,7 @@ Object.assign(globalThis.bestofq, (() => {
 
   const inView = (el) => {
     const { top, left, bottom, right } = el[$.getBoundingClientRect]();
-    return bottom - top > 2 && right - left > 2 && bottom > 0 && right > 0 && top < innerHeight && left < innerWidth
+    return (bottom - top > 2 && right - left > 2 || el.ariaBusy === "true") && bottom > 0 && right > 0 && top < innerHeight && left < innerWidth
       && el[$.checkVisibility]({ opacityProperty: true, visibilityProperty: true });
   };
 
@@ -184,12 +184,12 @@ Object.assign(globalThis.bestofq, (() => {
         const most = instant ? 50 : again || changed && !load ? SOON : LATE;
         if (delay > most || instant && again) continue;
         if (delay > SOON && !(load ? empty() : !changed)) continue;
-        if (!again || gone < cap || at - grown < QUIET.streamed && !(load && gone > 2 * RESTLESS)) wait = Math.max(wait, kind === "timer" ? left + 4 : 17);
+        if (!again || gone < cap || at - grown < QUIET.streamed && !load) wait = Math.max(wait, kind === "timer" ? left + 4 : 17);
       }
-      if (patient && gone < 2 * RESTLESS) wait = Math.max(wait, animation());
+      if (patient && gone < ANIMATED) wait = Math.max(wait, animation());
       const needs = stream ? QUIET.streamed : fetched ? QUIET.fetched : sinceAsked < 1000 || lively ? QUIET.asked
         : whole ? QUIET.known : QUIET.unknown;
-      const still = gone > cap ? fresh : Math.max(last, at - sincePassed), quiet = needs - (at - Math.max(still, start));
+      const still = gone > cap ? fresh : Math.max(last, at - sincePassed), quiet = needs - (at - Math.max(still, stream ? begun : start));
       const calm = quiet <= 0 && wait <= 0;
       why = calm ? "" : "changing";
       if (calm && patient) {

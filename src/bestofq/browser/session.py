@@ -264,7 +264,7 @@ class BrowserSession:
                 there = clock() if tab.loaded else begun
             limit = INSTANT_PATIENCE if instant else config.load_patience if tab.loaded else config.patience
             traffic, age = tab.traffic, clock() - there
-            waits = traffic.pending(age, changed=changed, instant=instant)
+            waits = traffic.find_open(age, changed=changed, instant=instant)
             left = limit - age
             if left <= 0:
                 state = f"waits for {describe(waits)}" if waits else await tab.finish()
@@ -294,7 +294,7 @@ class BrowserSession:
             changed = changed or answer["changed"]
             if answer["why"] or tab.navigating or tab.opening or self._arrivals or tab.page.is_closed():
                 continue
-            if not (waits := traffic.pending(clock() - there, changed=changed, instant=instant)):
+            if not (waits := traffic.find_open(clock() - there, changed=changed, instant=instant)):
                 tab.loaded = False
                 traffic.rest()
                 return True

@@ -48,7 +48,7 @@ class Traffic:
         page.on("response", self._on_response)
         page.on("websocket", self._on_socket)
 
-    def pending(self, age: float, *, changed: bool, instant: bool) -> list[Request]:
+    def find_open(self, age: float, *, changed: bool, instant: bool) -> list[Request]:
         """The requests to wait for, `age` seconds after the act or the load."""
         if instant:
             return [request for request in self._open if request.resource_type in INSTANT]
