@@ -1,6 +1,7 @@
 """A peer's side of benchmarks/settling.py; runs in an environment with BrowserGym or with browser-use.
 
-Reads lines of JSON {"url": …, "click": …} and answers each with {"seconds": …, "text": …} of the click or the load. The first argument is `browsergym` or `browser-use`, the second a Chromium.
+Reads lines of JSON {"url": …, "click": …} and answers each with {"seconds": …, "text": …} of the click or the load.
+The first argument is `browsergym` or `browser-use`, the second a Chromium.
 """
 
 import asyncio

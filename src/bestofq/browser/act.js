@@ -111,11 +111,17 @@ Object.assign(globalThis.bestofq, (() => {
   const listed = (words) => words.slice(0, 20).join(", ") + (words.length > 20 ? `, and ${words.length - 20} more` : "");
 
   function choose(ref, el, text) {
-    const wanted = squeeze(text), options = Array.from(el[$.options]);
+    const wanted = squeeze(text), options = Array.from(el[$.options]), near = wanted.toLowerCase();
+    if (!wanted && el[$.multiple]) {
+      for (const option of options) option.selected = false;
+      return changed(el);
+    }
     const same = (left, right) => left.toLowerCase() === right.toLowerCase();
+    const begins = near ? options.filter((option) => squeeze(option.label).toLowerCase().startsWith(near)) : [];
+    const only = begins.length === 1 ? begins[0] : null;
     const found = options.find((option) => [squeeze(option.label), said(option.label)].includes(wanted))
-      || options.find((option) => option.value === text) || options.find((option) => same(squeeze(option.label), wanted));
-    const names = options.map((option) => `"${said(option.label)}"`);
+      || options.find((option) => option.value === text) || options.find((option) => same(squeeze(option.label), wanted)) || only;
+    const names = [...begins, ...options.filter((option) => !begins.includes(option))].map((option) => `"${said(option.label)}"`);
     if (!found) return fail(`${nameIn(ref, el)} has no option "${wanted}"; its options are ${listed(names)}.`);
     if (found.disabled) return fail(`The option "${wanted}" is disabled.`);
     el[$.focus]({ preventScroll: true });
@@ -186,19 +192,35 @@ Object.assign(globalThis.bestofq, (() => {
     return { done: true };
   }
 
+  // Scrolls what lies at the viewport's centre, else the page, else the largest box in view that can move.
   function scroll(across, down) {
+    const root = document[$.scrollingElement];
     const moves = (el) => {
-      const [left, top] = [el[$.scrollLeft], el[$.scrollTop]];
-      el[$.scrollBy]({ left: across * innerWidth, top: down * innerHeight, behavior: "instant" });
+      const [left, top] = [el[$.scrollLeft], el[$.scrollTop]], whole = el === root;
+      const width = whole ? innerWidth : el[$.clientWidth], height = whole ? innerHeight : el[$.clientHeight];
+      el[$.scrollBy]({ left: across * width, top: down * height, behavior: "instant" });
       return el[$.scrollLeft] !== left || el[$.scrollTop] !== top;
     };
+    const scrolls = (el) => {
+      const style = getComputedStyle(el);
+      return el !== el[$.ownerDocument][$.documentElement] && /auto|scroll/.test(down ? style.overflowY : style.overflowX);
+    };
     for (let node = under(innerWidth / 2, innerHeight / 2); isElement(node); node = flatParent(node)) {
-      const style = getComputedStyle(node);
-      const scrolls = /auto|scroll/.test(down ? style.overflowY : style.overflowX);
-      if (scrolls && node !== node[$.ownerDocument][$.documentElement] && moves(node)) return { done: true };
+      if (scrolls(node) && moves(node)) return { done: true };
     }
-    const root = document[$.scrollingElement];
     if (root && moves(root)) return { done: true };
+    const area = (el) => {
+      const { left, top, right, bottom } = el[$.getBoundingClientRect]();
+      const seen = [Math.min(right, innerWidth) - Math.max(left, 0), Math.min(bottom, innerHeight) - Math.max(top, 0)];
+      return Math.max(0, seen[0]) * Math.max(0, seen[1]);
+    };
+    const boxes = Array.from(document[$.querySelectorAll]("*")).filter((el) => (el[$.scrollHeight] > el[$.clientHeight] + 1
+      || el[$.scrollWidth] > el[$.clientWidth] + 1) && area(el) > 400 && scrolls(el));
+    for (const el of boxes.sort((one, other) => area(other) - area(one))) {
+      if (!moves(el)) continue;
+      const rest = down > 0 ? el[$.scrollHeight] - el[$.clientHeight] - el[$.scrollTop] : el[$.scrollTop];
+      return { box: describe(el), left: down ? (rest / el[$.clientHeight]).toFixed(1) : "some" };
+    }
     return fail(`The page cannot scroll further ${down > 0 ? "down" : down < 0 ? "up" : across > 0 ? "right" : "left"}.`);
   }
 

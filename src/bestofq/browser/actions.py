@@ -16,6 +16,7 @@ from bestofq.core.observation import Observation
 May = Callable[[Action, Observation], Awaitable[bool]]
 """What is about to be pressed, and the page now → whether it may be pressed. False if somebody had to agree first: then
 the page must be read again. Raises Impossible if it may not."""
+KEYS = 12  # the last characters of a text are typed by keys, for pages that listen to them; the others are inserted
 LOOKS = 5  # at a page that changes while somebody decides
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -50,7 +51,9 @@ async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
             await _ask(tab, "submit", _ref(action))
         case Scroll():
             across, down = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}[action.direction]
-            await _ask(tab, "scroll", across * action.pages, down * action.pages)
+            moved = await _ask(tab, "scroll", across * action.pages, down * action.pages)
+            if moved.get("box"):
+                tab.notice(f"Scrolled {moved['box']}, {moved['left']} more of its heights can be scrolled.")
         case Wait():
             await tab.call("change", action.seconds * 1000)
         case Other():
@@ -101,9 +104,12 @@ async def write(tab: Tab, action: Targeted, text: str) -> None:
         return
     if not field["multiline"]:
         text = " ".join(text.splitlines())
-    if text:
-        await within(tab.limit, "insert_text", tab.page.keyboard.insert_text(text))
-    elif not field["empty"]:
+    typed = text[-KEYS:].rpartition("\n")[2]  # a line break by key may send the text
+    if before := text.removesuffix(typed):
+        await within(tab.limit, "insert_text", tab.page.keyboard.insert_text(before))
+    if typed:
+        await within(tab.limit, "type", tab.page.keyboard.type(typed))
+    if not text and not field["empty"]:
         await within(tab.limit, "press(Delete)", tab.page.keyboard.press("Delete"))
 
 

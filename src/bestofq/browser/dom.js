@@ -11,7 +11,7 @@ globalThis.bestofq = (() => {
     Text: "assignedSlot",
     Element: "tagName localName namespaceURI id shadowRoot assignedSlot firstElementChild getAttribute hasAttribute "
       + "matches closest querySelector querySelectorAll getBoundingClientRect getClientRects checkVisibility "
-      + "clientLeft clientTop currentCSSZoom scrollIntoView scrollBy scrollLeft scrollTop",
+      + "clientLeft clientTop clientWidth clientHeight scrollWidth scrollHeight currentCSSZoom scrollIntoView scrollBy scrollLeft scrollTop",
     Document: "documentElement body title defaultView scrollingElement createRange getElementById elementFromPoint "
       + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelector querySelectorAll activeElement",
     DocumentFragment: "getElementById querySelector querySelectorAll",
@@ -160,7 +160,14 @@ globalThis.bestofq = (() => {
     + "|^polygon\\(([^,)]+)(, \\5)+\\)$|opacity\\(0(\\.0\\d*)?\\)");
   const unpainted = (value) => value !== "none" && UNPAINTED.test(value);
   const BOXES = ["checkbox", "radio", "file"];
-  const transparent = (el, { opacity }) => opacity !== "1" && opacity < 0.05 && !BOXES.includes(typed(el));
+  const transparent = (el, { opacity }) => opacity !== "1" && opacity < 0.05 && !BOXES.includes(typed(el)) && !overlaid(el);
+
+  // Whether it is a field that lies over what is drawn in its place.
+  function overlaid(el) {
+    if (!is(el, "input", "select", "textarea")) return false;
+    const { x, y, width, height } = el[$.getBoundingClientRect]();
+    return width > 2 && height > 2 && el[$.getRootNode]()[$.elementFromPoint]?.(x + width / 2, y + height / 2) === el;
+  }
   const [styles, sights, colours, papers, legibles] = Array.from({ length: 5 }, () => new Map()); // of one reading
 
   function styleOf(el) {

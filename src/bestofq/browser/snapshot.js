@@ -90,7 +90,8 @@ Object.assign(globalThis.bestofq, (() => {
       const label = attribute(node, "aria-label");
       if (tag(node) === "IMG") return label || node[$.alt];
       style = styleOf(node);
-      if (!isSvg(node) && !sight(node, style).shown) return "";
+      const hidden = all ? style.display === "none" || style.visibility !== "visible" : !sight(node, style).shown;
+      if (!isSvg(node) && hidden) return "";
       if (label) return label;
     }
     const text = Array.from(children(node), (child) => textOf(child, { skip, all, left }, depth + 1)).join("");
