@@ -40,25 +40,24 @@ def going_on(
 ) -> dict[str, JsonValue]:
     """Return the configuration of a run that continues. New searches and agents are added. Agents that have not
     `played` are replaced. DataError if another setting differs."""
-    owned: dict[str, Owned] = {SEARCHES: searches, AGENTS: agents}
-    if found := differences({name: value for name, value in before.items() if name not in owned}, config):
-        raise DataError(refusal(f"run {run!r}", found))
+    if differing := differences({n: value for n, value in before.items() if n not in (SEARCHES, AGENTS)}, config):
+        raise DataError(refusal(f"run {run!r}", differing))
     after = dict(before)
-    for part, own in owned.items():
+    for part, own in ((SEARCHES, searches), (AGENTS, agents)):
         kept = {**_table(before.get(part))}
         for who, settings in own.items():
-            compared = who in kept and (part != AGENTS or who in played)
-            if compared and (found := differences(_table(kept[who]), settings)):
-                raise DataError(refusal(f"{who} in run {run!r}", found))
+            compared = who in kept and (part == SEARCHES or who in played)
+            if compared and (differing := differences(_table(kept[who]), settings)):
+                raise DataError(refusal(f"{who} in run {run!r}", differing))
             kept[who] = dict(settings)
         if kept:
             after[part] = kept
     return after
 
 
-def refusal(who: str, found: Sequence[Difference]) -> str:
-    """Why a run cannot go on: a setting, its value then and now, and the way back."""
-    name, before, now = min(found, key=lambda one: one.name not in _FIRST)
+def refusal(who: str, differing: Sequence[Difference]) -> str:
+    """Say why a run cannot continue: a setting, its value then and now, and the way back."""
+    name, before, now = min(differing, key=lambda each: each.name not in _FIRST)
     own = "or begin another run, by another name or in another folder"
     if before is None:
         return f"{who} was begun without {name}, and this has {as_set(now)}: leave it out, {own}"

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from bestofq.core.errors import DamageError, DataError, SetupError
 from bestofq.core.files import whole_file
@@ -19,36 +18,14 @@ _MEDIA_TYPES = {ending: media_type for media_type, ending in _ENDINGS.items()}
 _NAME = re.compile(rf"[0-9a-f]{{64}}\.({'|'.join(_ENDINGS.values())})")
 
 
-class Files(Protocol):
-    """Names are paths with `/`, and tell the contents: a file that is there already is the same one."""
-
-    def put(self, name: str, data: bytes) -> None:
-        """There, and on disk, once this returns; one of as many bytes is left as it is."""
-
-    def get(self, name: str) -> bytes:
-        """FileNotFoundError."""
-
-    def ranges(self, name: str, starts: Sequence[int], size: int) -> list[bytes]:
-        """`size` bytes from each of these places. FileNotFoundError."""
-
-    def has(self, name: str) -> bool: ...
-
-    def set_aside(self, name: str) -> None:
-        """Rename a damaged file, so that its name is free, to the name with `.damaged`."""
-
-
-def open_files(where: str) -> Files:
-    """Open a folder, or `s3://bucket/prefix`. SetupError without the package for it."""
-    return Objects(where) if "://" in where else Folder(Path(where))
-
-
 class Folder:
-    """Files below a folder."""
+    """Files below a folder. Names are paths with `/`, and tell the contents: a file that is there is never another."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def put(self, name: str, data: bytes) -> None:
+        """Return once it is on disk. A file of as many bytes is left as it is."""
         path = self.root / name
         if path.exists() and path.stat().st_size == len(data):
             return
@@ -56,9 +33,11 @@ class Folder:
             file.write(data)
 
     def get(self, name: str) -> bytes:
+        """FileNotFoundError."""
         return (self.root / name).read_bytes()
 
     def ranges(self, name: str, starts: Sequence[int], size: int) -> list[bytes]:
+        """Return `size` bytes from each of these places. FileNotFoundError."""
         with (self.root / name).open("rb") as file:
             return [os.pread(file.fileno(), size, start) for start in starts]
 
@@ -66,6 +45,7 @@ class Folder:
         return (self.root / name).is_file()
 
     def set_aside(self, name: str) -> None:
+        """Rename a damaged file, so that its name is free, to the name with `.damaged`."""
         path = self.root / name
         path.replace(path.with_name(f"{path.name}.damaged"))
 
@@ -74,7 +54,7 @@ class Folder:
 
 
 class Objects:
-    """Objects below a prefix of a bucket, by obstore: keys and endpoint come from the usual `AWS_…` variables."""
+    """The same, as objects below a bucket's prefix. Keys and endpoint come from the usual `AWS_…` variables."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -127,6 +107,14 @@ class Objects:
 
     def __str__(self) -> str:
         return self.where
+
+
+Files = Folder | Objects
+
+
+def open_files(where: str) -> Files:
+    """Open a folder, or `s3://bucket/prefix`. SetupError without the package for it."""
+    return Objects(where) if "://" in where else Folder(Path(where))
 
 
 class Screenshots:

@@ -44,26 +44,24 @@ class Condition:
 def examine(where: Location | Path | str) -> Condition:
     """Compare all of a store with what was written. DataError without a store, or if its file is no database."""
     place = Location.of(where)
+    files = open_files(place.where_files_are)
+    problems: list[str] = []  # what SQLite says where it could not read
     with _engine(place) as engine:
-        files = open_files(place.where_files_are)
         database.prepare(engine, read_only=True)
         with engine.connect() as connection:
-            said: list[str] = []  # by SQLite, where it could not read
-            read = {table.name: list(_rows(connection, table, said)) for table in _TABLES}
+            read = {table.name: list(_rows(connection, table, problems)) for table in _TABLES}
             with suppress(DatabaseError, DamageError):
-                if damage := database.find_file_damage(connection):
-                    said.append(damage)
-    found = {table.name: [row for row in read[table.name] if _intact(table, row)] for table in _TABLES}
-    whole = _whole(found)
-    kept = dict(found)
-    for name, of in (("episodes", "id"), ("steps", "episode"), ("verdicts", "episode")):
-        kept[name] = [row for row in found[name] if row[of] in whole]
-    damaged = {file for file in {row["file"] for row in found["shards"]} if not is_intact(files, file)}
-    kept["shards"] = [row for row in found["shards"] if row["file"] not in damaged]
+                problems += filter(None, [database.find_file_damage(connection)])
+    kept = {table.name: [row for row in read[table.name] if _intact(table, row)] for table in _TABLES}
+    whole = _whole(kept)
     names = {row["id"]: f"{row['id']} (task {row['task']} of run {row['run']})" for row in read["episodes"]}
-    seen = names.keys() | {row["episode"] for row in found["steps"]}
+    seen = names.keys() | {row["episode"] for row in kept["steps"]}
+    for name, of in (("episodes", "id"), ("steps", "episode"), ("verdicts", "episode")):
+        kept[name] = [row for row in kept[name] if row[of] in whole]
+    damaged = {file for file in {row["file"] for row in kept["shards"]} if not is_intact(files, file)}
+    kept["shards"] = [row for row in kept["shards"] if row["file"] not in damaged]
     return Condition(
-        file=said[0] if said else "",
+        file=problems[0] if problems else "",
         kept=kept,
         lost={name: len(read[name]) - len(kept[name]) for name in read},
         episodes=tuple(sorted(names.get(episode, episode) for episode in seen - whole)),
@@ -150,19 +148,19 @@ def _refuse_written(place: Location) -> None:
             raise DataError(f"{place} is being written: end that process, then run the command again")
 
 
-def _rows(connection: Connection, table: Table, said: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield all readable rows: forwards, and backwards if a damaged page stops that. Add the reason to `said`."""
+def _rows(connection: Connection, table: Table, problems: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield all readable rows: forwards, and backwards if a damaged page stops that. Add the reason to `problems`."""
     name = "rowid" if database.is_sqlite(connection.engine) else "ctid"
     number: Label[int] = literal_column(name).label("row_number")
-    found: set[int] = set()
+    known: set[int] = set()
     for order in (number.asc(), number.desc()):
         try:
             for row in connection.execute(select(table, number).order_by(order)):
-                if row.row_number not in found:
-                    found.add(row.row_number)
+                if row.row_number not in known:
+                    known.add(row.row_number)
                     yield {column.name: value for column, value in zip(table.c, row, strict=False)}
         except (DatabaseError, DamageError) as error:
-            said.append(f"{table.name}: {error.__cause__ or error}")
+            problems.append(f"{table.name}: {error.__cause__ or error}")
             continue
         return
 

@@ -7,6 +7,7 @@ search a task at once, one continues, and the other loses its current rollout.
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -34,12 +35,12 @@ class TreeSummary(NamedTuple):
     saved_at: str  # ISO 8601, UTC
 
 
+@dataclass(frozen=True)
 class Trees:
     """The trees of runs that were begun: one for each (run, suite, task). Their column `repeat` is 0."""
 
-    def __init__(self, engine: Engine, writer: Writer) -> None:
-        self._engine = engine
-        self._writer = writer
+    _engine: Engine
+    _writer: Writer
 
     @asynccontextmanager
     async def grow_tree(self, run: str, task: Task) -> AsyncIterator[SearchTree | None]:
@@ -78,23 +79,18 @@ class Trees:
 
     def load(self, run: str, suite: str, task: str) -> SearchTree | None:
         """Return one tree as it was last saved; None before its search. DamageError."""
-        return next(self._read(run=run, suite=suite, task=task), None)
+        return next(self.all(run, suite=suite, task=task), None)
 
-    def all(self, run: str) -> Iterator[SearchTree]:
+    def all(self, run: str, **which: str) -> Iterator[SearchTree]:
         """Return the trees of a run, by suite and task. DamageError."""
-        return self._read(run=run)
-
-    def _read(self, **which: str) -> Iterator[SearchTree]:
-        query = select(TREES).filter_by(**which).order_by(*_KEY)
+        query = select(TREES).filter_by(run=run, **which).order_by(*_KEY)
         return (unpack(SearchTree, row.body) for row in verify_rows(self._engine, TREES, rows_of(self._engine, query)))
 
-    def summaries(
-        self, *, run: str | None = None, suite: str | None = None, task: str | None = None
-    ) -> list[TreeSummary]:
-        """List the trees by run, suite and task."""
-        which = {key: name for key, name in {"run": run, "suite": suite, "task": task}.items() if name is not None}
-        query = select(*_KEY, TREES.c.rollouts, TREES.c.saved_at).filter_by(**which)
-        return [*map(TreeSummary._make, rows_of(self._engine, query.order_by(*_KEY)))]
+    def summaries(self, **which: str | None) -> list[TreeSummary]:
+        """List the trees by run, suite and task, or those of a `run`, `suite` and `task`."""
+        wanted = {name: value for name, value in which.items() if value is not None}
+        query = select(*_KEY, TREES.c.rollouts, TREES.c.saved_at).filter_by(**wanted).order_by(*_KEY)
+        return [*map(TreeSummary._make, rows_of(self._engine, query))]
 
     def counts(self) -> dict[str, tuple[int, str]]:
         """Return the number of trees by run, and when one was saved last (ISO 8601, UTC)."""

@@ -8,6 +8,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import count, groupby
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,11 @@ class VectorCache:
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Floats]:
         """The vectors [D] of those keys that are stored; read-only arrays. DamageError."""
-        found = {row.key: np.frombuffer(row.body, dtype=_BYTES) for row in self._of(VECTORS, keys)}
-        by_file: dict[str, list[Any]] = {}
-        for row in self._of(SHARDS, [key for key in keys if key not in found]):
-            by_file.setdefault(row.file, []).append(row)
-        for file, some in by_file.items():
-            found |= self._read(file, some)
-        return found
+        vectors = {row.key: np.frombuffer(row.body, dtype=_BYTES) for row in self._of(VECTORS, keys)}
+        sealed = self._of(SHARDS, [key for key in keys if key not in vectors])
+        for file, rows in groupby(sorted(sealed, key=lambda row: row.file), lambda row: row.file):
+            vectors |= self._read(file, list(rows))
+        return vectors
 
     def put_many(self, vectors: Mapping[str, Floats]) -> None:
         """Store vectors [D] by key; returns once committed. DataError on another D, or on a NaN or infinity."""
@@ -77,11 +76,11 @@ class VectorCache:
         data = save({"vectors": np.frombuffer(b"".join(bodies), _BYTES).reshape(len(rows), -1)}, {"spec": rows[0].spec})
         file, start = hashlib.sha256(data).hexdigest(), _HEADER + int.from_bytes(data[:_HEADER], "little")
         self._files.put(shard_path(file), data)  # on disk before the rows that name it
-        sealed: list[dict[str, Any]] = []
-        for row in rows:
-            key = {"spec": row.spec, "key": row.key, "body_checksum": zlib.crc32(row.body)}
-            sealed.append(add_checksum(SHARDS, key | {"file": file, "place": start + len(sealed) * len(row.body)}))
-        insert_new(connection, SHARDS, sealed)
+        sealed = (
+            {"spec": row.spec, "key": row.key, "file": file, "place": place, "body_checksum": zlib.crc32(row.body)}
+            for row, place in zip(rows, count(start, len(bodies[0])), strict=False)
+        )
+        insert_new(connection, SHARDS, [add_checksum(SHARDS, row) for row in sealed])
         here = (VECTORS.c.spec == rows[0].spec, VECTORS.c.key >= rows[0].key, VECTORS.c.key <= rows[-1].key)
         moved = VECTORS.c.key.in_(select(SHARDS.c.key).where(SHARDS.c.spec == self.spec.hash))
         connection.execute(delete(VECTORS).where(*here, moved))

@@ -78,17 +78,16 @@ class Writer:
 
     def _commit(self, batch: list[_Job]) -> None:
         try:
-            results = self._transaction(batch)
+            for job, result in zip(batch, self._transaction(batch), strict=True):
+                job.done.set_result(result)
         except Exception as error:
-            if len(batch) > 1 and not _is_busy(error):
+            busy = str(getattr(getattr(error, "orig", None), "sqlite_errorname", "")).startswith("SQLITE_BUSY")
+            if len(batch) > 1 and not busy:
                 for job in batch:  # one of them is at fault: each on its own
                     self._commit([job])
                 return
             for job in batch:
                 job.done.set_exception(_sentence(error))
-        else:
-            for job, result in zip(batch, results, strict=True):
-                job.done.set_result(result)
 
     def _transaction(self, batch: list[_Job]) -> list[Any]:
         """Return the jobs' results. Try again after a deadlock or a lost connection."""
@@ -109,11 +108,6 @@ class Writer:
                     raise
                 time.sleep(_PAUSE)  # the other continues meanwhile
         raise AssertionError
-
-
-def _is_busy(error: Exception) -> bool:
-    """Return whether SQLite waited for another's lock in vain."""
-    return str(getattr(getattr(error, "orig", None), "sqlite_errorname", "")).startswith("SQLITE_BUSY")
 
 
 def _sentence(error: Exception) -> Exception:
