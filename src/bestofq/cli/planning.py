@@ -35,7 +35,6 @@ from bestofq.models.shipped import find_model
 from bestofq.recipes.collect import Play
 from bestofq.recipes.q_training import select_episodes
 from bestofq.rollouts.console import console
-from bestofq.search.config import SearchConfig
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -78,7 +77,7 @@ class Use(NamedTuple):
     @property
     def tokens(self) -> tuple[float, float]:
         """Read and written."""
-        read, written = (sum(getattr(used, f"tokens_{way}") for used in self.usage) for way in ("in", "out"))
+        read, written = sum(used.tokens_in for used in self.usage), sum(used.tokens_out for used in self.usage)
         return read / self.items, written / self.items
 
 
@@ -180,8 +179,7 @@ def assume_use(
     chat, suite, steps = settings.endpoint_of("chat"), settings.suite, max(1, round(limit * STEPS))
     if chat is None:
         return None
-    if kind == "mcts":  # a tree before each step
-        tree = _tree(settings, chat, settings.agent_q.search, limit)
+    if kind == "mcts" and (tree := assume_tree(settings, limit)):  # before each step
         return tree._replace(items=1 / steps, seconds=steps * tree.seconds, steps=steps)
     n = 1 if kind == "prompting" else n or settings.n_candidates
     single = AGENTS[kind].log_probs or AGENTS[kind].votes or settings.model.dialect == "composite"
@@ -226,12 +224,9 @@ def measure_trees(trees: Sequence[SearchTree], rollouts: int) -> Use | None:
 
 def assume_tree(settings: BestOfQSettings, limit: int) -> Use | None:
     """What a tree will use, with `limit` steps an episode; None if a model in this process proposes."""
-    chat = settings.endpoint_of("chat")
-    return None if chat is None else _tree(settings, chat, settings.agent_q.search, limit)
-
-
-def _tree(settings: BestOfQSettings, chat: ChatConfig, chosen: SearchConfig, limit: int) -> Use:
-    page = PROMPT + 1000
+    chat, chosen, page = settings.endpoint_of("chat"), settings.agent_q.search, PROMPT + 1000
+    if chat is None:
+        return None
     drawn = chosen.iterations * (chosen.candidates + round(limit * STEPS))
     ranked = chosen.iterations * (chosen.candidates - 1) if settings.agent_q.feedback == "model" else 0
     proposing = _used("proposer", chat, drawn * page, drawn * COMPOSITE, drawn)
@@ -247,13 +242,12 @@ def _cost(settings: BestOfQSettings, uses: Sequence[tuple[int, Use]]) -> tuple[s
     """Millions of tokens in and out, USD (≥: a price is unknown) and hours of so many episodes each; –: unknown."""
     if not uses:
         return ("–",) * 4
-    read, written = (sum(left * use.tokens[way] for left, use in uses) for way in (0, 1))
-    usd, priced = sum(left * use.usd for left, use in uses), all(use.priced for _, use in uses)
-    hours = sum(left * use.seconds for left, use in uses) / _at_once(settings) / 3600
+    read, written = (sum(left * use.tokens[way] for left, use in uses) / 1e6 for way in (0, 1))
+    usd, hours = sum(left * use.usd for left, use in uses), sum(left * use.seconds for left, use in uses) / 3600
     shown = f"{usd:,.0f}" if usd > 100 else f"{usd:.2g}"
-    dollars = shown if priced else f"≥{shown}" if usd else "–"
-    millions = [f"{tokens / 1e6:,.{0 if tokens > 1e8 else 1}f}" for tokens in (read, written)]
-    return millions[0], millions[1], dollars, f"{hours:,.1f}"
+    dollars = shown if all(use.priced for _, use in uses) else f"≥{shown}" if usd else "–"
+    millions = [f"{tokens:,.{0 if tokens > 100 else 1}f}" for tokens in (read, written)]
+    return millions[0], millions[1], dollars, f"{hours / _at_once(settings):,.1f}"
 
 
 def _at_once(settings: BestOfQSettings) -> int:
@@ -410,7 +404,4 @@ def _room(role: str, name: str, device: str) -> Finding:
         return Finding(what=what, found=f"{has}; its size is unknown until it is there")
     needed = room.needed + BATCH_BYTES
     fix = "--set model.device=…, or another model" if needed > room.free else ""
-    slow = not fix and room.needed > 2e9 and not room.device.startswith("cuda")
-    slow_fix = "a GPU reads pages many times faster" if slow else ""
-    found = f"{has}, about {needed / 1e9:,.1f} needed"
-    return Finding(what=what, found=found, fix=fix or slow_fix, required=bool(fix))
+    return Finding(what=what, found=f"{has}, about {needed / 1e9:,.1f} needed", fix=fix)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from bestofq.cli.writing import known_usd, spending_lines
+from bestofq.cli.writing import spending_lines
 from bestofq.core.decision import Decision, Episode, State, Step
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage, merge_usage
@@ -97,8 +97,9 @@ class StepPrinter:
     def cost(self) -> str:
         """`12.3 s, 4,210 tokens in, 96 out, $0.0031`, all so far; without dollars where a price is not known."""
         tokens_in, tokens_out = sum(u.tokens_in for u in self._usage), sum(u.tokens_out for u in self._usage)
-        usd = known_usd(self._usage)
-        dollars = "" if usd is None else f", ${usd:.4f}"
+        prices = [used.usd for used in self._usage if used.tokens_in or used.tokens_out]
+        known = [price for price in prices if price is not None]
+        dollars = f", ${sum(known):.4f}" if known and len(known) == len(prices) else ""
         return f"{self._clock() - self._began:.1f} s, {tokens_in:,} tokens in, {tokens_out:,} out{dollars}"
 
     @property

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from math import isinf, isnan
+from math import isfinite, isnan
 from pathlib import Path
 
 from bestofq.core.errors import InputError
@@ -19,11 +19,9 @@ def write_json(path: Path, result: Mapping[str, object]) -> None:
 
 
 def check_out(*paths: Path | None) -> None:
-    """Before long work: InputError where a file cannot be written there afterwards. Makes nothing that stays."""
-    for path in paths:
-        if path is None:
-            continue
-        folder = next(one for one in (path.parent, *path.absolute().parents) if one.exists())
+    """Check before long work that files can be written there afterwards. InputError. Makes nothing that stays."""
+    for path in filter(None, paths):
+        folder = _existing(path.parent)
         if path.is_dir():
             raise InputError(f"{path} is a folder: give a file")
         if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
@@ -31,15 +29,18 @@ def check_out(*paths: Path | None) -> None:
 
 
 def check_folder(path: Path | None) -> None:
-    """Before long work: InputError where no folder can be, or be made. Makes nothing."""
-    there = None if path is None else next(one for one in (path, *path.absolute().parents) if one.exists())
-    if there is not None and not (there.is_dir() and os.access(there, os.W_OK)):
+    """Check before long work that a folder is there or can be made. InputError. Makes nothing."""
+    if path is not None and not ((there := _existing(path)).is_dir() and os.access(there, os.W_OK)):
         raise InputError(f"{path} can be no folder, as {there} is a file or cannot be written: give another")
 
 
+def _existing(path: Path) -> Path:
+    """Return the path, or the nearest folder above it that exists."""
+    return next(place for place in (path, *path.absolute().parents) if place.exists())
+
+
 def write_out(path: Path, result: str | Mapping[str, object]) -> None:
-    """A text (SVG as PNG or PDF where the file ends so), or a result as JSON, in a folder that is made where there is
-    none; and a line that says so."""
+    """Write a text (SVG as PNG or PDF if the file ends so), or a result as JSON; print a line that says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(result, str):
         write_json(path, result)
@@ -51,24 +52,18 @@ def write_out(path: Path, result: str | Mapping[str, object]) -> None:
 
 
 def draw(pictures: Mapping[Path, str]) -> None:
-    """SVG as PNG or PDF, by the files' endings."""
+    """Write SVG as PNG or PDF, by the files' endings."""
     from bestofq.browser.picture import save_pictures  # loads a browser's driver, which nothing else here needs
 
     asyncio.run(save_pictures(pictures.items()))
 
 
 def _known(value: object) -> object:
-    match value:
-        case float() if isnan(value):
-            return None
-        case float() if isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-        case Mapping():
-            return {name: _known(one) for name, one in value.items()}
-        case list() | tuple():
-            return [*map(_known, value)]
-        case _:
-            return value
+    if isinstance(value, float) and not isfinite(value):
+        return None if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {name: _known(inner) for name, inner in value.items()}
+    return [*map(_known, value)] if isinstance(value, list | tuple) else value
 
 
 def spending_lines(usage: Iterable[Usage], who: str | None = None) -> Iterator[str]:
@@ -83,10 +78,3 @@ def spending_lines(usage: Iterable[Usage], who: str | None = None) -> Iterator[s
 def print_spending(usage: Iterable[Usage], who: str | None = None) -> None:
     for line in spending_lines(usage, who):
         console.print(line)
-
-
-def known_usd(usage: Iterable[Usage]) -> float | None:
-    """What it cost; None where no tokens were used, or some have a price that is not known."""
-    prices = [used.usd for used in merge_usage(usage) if used.tokens_in or used.tokens_out]
-    known = [price for price in prices if price is not None]
-    return sum(known) if known and len(known) == len(prices) else None
