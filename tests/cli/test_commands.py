@@ -1,22 +1,33 @@
-"""The command line as a whole: help is quick, each command has an example that fits its options."""
+"""The command line as a whole: help, examples, what is printed and written, and how long its threads spin."""
 
+import json
+import os
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
+from math import inf, nan
 from pathlib import Path
 from types import NoneType
 from typing import get_args, get_type_hints
 
 import pytest
+from rich.console import Console
+from test_running import bestofq
 from typer.testing import CliRunner
 
 from bestofq import __version__
 from bestofq.cli.commands import PANELS, app, function_of, load_command
 from bestofq.cli.options import SUITES, CommonOptions
+from bestofq.cli.writing import write_json
+from bestofq.core.json_lines import JsonLines
 from bestofq.envs import suites
+from bestofq.rollouts import progress as progress_module
+from bestofq.rollouts.progress import LiveProgress, bar
 
 COMMANDS = [(name, example) for commands in PANELS.values() for name, (_, example) in commands.items()]
 HEAVY = ("torch", "transformers", "openai", "playwright", "sqlalchemy", "numpy", "uvicorn")
+THREADS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 
 
 def test_help_loads_nothing_that_a_command_needs() -> None:
@@ -80,3 +91,62 @@ def test_a_dry_run_makes_nothing(tmp_path: Path) -> None:
         assert done.exit_code == 0
         assert "nothing is played" in done.output
     assert not folder.exists()
+
+
+def test_what_is_no_number_is_json_all_the_same(tmp_path: Path) -> None:
+    write_json(tmp_path / "result.json", {"α": {"share": nan, "bounds": (0.5, inf), "steps": [1, -inf]}, "none": None})
+    text = (tmp_path / "result.json").read_text("utf-8")
+    expected = {"α": {"share": None, "bounds": [0.5, "Infinity"], "steps": [1, "-Infinity"]}, "none": None}
+    assert json.loads(text, parse_constant=pytest.fail) == expected
+    assert text.startswith('{\n "α"')
+
+
+def test_committed_results_are_json() -> None:
+    files = [*(Path(__file__).parents[2] / "experiments").glob("*/**/*.json")]
+    assert len(files) > 10
+    for file in files:
+        json.loads(file.read_text("utf-8"), parse_constant=lambda name, file=file: pytest.fail(f"{name} in {file}"))
+
+
+def test_a_command_says_its_messages_and_its_end(tmp_path: Path) -> None:
+    process = bestofq(tmp_path / "log", "--log-format", "json", "collect", "no-such-suite")
+    assert process.wait() == 2
+    (end,) = map(json.loads, process.said.splitlines())
+    assert (end["level"], end["exit_code"]) == ("error", 2)
+    assert "no-such-suite" in end["message"]
+
+
+def test_a_message_is_one_object_and_progress_has_its_numbers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = Console(file=JsonLines(), width=1000)
+    monkeypatch.setattr(progress_module, "console", console)
+    console.print("[bold]two\nlines[/bold] at once")
+    with LiveProgress("eval") as progress:
+        progress.begin([], 4)
+    with bar() as shown:
+        row = shown.add_task("training", total=7)
+        shown.update(row, completed=7)
+    message, episodes, steps = map(json.loads, capsys.readouterr().err.splitlines())
+    assert message["message"] == "two\nlines at once"
+    assert (episodes["label"], episodes["done"], episodes["total"]) == ("eval", 0, 4)
+    assert (steps["label"], steps["done"], steps["total"]) == ("training", 7, 7)
+    assert {said["event"] for said in (episodes, steps)} == {"progress"}
+
+
+@pytest.mark.parametrize(
+    ("given", "spins"), [({}, "10000"), ({"OMP_WAIT_POLICY": "PASSIVE"}, "0"), ({"GOMP_SPINCOUNT": "7"}, "7")]
+)
+def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(given: dict[str, str], spins: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in THREADS}
+    (torch,) = find_spec("torch").submodule_search_locations or ()  # type: ignore[union-attr]
+    libraries = [str(path) for path in (Path(torch) / "lib").glob("libgomp*")]  # what PyTorch loads, alone
+    loading = f"exit_with(lambda: [__import__('ctypes').CDLL(path) for path in {libraries!r}])"
+    words = [sys.executable, "-c", f"from bestofq.cli.main import exit_with; {loading}"]
+    done = subprocess.run(
+        words, env=environment | {"OMP_DISPLAY_ENV": "VERBOSE"} | given, capture_output=True, text=True, check=True
+    )
+    said = [line.partition("=")[2].strip(" '") for line in done.stderr.splitlines() if "SPINCOUNT" in line]
+    if not said:
+        pytest.skip("PyTorch's OpenMP is none that tells")
+    assert said == [spins]

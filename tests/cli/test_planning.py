@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from bestofq.cli.commands import app
 from bestofq.cli.doctor import Finding
 from bestofq.cli.planning import assume_tree, assume_use, preflight
+from bestofq.config.agents import AgentKind
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -36,63 +38,65 @@ def at(base_url: str, model: str = "qwen2.5-vl-7b") -> ChatConfig:
     return ChatConfig(model=model, base_url=base_url, key_variable="NO_SUCH_KEY", **prices)
 
 
-def settings(**given: object) -> BestOfQSettings:
-    chat, roles = at("http://127.0.0.1:9/v1"), ("judge", "picker_chat")
-    endpoints = {"chat": chat, **{role: given.pop(role) for role in roles if role in given}}
-    return BestOfQSettings.model_validate({"endpoints": endpoints, **given})
+def settings(**chosen: object) -> BestOfQSettings:
+    roles = {role: chosen.pop(role) for role in ("judge", "picker_chat") if role in chosen}
+    return BestOfQSettings.model_validate({"endpoints": {"chat": at("http://127.0.0.1:9/v1"), **roles}, **chosen})
 
 
-def test_an_episode_is_assumed_by_hand_arithmetic() -> None:
-    chosen = settings(suite={"name": "webvoyager"}, model={"embedder": "gpt-4.1", "embed": {"state": "history"}})
-    use = assume_use(chosen, "best-of-q", 30, judged=True)
+LOCAL = {"model": "gpt-4.1", "base_url": "local"}
+LIVE, COMPOSITE = {"name": "webvoyager"}, {"dialect": "composite"}
+EMBEDDED: dict[str, Any] = {"suite": LIVE, "model": {"embedder": "gpt-4.1", "embed": {"state": "history"}}}
+PICTURE = 1288 * 728 // 784  # tokens of a screenshot in multiples of 28 pixels
+PAGE, PROMPT = 800 + 5000, 800 + 1000  # of a live page, and of a page in text
+PROPOSED = {"proposer": (20 * (PAGE + PICTURE), 20 * 300, 20)}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "kind", "n", "used"),
+    [
+        (
+            EMBEDDED,
+            "best-of-q",
+            None,
+            PROPOSED | {"embedder": (20 * (800 + 1280 * 720 // 784 + 300), 0, 20)},
+        ),
+        (  # a localizer that reads texts costs a page a step; a picker in this process sees nothing
+            {"suite": LIVE, "by": "words", "localizer": "page+text", "picker_chat": LOCAL},
+            "picker",
+            None,
+            PROPOSED | {"localizer": (20 * PAGE, 20 * 20, 20), "critic": (20 * (PAGE + 300), 20 * 100, 20)},
+        ),
+        (  # each review reads the page
+            {"suite": LIVE, "judge": LOCAL},
+            "verifier",
+            None,
+            PROPOSED | {"critic": (60 * (PAGE + PICTURE + 100), 60 * 100, 60), "judge": (800, 100, 1)},
+        ),
+        # candidates that are replies of their own read the prompt twice
+        ({"model": COMPOSITE}, "random", None, {"proposer": (20 * 2 * PROMPT, 20 * 300, 40)}),
+        ({}, "prior", 8, {"proposer": (20 * 2 * PROMPT, 20 * 800, 40)}),
+        ({"model": COMPOSITE}, "vote", 1, {"proposer": (20 * PROMPT, 20 * 100, 20)}),
+    ],
+)
+def test_an_episode_is_assumed_by_hand_arithmetic(
+    chosen: dict[str, Any], kind: AgentKind, n: int | None, used: dict[str, tuple[int, int, int]]
+) -> None:
+    use = assume_use(settings(**chosen), kind, 30, judged="judge" in used, n=n)
     assert use is not None
-    assert {one.role: (one.tokens_in, one.tokens_out) for one in use.usage} == {
-        "proposer": (20 * (800 + 5000 + 1288 * 728 // 784), 20 * 300),  # the picture in multiples of 28
-        "embedder": (20 * (800 + 1280 * 720 // 784 + 300), 0),
-    }
-    assert use.usd == pytest.approx((139_920 * 0.15 + 6000 * 0.6 + 45_500 * 2) / 1e6)
+    counts = {one.role: (one.tokens_in, one.tokens_out, one.calls) for one in use.usage}
+    assert {role: counts[role] for role in used} == used
     assert (use.steps, use.seconds) == (20, 200.0)
 
 
-def test_a_price_that_nobody_knows_is_left_out_and_said() -> None:
-    chosen = settings(judge=ChatConfig(model="some-judge"))
-    use = assume_use(chosen, "prompting", 10, judged=True)
+def test_a_price_is_the_sum_of_those_that_are_known() -> None:
+    use = assume_use(settings(**EMBEDDED), "best-of-q", 30, judged=True)
     assert use is not None
-    assert use.usd > 0
-    assert not use.priced
-
-
-def test_each_review_reads_the_page_and_a_judge_in_this_process_has_no_price() -> None:
-    local = ChatConfig(model="gpt-4.1", base_url="local")
-    use = assume_use(settings(judge=local, suite={"name": "webvoyager"}), "verifier", 30, judged=True)
-    assert use is not None
-    read = {one.role: (one.tokens_in, one.calls, one.usd) for one in use.usage}
-    assert read["critic"][:2] == (60 * (800 + 5000 + 1288 * 728 // 784 + 100), 60)
-    assert read["judge"] == (800, 1, None)
-
-
-def test_a_localizer_that_reads_texts_costs_a_page_a_step_and_a_picker_in_this_process_sees_nothing() -> None:
-    local = ChatConfig(model="my-3B", base_url="local")
-    chosen = settings(suite={"name": "webvoyager"}, by="words", localizer="page+text", picker_chat=local)
-    use = assume_use(chosen, "picker", 30, judged=True)
-    assert use is not None
-    assert {one.role: (one.tokens_in, one.tokens_out, one.calls) for one in use.usage if one.role != "proposer"} == {
-        "localizer": (20 * (800 + 5000), 20 * 20, 20),
-        "critic": (20 * (800 + 5000 + 300), 20 * 100, 20),
-    }
-
-
-def test_candidates_that_are_replies_of_their_own_read_the_prompt_twice() -> None:
-    composite = settings(model={"dialect": "composite"})
-    for chosen, kind, n, reads in (
-        (composite, "random", None, 2),
-        (settings(), "prior", 8, 2),
-        (composite, "vote", 1, 1),
-    ):
-        use = assume_use(chosen, kind, 30, judged=False, n=n)
+    assert use.usd == pytest.approx((139_920 * 0.15 + 6000 * 0.6 + 45_500 * 2) / 1e6)
+    for judge in ({"model": "some-judge"}, LOCAL):
+        use = assume_use(settings(judge=judge), "prompting", 10, judged=True)
         assert use is not None
-        proposed = use.usage[0]
-        assert (proposed.tokens_in, proposed.tokens_out) == (20 * reads * (800 + 1000), 20 * (n or 3) * 100)
+        assert (use.usd > 0, use.priced) == (True, False)
+    assert assume_use(BestOfQSettings(), "prompting", 10, judged=False) is None  # a model in this process
 
 
 def test_a_search_before_each_step_costs_a_tree_a_step() -> None:
@@ -103,10 +107,6 @@ def test_a_search_before_each_step_costs_a_tree_a_step() -> None:
     assert played is not None
     assert played.tokens == pytest.approx([20 * amount for amount in tree.tokens])
     assert (played.usd, played.seconds, played.steps) == pytest.approx((20 * tree.usd, 20 * tree.seconds, 20))
-
-
-def test_nothing_is_assumed_of_a_model_in_this_process() -> None:
-    assert assume_use(BestOfQSettings(), "prompting", 10, judged=False) is None
 
 
 async def looked(chosen: BestOfQSettings, store: Path, stored: float = 0.0, *, embeds: bool = False) -> list[Finding]:
@@ -128,31 +128,24 @@ async def answering(status: int) -> AsyncIterator[str]:
 @pytest.mark.parametrize(("status", "well"), [(404, True), (401, False), (500, False)])
 async def test_an_endpoint_need_not_list_its_models_but_must_answer(status: int, well: bool, tmp_path: Path) -> None:
     async with answering(status) as url:
-        (found,) = await looked(BestOfQSettings(endpoints={"chat": at(url)}), tmp_path)
-    assert found.ok == well
-    assert well or "NO_SUCH_KEY" in found.fix
-
-
-async def test_nobody_at_the_address_is_found_out(tmp_path: Path) -> None:
-    (found,) = await looked(settings(), tmp_path)
-    assert "endpoints.chat.base_url" in found.fix
+        (row,) = await looked(BestOfQSettings(endpoints={"chat": at(url)}), tmp_path)
+    assert row.ok == well
+    assert well or "NO_SUCH_KEY" in row.fix
 
 
 async def test_a_model_that_is_not_listed_is_named_with_one_that_is(tmp_path: Path) -> None:
-    async with FaultServer(lambda _: "", models=("a", "b")) as server:
-        (found,) = await looked(BestOfQSettings(endpoints={"chat": at(server.base_url, "c")}), tmp_path)
-        (well,) = await looked(BestOfQSettings(endpoints={"chat": at(server.base_url, "b")}), tmp_path)
-    assert found.fix == "--set endpoints.chat.model=a"
-    assert well.ok
-    assert not server.requests
-
-
-@pytest.mark.parametrize("listed", ["models/gemini-2.5-pro", "gemini-2.5-pro:latest"])
-async def test_a_model_may_be_listed_by_a_longer_name(listed: str, tmp_path: Path) -> None:
-    """As Gemini's endpoint lists its models, and Ollama."""
-    async with FaultServer(lambda _: "", models=("a", listed)) as server:
-        (found,) = await looked(BestOfQSettings(endpoints={"chat": at(server.base_url, "gemini-2.5-pro")}), tmp_path)
-    assert found.ok
+    """It may be listed by a longer name, as by Gemini's endpoint and Ollama."""
+    (nobody,) = await looked(settings(), tmp_path)
+    assert "endpoints.chat.base_url" in nobody.fix
+    for listed, model, fix in (
+        ("a", "c", "--set endpoints.chat.model=a"),
+        ("b", "b", ""),
+        ("models/gemini-2.5-pro", "gemini-2.5-pro", ""),
+        ("gemini-2.5-pro:latest", "gemini-2.5-pro", ""),
+    ):
+        async with FaultServer(lambda _: "", models=(listed, "z")) as server:
+            (row,) = await looked(BestOfQSettings(endpoints={"chat": at(server.base_url, model)}), tmp_path)
+        assert (row.fix, server.requests) == (fix, [])
 
 
 async def test_a_model_of_a_role_that_is_loaded_here_is_weighed_not_called(tmp_path: Path) -> None:

@@ -57,36 +57,22 @@ async def command(name: str, store: Path, *more: str, **chosen: Any) -> str:
     return done.output
 
 
-def smaller(url: str, weights: Path, **chosen: Any) -> dict[str, Any]:
-    """The study's numbers as a test wants them."""
-    size = {"agent_q.search.iterations": 6, "agent_q.search.candidates": 3}
-    return {"endpoints.chat.base_url": url, "model.path": weights} | size | chosen
-
-
 async def search(store: Path, url: str, weights: Path, tasks: int, *more: str, **chosen: Any) -> str:
-    return await command("search", store, "--tasks", str(tasks), *more, **smaller(url, weights, **chosen))
+    size = {"agent_q.search.iterations": 6, "agent_q.search.candidates": 3}
+    settings = {"endpoints.chat.base_url": url, "model.path": weights} | size | chosen
+    return await command("search", store, "--tasks", str(tasks), *more, **settings)
 
 
 async def pairs(store: Path, weights: Path) -> list[PreferencePair]:
-    await command(
-        "pairs", store, "--out", str(store / "pairs.parquet"), "--model", str(weights), **{"agent_q.threshold": 0.05}
-    )
-    return read_pairs(store / "pairs.parquet")
+    file = store / "pairs.parquet"
+    await command("pairs", store, "--out", str(file), "--model", str(weights), **{"agent_q.threshold": 0.05})
+    return read_pairs(file)
 
 
 async def check_tuned(store: Path, weights: Path) -> None:
     """DPO on the pairs changes the weights that were served, and they load."""
-    await command(
-        "tune",
-        store,
-        "--pairs",
-        str(store / "pairs.parquet"),
-        "--out",
-        str(store / "t"),
-        "--model",
-        str(weights),
-        **DPO,
-    )
+    files = ("--pairs", str(store / "pairs.parquet"), "--out", str(store / "t"), "--model", str(weights))
+    await command("tune", store, *files, **DPO)
     before, after = (load_file(folder / "model.safetensors") for folder in (weights, store / "t" / "model"))
     assert any((after[name] - weight).abs().max() > 1e-5 for name, weight in before.items())
     AutoModelForCausalLM.from_pretrained(store / "t" / "model")
@@ -190,24 +176,20 @@ async def test_what_our_own_server_tells_is_what_the_weights_say() -> None:
         assert float(log_prob) == pytest.approx(candidate.log_prob, abs=1e-3)
 
 
-async def test_a_server_without_tokens_is_refused_before_anything_is_searched(instructed: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+async def test_without_a_server_s_tokens_nothing_is_searched_or_paired(instructed: Path, tmp_path: Path) -> None:
     model = LocalModel.load(instructed, device="cpu", precision="float32")
     async with server(model, refuses=["return_token_ids"]) as served:
+        where = (tmp_path / "store", served.base_url, instructed)
         with pytest.raises(ConfigError, match="return_token_ids"):
-            await search(tmp_path / "store", served.base_url, instructed, tasks=2)
+            await search(*where, tasks=2)
         assert len(served.requests) == 1
         with pytest.raises(ConfigError, match=r"model\.dialect=composite"):
-            await search(tmp_path / "store", served.base_url, instructed, tasks=2, **{"model.dialect": "commands"})
-    assert not (tmp_path / "store").exists()
-
-
-@pytest.mark.slow
-async def test_trees_of_a_server_that_was_not_asked_for_tokens_say_how(instructed: Path, tmp_path: Path) -> None:
-    model = LocalModel.load(instructed, device="cpu", precision="float32")
-    async with server(model) as served:
-        await search(tmp_path, served.base_url, instructed, tasks=1, **{"endpoints.chat.token_ids": "false"})
+            await search(*where, tasks=2, **{"model.dialect": "commands"})
+        assert not (tmp_path / "store").exists()
+        await search(*where, tasks=1, **{"endpoints.chat.token_ids": "false"})
     with pytest.raises(DataError, match="token_ids=true"):
-        await pairs(tmp_path, instructed)
+        await pairs(tmp_path / "store", instructed)
 
 
 async def test_a_dry_run_says_whether_it_can_be_tuned_and_what_it_takes(

@@ -1,9 +1,8 @@
-"""Settings from a TOML file and `--set a.b=c`, as a frozen config noun; what does not fit is one clear sentence."""
+"""Settings from a TOML file and `--set a.b=c`, as a frozen config class; what does not fit is one sentence."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from itertools import accumulate
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -73,12 +72,10 @@ def settings_table(values: BaseModel, name: str | None = None) -> Table:
     """The settings of a name, or all: value, default where it differs, meaning; of a table of another kind than the one
     that stands there the defaults. ConfigError on an unknown name."""
     others = ((setting, field, field.default) for setting, field, _ in setting_fields(type(values)))
-    for fields in (setting_fields(type(values), values), others):
-        chosen = [one for one in fields if name is None or one[0] == name or one[0].startswith(f"{name}.")]
-        if chosen:
-            break
-    else:
-        raise ConfigError(f"There is no setting {name}{_nearest(type(values), name or '')}.")
+    every = (setting_fields(type(values), values), others)
+    some = ([one for one in fields if name is None or f"{one[0]}.".startswith(f"{name}.")] for fields in every)
+    if not (chosen := next(filter(None, some), None)):
+        raise ConfigError(_unknown(setting_names(type(values)), name or ""))
     defaults = {setting: value for setting, _, value in setting_fields(type(values), type(values)())}
     table = Table(*(Column(heading, overflow="fold") for heading in ("setting", "value", "meaning")))
     for setting, field, value in chosen:
@@ -133,49 +130,46 @@ def _value(text: str, setting: str) -> Any:
 
 
 def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
-    """The first thing wrong; unknown names come first, since they may be why another is missing."""
-    found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
-    name, table, key = _name_setting(cls, found["loc"])
-    if found["type"] == "extra_forbidden" and name in setting_names(cls):
-        return f"There is no {name} with {table}."
-    if found["type"] == "extra_forbidden":
-        return f"There is no setting {name}{_nearest(cls, name, key)}."
-    if found["type"] == "missing":
-        return f"The setting {name} has no default: give it by --set {name}=… or in the configuration file."
-    if found["type"] == "value_error":  # a validator of ours: its own words
-        return f"The settings{f' of {name}' if name else ''} do not fit: {found['ctx']['error']}."
-    settings, above = setting_names(cls, key), accumulate(name.split("."), "{}.{}".format)
-    name = next((one for one in above if one in settings), name)  # without the kinds of value that it may have
+    """Say the first thing that is wrong. Unknown names come first, since they may be why another is missing."""
+    first = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
+    name, table, key = _name_setting(cls, first["loc"], unknown=first["type"] == "extra_forbidden")
+    settings = setting_names(cls, key)
+    match first["type"]:
+        case "extra_forbidden":
+            return f"There is no {name} with {table}." if name in settings else _unknown(settings, name)
+        case "missing":
+            return f"The setting {name} has no default: give it by --set {name}=… or in the configuration file."
+        case "value_error":  # a validator of ours: its own words
+            return f"The settings{f' of {name}' if name else ''} do not fit: {first['ctx']['error']}."
     if below := [one for one in settings if one.startswith(f"{name}.")]:
-        return f"{name} is a table of settings, not {found['input']!r}: set one of them, such as {below[0]}."
+        return f"{name} is a table of settings, not {first['input']!r}: set one of them, such as {below[0]}."
     messages = [one["msg"] for one in error.errors() if _name_setting(cls, one["loc"])[0].startswith(name)]
-    said = ", or ".join(message[0].lower() + message[1:] for message in messages)
-    return f"The setting {name} is {found['input']!r}: {said}."
+    why = ", or ".join(message[0].lower() + message[1:] for message in messages)
+    return f"The setting {name} is {first['input']!r}: {why}."
 
 
-def _nearest(cls: type[BaseModel], name: str, table: str = "NAME") -> str:
-    names = setting_names(cls, table)
+def _unknown(names: Sequence[str], name: str) -> str:
     same_ending = [known for known in names if known.rpartition(".")[2] == name.rpartition(".")[2]]
     near = get_close_matches(name, same_ending, n=1, cutoff=0.0) or get_close_matches(name, names, n=1)
-    return f"; the nearest is {near[0]}" if near else f"; there are {', '.join(names)}"
+    return f"There is no setting {name}; " + (
+        f"the nearest is {near[0]}." if near else f"there are {', '.join(names)}."
+    )
 
 
-def _name_setting(cls: type[BaseModel], place: Sequence[str | int]) -> tuple[str, str, str]:
-    """A setting's dotted name, without pydantic's tags; the setting that says which kind its table is; the name that
-    the user gave its table."""
-    names, kinds, table, key = list[str](), [cls], "", "NAME"
-    parts = iter(place)
-    for part in parts:
-        names.append(str(part))
-        fields = (kind.model_fields[part] for kind in kinds if isinstance(part, str) and part in kind.model_fields)
-        field = next(fields, None)
-        kinds = [] if field is None else _configs_of(field.annotation)
-        if field is not None and _is_named(field.annotation) and (given := next(parts, None)) is not None:
-            key = str(given)
-            names.append(key)
-        elif len(kinds) > 1 and (tag := next(parts, None)) is not None:
-            table = f"{'.'.join(names)}.name={tag}"
-    return ".".join(names), table, key
+def _name_setting(cls: type[BaseModel], place: Sequence[str | int], *, unknown: bool = False) -> tuple[str, str, str]:
+    """Return a setting's dotted name, without pydantic's tags; the setting that says which kind its table is; the name
+    that the user gave its table. `unknown`: the last part is no setting."""
+    known, name, table, key = setting_names(cls), "", "", "NAME"
+    for number, part in enumerate(place, 1):
+        longer = f"{name}.{part}".removeprefix(".")
+        if any(one.startswith(f"{name}.NAME.") for one in known):
+            key = str(part)
+            known, name = setting_names(cls, key), longer
+        elif (unknown and number == len(place)) or any(one == longer or one.startswith(f"{longer}.") for one in known):
+            name = longer
+        else:
+            table = f"{name}.name={part}"
+    return name, table, key
 
 
 def _is_named(annotation: Any) -> bool:
