@@ -65,7 +65,7 @@ async def judged(
 ) -> Counter[Outcome]:
     """What `bestofq judge` does."""
     todo = episodes_to_judge(store, run, judge, which=which)[:limit]
-    return await judge_run(MODELS, store, todo, lambda _: judge, adopt=which != "beside", concurrency=concurrency)
+    return await judge_run(MODELS, store, todo, lambda _: judge, adopt=which != "extra", concurrency=concurrency)
 
 
 async def test_what_nobody_judged_is_judged_once(store: Store) -> None:
@@ -85,10 +85,10 @@ async def test_verdicts_beside_the_environments(store: Store) -> None:
         await put(store, name, verdict, "shop")
     with pytest.raises(InputError, match="--against-env"):
         await judged(store, "shop", says("failure"))
-    assert await judged(store, "shop", says("failure"), which="beside", limit=1) == {"failure": 1}
-    assert await judged(store, "shop", says("failure"), which="beside") == {"failure": 1}
-    assert await judged(store, "shop", says("failure"), which="beside") == {}
-    assert await judged(store, "shop", says("success", "another"), which="beside") == {"success": 2}
+    assert await judged(store, "shop", says("failure"), which="extra", limit=1) == {"failure": 1}
+    assert await judged(store, "shop", says("failure"), which="extra") == {"failure": 1}
+    assert await judged(store, "shop", says("failure"), which="extra") == {}
+    assert await judged(store, "shop", says("success", "another"), which="extra") == {"success": 2}
     assert outcomes(store, "shop") == {"a": "success", "b": "success", "c": "failure"}
 
 
@@ -120,4 +120,4 @@ async def test_a_judge_is_not_measured_against_a_judge(store: Store) -> None:
     with pytest.raises(InputError, match="no run 'q' in the store: it has r, shop"):
         await judged(store, "q", says("success"))
     with pytest.raises(InputError, match="none ended by itself"):
-        await judged(store, "r", says("success"), which="beside")
+        await judged(store, "r", says("success"), which="extra")

@@ -66,8 +66,6 @@ def trained(folder: Path, settings: Sequence[str] = (), *, again: bool = False) 
     ("name", "before", "now"),
     [
         ("iql.steps", "6", "7"),
-        ("iql.expectile", "0.7", "0.9"),
-        ("iql.seed", "0", "1"),
         ("iql.network.hidden", "[8]", "[9]"),
         ("n_candidates", "3", "2"),
         ("model.embed.pooling", "mean", "last"),

@@ -47,6 +47,10 @@ class LineEnv:
         self.closed = True
 
 
+async def line_env() -> LineEnv:
+    return LineEnv()
+
+
 def both_links(_state: State, _n: int) -> Sequence[str]:
     return ["On is nearer.\nclick [2]", "click [1]"]
 

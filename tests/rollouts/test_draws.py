@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from line_world import LineEnv, line_agent, line_task
+from line_world import LineEnv, line_agent, line_env, line_task
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.proposers import SamplingProposer
@@ -37,10 +37,6 @@ def sampler(name: str = "sampler", *, selector: bool = False) -> Agent:
     if selector:
         return line_agent(name=name, selector=UniformSelector())
     return Agent(name=name, proposer=proposer, scorer=ConstantScorer(), selector=GreedySelector(), n_candidates=3)
-
-
-async def line_env() -> LineEnv:
-    return LineEnv()
 
 
 async def play(

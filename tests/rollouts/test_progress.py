@@ -2,7 +2,7 @@ import io
 from pathlib import Path
 
 import pytest
-from line_world import LineEnv, line_agent, line_task
+from line_world import line_agent, line_env, line_task
 from rich.console import Console
 
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
@@ -18,10 +18,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-async def line_env() -> LineEnv:
-    return LineEnv()
 
 
 async def one_episode(folder: Path) -> Episode:

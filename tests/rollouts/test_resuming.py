@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from line_world import LineEnv, line_agent, line_task
+from line_world import LineEnv, line_agent, line_env, line_task
 
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.core.actions import Action
@@ -69,13 +69,9 @@ async def left(store: Store, episode: Episode, steps: int) -> str:
     return id_
 
 
-def same(one: Episode, other: Episode) -> bool:
-    return (one.steps, one.final, one.verdict, one.provenance.seed) == (
-        other.steps,
-        other.final,
-        other.verdict,
-        other.provenance.seed,
-    )
+def same(*episodes: Episode) -> bool:
+    one, other = ((e.steps, e.final, e.verdict, e.provenance.seed) for e in episodes)
+    return one == other
 
 
 async def test_it_goes_on_from_wherever_it_was_and_ends_the_same(tmp_path: Path) -> None:
@@ -177,12 +173,9 @@ async def test_what_a_decision_cost_that_came_to_nothing_is_counted_with_the_nex
                 raise left.pop()
             return await super().score(state, candidates)
 
-    async def make_env() -> LineEnv:
-        return LineEnv()
-
     with Store.open(tmp_path) as store:
         await store.begin_run("r", {}, MADE)
-        await run_many([TASK], make_env, replace(line_agent(), scorer=Breaks()), store=store, run="r")
+        await run_many([TASK], line_env, replace(line_agent(), scorer=Breaks()), store=store, run="r")
         [episode] = store.episodes()
     tokens = [sum(usage.tokens_in for usage in step.decision.usage) for step in episode.steps]
     assert tokens == [0, 7, *[0] * (len(tokens) - 2)]

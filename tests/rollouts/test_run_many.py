@@ -2,7 +2,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from line_world import LineEnv, line_agent, line_task
+from line_world import LineEnv, line_agent, line_env, line_task
 
 from bestofq.core.actions import Action
 from bestofq.core.decision import Provenance, StepResult
@@ -13,10 +13,6 @@ from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 TASKS = [line_task(f"t{number}", 3) for number in range(12)]
-
-
-async def line_env() -> LineEnv:
-    return LineEnv()
 
 
 async def collect(store: Store, give_up_after: int = 20, **settings: object) -> list[EpisodeSummary]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from line_world import LineEnv, line_agent, line_task
+from line_world import line_agent, line_env, line_task
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -58,14 +58,11 @@ def fresh() -> Iterator[None]:
 
 
 async def play(folder: Path) -> None:
-    async def env() -> LineEnv:
-        return LineEnv()
-
     scorer = QScorer(Values(), Embedder(), EmbeddingTexts())  # type: ignore[arg-type]
     agent = Agent(name="by q", proposer=line_agent().proposer, scorer=scorer)
     with Store.open(folder) as store:
         await store.begin_run("r", {}, Provenance(version="test"))
-        await run_many([line_task("t", 2)], env, agent, store=store, run="r")
+        await run_many([line_task("t", 2)], line_env, agent, store=store, run="r")
 
 
 async def test_a_decision_s_parts_lie_in_it_and_it_in_its_episode(

@@ -59,7 +59,7 @@ def judge(
 ) -> None:
     check_out(out)
     place = Location.of(store, files)
-    which: Which = "beside" if against_env else "all" if again else "open"
+    which: Which = "extra" if against_env else "all" if again else "open"
     # --set changes the judge's own settings, except those of the cluster
     of_cluster = [words for words in set_ or () if words.startswith("cluster.")]
     of_judge = [*set_by({"model": model, "base_url": base_url}), *(w for w in set_ or () if w not in of_cluster)]
@@ -89,7 +89,7 @@ def judge(
                     store,
                     todo,
                     make_judge,
-                    adopt=which != "beside",
+                    adopt=which != "extra",
                     concurrency=concurrency,
                     hosts=hosts,
                     on_verdict=on_verdict,
@@ -107,7 +107,7 @@ def judge(
             run_interruptible(work(opened, todo, hosts))
         result = (
             agreement(opened, run, judge=asked.name, agent=agent)
-            if which == "beside"
+            if which == "extra"
             else domain_results(opened, Selection(runs=[run], agents=[agent] if agent else None))
         )
     for table in agreement_tables(result) if isinstance(result, Agreement) else [domain_grid(result)]:

@@ -170,8 +170,10 @@ async def visit(
     screenshots: bool = True,
     ask_forms: bool = False,
 ) -> Episode:
-    """Do one thing on any web page. `approve` is asked before what seems irreversible, with `ask_forms` also before
-    whatever sends a form. Whether the goal was reached stays open. InputError where `url` is no web address."""
+    """Do one thing on any web page. Whether the goal was reached stays open. InputError if `url` is no web address.
+
+    `approve` may refuse what seems irreversible, and with `ask_forms` also what sends a form.
+    """
 
     task, config = run_goal.page_task(goal, url), {"agent": agent.name}
     options = EpisodeOptions(judge=run_goal.UserJudge(), on_decision=on_decision)

@@ -57,7 +57,7 @@ async def best_of_q(
 
 
 def recipe_identity(models: Models) -> dict[str, JsonValue]:
-    """What all Q-functions of the recipe depend on, besides what each run keeps of its own settings."""
+    """Return what all Q-functions of the recipe depend on. Each run also keeps its own settings."""
     settings = models.settings
     return {
         **q_identity(models),

@@ -58,8 +58,7 @@ def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) ->
 
 
 def rank_logs(logs: Logs, values: Values) -> HeldOut:
-    """With the Q of every candidate, in the proposer's order. Siblings are told apart by page and label, whatever Q
-    reads."""
+    """With the Q of every candidate, in the proposer's order. Siblings differ in page or label, whatever Q reads."""
     data, found, epsilons = logs
     steps = [step.decision for episode in found for step in episode.steps]
     chosen = np.array([one.chosen for one in steps])
@@ -220,8 +219,10 @@ class Trials:
 
     @cached_property
     def _held_out(self) -> tuple[Transitions, Siblings]:
-        """Steps of the held-out episodes [T], without vectors, and the siblings among them: by page and label, so that
-        they are the same in every trial, whatever it embeds. DataError where there are none."""
+        """Return the steps of the held-out episodes [T] without vectors, and the siblings among them.
+
+        Siblings are found by page and label, so they are the same in every trial. DataError if there are none.
+        """
         decided = [one for one in self._summaries(of_held_out=True) if one.decided and one.steps]
         data = tabulate(self._episodes(), EmbeddingTexts()).rows if decided else None
         if data is None or not len((pairs := siblings(data)).better):

@@ -1,4 +1,4 @@
-"""Verdicts on stored episodes, given afterwards: those that none was given on, or beside the environment's own."""
+"""Verdicts on stored episodes, given afterwards: on episodes without one, or in addition to the environment's."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -20,30 +20,31 @@ from bestofq.store.store import Store
 if TYPE_CHECKING:  # the extra `cluster`
     from bestofq.rollouts.cluster import Hosts
 
-Which = Literal["open", "all", "beside"]
+Which = Literal["open", "all", "extra"]
 OPEN: tuple[Outcome, ...] = ("unjudged", "unparseable")
 
 
 def episodes_to_judge(
     store: Store, run: str, judge: Judge, *, agent: str | None = None, which: Which = "open"
 ) -> list[EpisodeSummary]:
-    """A run's finished episodes with a step that ended by themselves and that `judge` is to judge.
+    """Return a run's finished episodes that `judge` is to judge: they have a step and ended by themselves.
 
-    `which`: "open", the episodes without a verdict (unjudged, unparseable); "all", also those that a judge has judged;
-    "beside", those that this judge has not judged yet, whose verdicts of the environment stay in force.
+    Args:
+        which: "open", those without a verdict (unjudged, unparseable). "all", also those that a judge has judged.
+            "extra", those that this judge has not judged yet; the environment's verdicts stay in force.
 
-    Raises InputError when there is no such run, or no episode of it is a judge's to judge.
+    Raises InputError if there is no such run, or if no judge may judge any episode of it.
     """
-    beside = which == "beside"
+    extra = which == "extra"
     if run not in (names := [record.name for record in store.runs()]):
         raise InputError(f"there is no run {run!r} in the store: it has {', '.join(names) or 'none'}")
-    theirs = [e for e in store.summaries(run=run, agent=agent) if _is_judges(e, beside)]
+    theirs = [e for e in store.summaries(run=run, agent=agent) if _is_judges(e, extra)]
     if not theirs:
         raise InputError(
             f"no finished episode of run {run!r} with a step is a judge's to judge: "
-            + ("none ended by itself" if beside else "its verdicts are its environment's (compare: --against-env)")
+            + ("none ended by itself" if extra else "its verdicts are its environment's (compare: --against-env)")
         )
-    if beside:
+    if extra:
         judged = store.verdicts(run=run, agent=agent, judge=judge.name).get(judge.name, {})
         return [e for e in theirs if e.id not in judged or judged[e.id].outcome in OPEN]
     return [e for e in theirs if which == "all" or e.outcome in OPEN]
@@ -65,8 +66,8 @@ async def judge_run(
 ) -> Counter[Outcome]:
     """Have `episodes` judged, `concurrency` at once (in each of `hosts`). Return the number of each outcome.
 
-    This process alone commits each verdict as it comes: in force (`adopt`), or beside the environment's. Errors as the
-    judge's.
+    This process alone commits each verdict as it comes: in force (`adopt`), or in addition to the environment's. Errors
+    as the judge's.
     """
     outcomes: Counter[Outcome] = Counter()
 
@@ -98,7 +99,7 @@ async def _judge_episode(store: Store, judge: Judge, name: str) -> Verdict:
     return await judge.judge(episode.model_copy(update={"steps": steps, "final": final}))
 
 
-def _is_judges(episode: EpisodeSummary, beside: bool) -> bool:
-    """Whether a judge may judge what was done: beside the environment's verdict, or where that is none."""
+def _is_judges(episode: EpisodeSummary, extra: bool) -> bool:
+    """Return whether a judge may judge the episode, either `extra` to the environment's verdict or instead of it."""
     theirs = bool(episode.judge) or episode.outcome == "unjudged"
-    return episode.steps > 0 and ended_by_itself(episode) and (theirs != beside)
+    return episode.steps > 0 and ended_by_itself(episode) and (theirs != extra)

@@ -121,8 +121,10 @@ def successful_turns(models: Models, trees: Iterable[SearchTree]) -> Iterator[tu
 
 
 class _Turns(dict[int, Turn | None]):
-    """By node, the composite action that leads there, with h_t as the model read it; None where it was not drawn, or
-    after more than the state, such as a reply that was to be repaired."""
+    """The composite action that leads to each node, with h_t as the model read it.
+
+    None if the action was not drawn, or was drawn after more than the state, such as a reply to be repaired.
+    """
 
     def __init__(self, models: Models, tree: SearchTree) -> None:
         self.models, self.tree = models, tree
@@ -172,7 +174,7 @@ def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] 
 
 
 def policy_prompt(models: Models, state: State, history: int = SHOWN) -> tuple[str | Message, ...]:
-    """What the policy is asked in a state; with instructions it is shown the last `history` actions."""
+    """Return the policy's prompt in a state; a prompt with instructions shows the last `history` actions."""
     if in_pocket_prompts(models.settings):
         return (dialect_of(models.settings).prompt(state),)
     shown = min(history, len(state.decisions))
@@ -265,7 +267,7 @@ def _policy_copy(
 
 
 def _with_tokenizer(models: Models, folder: Path) -> Path:
-    """Save the policy's tokenizer beside tuned weights."""
+    """Save the policy's tokenizer with the tuned weights."""
     if is_first_process():
         models.tokens.tokenizer.save_pretrained(folder)
     return folder

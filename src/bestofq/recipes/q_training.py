@@ -61,7 +61,7 @@ def train_q(
 
     `iql` None: as the settings say. `again`: train once more, also with other settings. The curves go to `log`,
     computed vectors to `vectors` (None: the store). Raise DataError if `out` holds a Q-function of other settings or
-    episodes, InputError if no episode succeeded, ConfigError if an endpoint proposed and no model that embeds is named.
+    episodes. Raise InputError if no episode succeeded. Raise ConfigError if an endpoint proposed and nothing embeds.
     """
     config, known, spec = iql or models.settings.iql, episode_set(episodes), models.embedder.spec
     identity = q_identity(models, known, config)

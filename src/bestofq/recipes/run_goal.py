@@ -40,7 +40,7 @@ def own_hosts(url: str) -> tuple[str, ...]:
 
 
 def page_task(goal: str, url: str, *, hosts: Sequence[str] | None = ()) -> Task:
-    """The task of a goal on a page; `hosts` are allowed besides its own, None: any. InputError: no web address."""
+    """Return the task of a goal on a page. `hosts` are allowed, too; None: any. InputError if it is no web address."""
     try:
         start = address(url)
         _ = urlsplit(start).port
@@ -71,8 +71,9 @@ class UserJudge:
 async def visit(
     env: WebEnv, agent: Agent, task: Task, *, store: Store, config: Mapping[str, JsonValue], options: EpisodeOptions
 ) -> Episode:
-    """One more episode of the task in the run that `config` names; cancelled, it is stored as `interrupted`. One that
-    runs no longer, since its process died, goes on from its last step where its actions lead to the same pages again.
+    """Run one more episode of the task in the run that `config` names. If cancelled, it is stored as `interrupted`.
+
+    An episode whose process died continues from its last step if its actions lead to the same pages again.
     """
     run = f"{SUITE}-{key_of(config)[:8]}"
     await store.begin_run(run, config, options.provenance or Provenance(version=__version__))
