@@ -82,8 +82,6 @@ def test_training_ends_with_what_to_expect(shop: Path, tmp_path: Path) -> None:
     said = bestofq("train", shop, "--out", str(tmp_path / "q")).output
     assert "with AUC 0." in said.splitlines()[-1]
     found = OffPolicyEstimate.read(tmp_path / "q")
-    assert found is not None
-    assert found.lift is not None
     assert found.lift.mean > 0.3
     assert found.episodes == 22  # of the 11 tasks of a fifth
     assert found.checkpoint == Path(read_card(tmp_path / "q").weights).stem
@@ -109,11 +107,9 @@ def test_a_q_function_is_not_judged_by_what_it_learned_from(shop: Path, q: Path)
     assert "\ndeploy: expected +" in said
     assert len([*(q / "trials").iterdir()]) == 5
     found = OffPolicyEstimate.read(q)
-    assert found is not None
     assert (found.episodes, found.exploring, found.tasks) == (80, 80, 40)
     (at,) = found.choices
     assert at.n == 2
-    assert at.lift is not None
     assert at.lift.mean == pytest.approx(0.7, abs=0.15)
 
 
@@ -122,7 +118,6 @@ def test_by_other_tasks_it_is_judged_itself(shop: Path, q: Path, tmp_path: Path)
     said = bestofq("estimate", shop, "--q", str(own), "--run", "seed", "--run", "later").output
     assert "learned from these tasks" not in said
     found = OffPolicyEstimate.read(own)
-    assert found is not None
     assert found.tasks == 40  # those of `later`
     assert not (own / "trials").exists()
 
@@ -139,7 +134,6 @@ def test_a_q_function_of_the_first_episodes_is_judged_by_those(shop: Path, tmp_p
     bestofq("train", shop, "--out", str(tmp_path / "q"), "--no-estimate", "--episodes", "40")
     bestofq("estimate", shop, "--q", str(tmp_path / "q"), "--folds", "1")
     found = OffPolicyEstimate.read(tmp_path / "q")
-    assert found is not None
     assert found.episodes == 11  # the first of each task of a fifth
     assert found.checkpoint == Path(read_card(tmp_path / "q").weights).stem
 
@@ -157,7 +151,6 @@ def test_where_nobody_explores_the_gain_is_not_known(shop: Path, q: Path) -> Non
     said = bestofq("estimate", shop, "--q", str(q), "--run", "alone").output
     assert "\nnot known: " in said
     found = OffPolicyEstimate.read(q)
-    assert found is not None
     assert found.exploring == 0
     assert found.auc.value is not None
 
@@ -165,7 +158,6 @@ def test_where_nobody_explores_the_gain_is_not_known(shop: Path, q: Path) -> Non
 def test_serving_refuses_what_harms_unless_one_insists(shop: Path, q: Path) -> None:
     bestofq("estimate", shop, "--q", str(q), "--run", "later")
     good = OffPolicyEstimate.read(q)
-    assert good is not None
     serve = ("serve", "--upstream", "nowhere", "--rank", str(q))
 
     def served(*more: str) -> BaseException | None:
@@ -173,7 +165,6 @@ def test_serving_refuses_what_harms_unless_one_insists(shop: Path, q: Path) -> N
 
     assert "nowhere" in str(served())
     (at,) = good.choices
-    assert at.lift is not None
     lost = at.lift.model_copy(update={"mean": -0.14, "low": -0.21, "high": -0.07})
     good.model_copy(update={"choices": (at.model_copy(update={"lift": lost}),)}).write(q)
     refused = served()
@@ -184,6 +175,5 @@ def test_serving_refuses_what_harms_unless_one_insists(shop: Path, q: Path) -> N
     assert isinstance(insisted, InputError)
     assert "nowhere" in str(insisted)
     other = OffPolicyEstimate.read(q)
-    assert other is not None
     other.model_copy(update={"checkpoint": "value-of-another"}).write(q)
     assert "nowhere" in str(served())

@@ -43,7 +43,6 @@ async def test_repetitions_loops_and_duplicates_are_counted(store: Store) -> Non
     assert value(found["episodes in a loop %"]) == 0.5
     assert value(found["steps / episode"]) == 3.0
     interval = found["steps / episode"].measure.interval
-    assert interval is not None
     assert (interval.low, interval.high) == (1.0, 5.0)
 
 

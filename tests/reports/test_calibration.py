@@ -48,7 +48,6 @@ async def test_q_is_held_against_what_came_of_it(store: Store) -> None:
     ]
     assert found.ece.value == pytest.approx((2 * 0.24 + 2 * 0.43 + 1 * 0.15) / 5)
     assert found.bias.value == pytest.approx((0.25 + 0.85 + 0.27 + 0.45 + 0.41 - 2) / 5)
-    assert found.ece.interval is not None
     # three draws of the two tasks: one of each, t twice and, past the end as no draw has less than both, u twice
     assert found.ece.interval.low == pytest.approx(0.298)
     assert found.ece.interval.high == pytest.approx((0.59 + 0.39 + 0.15) / 3)

@@ -1,6 +1,8 @@
 """Costs by role, by task and by success, and what is said where a price is not known."""
 
+import asyncio
 import io
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import pytest
@@ -44,9 +46,15 @@ def line(table: Costs, agent: str, role: str) -> dict[str, str]:
     return found
 
 
-async def test_sums_by_role_per_task_and_per_success_with_what_was_lost(store: Store) -> None:
-    await fill(store)
-    table = agent_costs(store)
+@pytest.fixture(scope="module")
+def paid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with Store.open(tmp_path_factory.mktemp("paid") / "store") as store:
+        asyncio.run(fill(store))
+        yield store
+
+
+def test_sums_by_role_per_task_and_per_success_with_what_was_lost(paid: Store) -> None:
+    table = agent_costs(paid)
     asked = line(table, "prompting", "proposer")
     assert (asked["tokens in"], asked["tokens out"], asked["calls"]) == ("2,000,000", "200,000", "2")
     assert (asked["seconds"], asked["USD"], asked["USD/task"], asked["USD/success"]) == ("4.0", "5.60", "2.80", "5.60")
@@ -58,10 +66,9 @@ async def test_sums_by_role_per_task_and_per_success_with_what_was_lost(store: S
     assert any("1 episodes that were cut" in note for note in table.notes)
 
 
-async def test_an_unknown_price_is_never_nothing_and_makes_its_sum_a_lower_bound(store: Store) -> None:
-    await fill(store)
-    table = agent_costs(store)
-    priced = agent_costs(store, prices={"embedder": (0.1, 0.4), "proposer": (99.0, 99.0)})
+def test_an_unknown_price_is_never_nothing_and_makes_its_sum_a_lower_bound(paid: Store) -> None:
+    table = agent_costs(paid)
+    priced = agent_costs(paid, prices={"embedder": (0.1, 0.4), "proposer": (99.0, 99.0)})
     assert line(table, "best-of-q", "embedder")["USD"] == "unknown"
     assert line(table, "best-of-q", "all")["USD/task"] == "≥ 7.00"
     assert next(row for row in table.rows if row.agent == "best-of-q").total.price is None
@@ -95,9 +102,8 @@ async def test_success_is_of_what_was_judged_and_all_of_it_is_paid_for(store: St
     assert "0.0 %" not in pareto_svg(Costs(rows=(random,)))
 
 
-async def test_costs_read_back_and_a_lower_bound_is_shown_as_one(store: Store) -> None:
-    await fill(store)
-    costs = agent_costs(store)
+def test_costs_read_back_and_a_lower_bound_is_shown_as_one(paid: Store) -> None:
+    costs = agent_costs(paid)
     said = io.StringIO()
     Console(file=said, width=200).print(cost_table(costs))
     for text in (said.getvalue(), cost_table(costs).to_markdown()):
@@ -106,10 +112,9 @@ async def test_costs_read_back_and_a_lower_bound_is_shown_as_one(store: Store) -
     assert Costs.model_validate_json(costs.model_dump_json()) == costs
 
 
-async def test_the_plot_is_in_dollars_only_where_all_prices_are_known(store: Store) -> None:
-    await fill(store)
-    tokens = pareto_svg(agent_costs(store))
-    dollars = pareto_svg(agent_costs(store, prices={"embedder": (0.1, 0.4)}))
+def test_the_plot_is_in_dollars_only_where_all_prices_are_known(paid: Store) -> None:
+    tokens = pareto_svg(agent_costs(paid))
+    dollars = pareto_svg(agent_costs(paid, prices={"embedder": (0.1, 0.4)}))
     assert "tokens per task (not every price is known)" in tokens
     assert "USD per task" in dollars
     assert "tokens" not in dollars

@@ -49,7 +49,6 @@ def test_recall_and_regret_by_hand() -> None:
 def test_a_recall_of_all_tasks_is_not_certain() -> None:
     found = rated_shares([Rated(task, (True, True), 0) for task in "tuv"])
     interval = found["recall"].measure.interval
-    assert interval is not None
     assert interval.low == pytest.approx(0.025 ** (1 / 3))
     assert found["regret"].value is None  # nothing contested
 

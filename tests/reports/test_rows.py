@@ -45,7 +45,6 @@ async def test_other_splits_are_apart_and_the_test_is_what_an_agent_is_compared_
     assert {*names[2:]} == {"prompting (dev-base, dev)", "explore (seed, train)"}
     assert (of(table, "prompting").rate.value, of(table, "prompting").tasks) == (0.0, 2)
     difference = of(table, "best-of-q").difference
-    assert difference is not None
     assert difference.mean == 1.0
     assert any("rows of their own" in note for note in table.notes)
     on_dev = agent_results(experiment, Selection(split="dev"))

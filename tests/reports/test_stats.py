@@ -23,10 +23,9 @@ def test_the_error_is_the_deviation_of_run_means_by_the_root_of_runs() -> None:
     found = stats.success_rate(attempts("1100", "1110", "1111"))  # means 0.5, 0.75, 1
     assert (found.mean, found.runs) == (0.75, 3)
     assert found.error == pytest.approx(0.25 / sqrt(3))
-
-
-def test_one_run_has_no_error() -> None:
     assert stats.success_rate(attempts("10")).error is None
+    with pytest.raises(InputError, match="no finished run"):
+        stats.success_rate([])
 
 
 def test_a_run_that_did_fewer_tasks_does_not_move_the_mean_out_of_its_interval() -> None:
@@ -57,14 +56,8 @@ def test_the_error_over_unlike_runs_covers_what_chance_does() -> None:
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.15)
 
 
-def test_no_run_is_refused_in_words() -> None:
-    with pytest.raises(InputError, match="no finished run"):
-        stats.success_rate([])
-
-
 def test_steps_count_successes_only_and_runs_without_any_are_left_out() -> None:
     found = stats.steps_for_success(attempts("101", "010", "000", steps=10))  # (10 + 12) / 2 and 11
-    assert found is not None
     assert (found.mean, found.error, found.runs) == (11.0, 0.0, 2)
     assert stats.steps_for_success(attempts("00")) is None
 
@@ -82,11 +75,11 @@ def test_a_difference_pairs_by_task_with_runs_averaged() -> None:
     ours = attempts("110", "100")  # tasks: 1, 0.5, 0
     theirs = attempts("010.", "0101")  # tasks: 0, 1, 0, (1: not ours)
     found = stats.paired_difference(ours, theirs)
-    assert found is not None
     assert found.tasks == 3
     assert found.mean == pytest.approx((1 - 0.5 + 0) / 3)
     assert -0.5 <= found.low < 0 < found.high == 1.0  # of 27 equally likely draws one is -0.5 three times, one 1
     assert not found.clear
+    assert stats.paired_difference(attempts("1."), attempts(".1")) is None
 
 
 def test_pairing_takes_the_difficulty_of_tasks_out() -> None:
@@ -94,14 +87,9 @@ def test_pairing_takes_the_difficulty_of_tasks_out() -> None:
     easy = "".join(rng.choice(["0", "1"], 100))
     better = "".join("1" if number < 10 else letter for number, letter in enumerate(easy))
     found = stats.paired_difference(attempts(better), attempts(easy))
-    assert found is not None
     assert found.clear
     own = stats.success_interval(attempts(easy))
     assert found.high - found.low < 0.75 * (own.high - own.low)
-
-
-def test_agents_without_a_common_task_have_no_difference() -> None:
-    assert stats.paired_difference(attempts("1."), attempts(".1")) is None
 
 
 def test_tasks_that_all_came_out_alike_do_not_feign_certainty() -> None:
@@ -113,10 +101,8 @@ def test_tasks_that_all_came_out_alike_do_not_feign_certainty() -> None:
     away = 1 - 0.025**0.5
     assert (half.low, half.high) == pytest.approx((0.5 - 0.5 * away, 0.5 + 0.5 * away))
     same = stats.paired_difference(attempts("10"), attempts("10"))
-    assert same is not None
     assert (same.mean, same.low, same.high) == pytest.approx((0.0, -away, away))
     won = stats.paired_difference(attempts("11"), attempts("00"))
-    assert won is not None
     assert (won.low, won.high) == pytest.approx((1 - 2 * away, 1.0))
     assert not won.clear
 
@@ -125,12 +111,10 @@ def test_a_ratio_of_one_task_has_bounds_only_where_its_span_is_known() -> None:
     tally = {"t": (3.0, 4.0)}
     assert Quantity(tally).measure.interval is None
     found = Quantity(tally, stats.UNIT).measure.interval
-    assert found is not None
     assert (found.low, found.high) == pytest.approx((0.75 * 0.025, 1 - 0.25 * 0.025))
     assert Quantity(tally).minus(Quantity(tally)) is None
     # tasks without a whole of their own tell nothing: the bound is that of two tasks
     found = Quantity({"t": (1, 1), "u": (2, 2), "v": (0, 0)}, stats.UNIT).measure.interval
-    assert found is not None
     assert (found.low, found.high) == pytest.approx((0.025**0.5, 1.0))
 
 
@@ -143,10 +127,8 @@ def test_steps_have_an_interval_over_tasks_runs_together() -> None:
         )
     ]
     steps = stats.steps_for_success(tried)
-    assert steps is not None
     assert steps.mean == pytest.approx((6 + 4) / 2)
     interval = stats.steps_interval(tried)
-    assert interval is not None
     assert (interval.low, interval.high) == (3.0, 10.0)  # draws of task 0 alone, and of task 1 alone: its one success
     assert stats.steps_interval(attempts("100")) is None
 
@@ -158,7 +140,6 @@ def test_a_resample_without_a_success_has_no_bound_on_its_cost() -> None:
     assert (found.value, found.interval) == (2000.0, stats.Interval(low=2000 / 3, high=np.inf))  # three draws of it
     assert Quantity({1: (100.0, 0.0)}).measure.value is None
     most = Quantity({task: (100.0, float(task < 19)) for task in range(20)}).measure.interval
-    assert most is not None
     assert (most.low, round(2000 / most.high)) == (100.0, 15)  # further than the outer percentile, 17: it is skewed
 
 
@@ -166,13 +147,10 @@ def test_a_difference_of_unbounded_costs_is_unbounded() -> None:
     one: TaskCounts = {task: (100.0, float(task == 0)) for task in range(20)}
     cheap = dict.fromkeys(range(20), (50.0, 1.0))
     dearer, cheaper = Quantity(one).minus(Quantity(cheap)), Quantity(cheap).minus(Quantity(one))
-    assert dearer is not None
-    assert cheaper is not None
     assert (dearer.mean, dearer.low, dearer.high) == (1950.0, 2000 / 3 - 50, np.inf)
     assert dearer.clear
     assert (cheaper.mean, cheaper.low, cheaper.high) == (-1950.0, -np.inf, 50 - 2000 / 3)
     same = Quantity(one).minus(Quantity(one))  # both without a success: the difference may be any
-    assert same is not None
     assert (same.mean, same.low, same.high) == (0.0, -np.inf, np.inf)
     assert not same.clear
     assert Quantity(cheap).minus(Quantity(dict.fromkeys(range(20), (1.0, 0.0)))) is None
@@ -182,7 +160,6 @@ def test_a_paired_statistic_draws_the_same_tasks_for_both() -> None:
     ours = {task: np.array([value + 1.0, 1.0]) for task, value in enumerate((0.0, 5.0, 9.0))}
     theirs = {task: np.array([value, 1.0]) for task, value in enumerate((0.0, 5.0, 9.0))}
     found = Quantity(ours).minus(Quantity(theirs))
-    assert found is not None
     assert (found.mean, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0))  # whichever tasks are drawn
     assert Quantity(ours).minus(Quantity({9: np.array([1.0, 1.0])})) is None
 
@@ -216,7 +193,6 @@ def test_intervals_cover_the_true_difference_as_often_as_they_say(monkeypatch: p
         ours = attempts(*("".join("01"[int(won)] for won in rng.random(60) < ease + 0.1) for _ in range(3)))
         theirs = attempts(*("".join("01"[int(won)] for won in rng.random(60) < ease) for _ in range(3)))
         found = stats.paired_difference(ours, theirs)
-        assert found is not None
         hits += found.low <= 0.1 <= found.high
     assert 0.91 <= hits / 150 <= 0.985
 
