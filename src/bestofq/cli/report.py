@@ -43,6 +43,7 @@ from bestofq.viewer.pages import figure_file
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PRICES = TypeAdapter(dict[Role, tuple[Dollars, Dollars]])
+PERCENT = TypeAdapter(Annotated[float, Field(ge=0, le=100)])
 _ENDINGS = (".html", ".csv", ".json", ".md", ".png", ".pdf")
 ByOption = partial(Option, rich_help_panel="With --by or several stores")
 PriceOption = partial(Option, rich_help_panel="Costs and judges")
@@ -126,12 +127,7 @@ def report(
     _write(tables_to, gathered.tables)
     for ending, folder in figures_to.items():
         if folder is not None:
-            draw(
-                {
-                    (folder / figure_file(figure)).with_suffix(f".{ending}"): str(figure.svg)
-                    for figure in gathered.figures
-                }
-            )
+            draw({(folder / figure_file(f)).with_suffix(f".{ending}"): str(f.svg) for f in gathered.figures})
             console.print(f"written: {len(gathered.figures)} figures in {folder}")
 
 
@@ -180,12 +176,9 @@ def _prices(options: Sequence[str]) -> dict[Role, tuple[float, float]] | None:
     return prices or None
 
 
-def _reference(given: str) -> tuple[str, float]:
-    name, _, percent = given.rpartition("=")
+def _reference(text: str) -> tuple[str, float]:
+    name, _, percent = text.rpartition("=")
     try:
-        share = float(percent) / 100
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise InputError(f"--reference {shlex.quote(given)} is not NAME=PERCENT, from 0 to 100")
-    return name, share
+        return name, PERCENT.validate_python(percent) / 100
+    except ValidationError:
+        raise InputError(f"--reference {shlex.quote(text)} is not NAME=PERCENT, from 0 to 100") from None

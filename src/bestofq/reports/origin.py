@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
+from bestofq.core.decision import Provenance
 from bestofq.reports.stats import distinct, group_by
 from bestofq.reports.table import RowSource
 from bestofq.store.configuration import AGENTS, DISCOUNT, SEARCHES
@@ -31,42 +32,41 @@ def origin(store: Store, run: RunRecord, tallies: Sequence[Tally]) -> RowSource:
 
 def _origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[EpisodeSummary]) -> RowSource:
     """Commands and the number of candidates are read from `SAMPLED` of these episodes, spread evenly."""
-    names = distinct(e.run for e in episodes)
-    configs = [runs[name].config for name in names]
+    of_runs = [runs[name] for name in distinct(e.run for e in episodes)]
     count = min(SAMPLED, len(episodes))
     sampled = [store.episode(episodes[i * len(episodes) // count].id) for i in range(count)]
     steps = [step for episode in sampled for step in episode.steps]
     seen = max((len(step.decision.candidates) for step in steps), default=None)
-    players = [(config, agent) for config in configs for agent in distinct(episode.agent for episode in sampled)]
+    players = [(run.config, agent) for run in of_runs for agent in distinct(episode.agent for episode in sampled)]
     trained = (_own_setting(*player, DISCOUNT) for player in players)
-    made = [*(runs[name].provenance for name in names), *(episode.provenance for episode in sampled)]
     numbers = (_requested_candidates(*player, seen) for player in players)
+    source = _source_of_runs(of_runs, [episode.provenance for episode in sampled])
+    update = {
+        "repeats": len({(e.run, e.repeat) for e in episodes}),
+        "n": max((n for n in numbers if n is not None), default=None),
+        "checkpoints": distinct(e.checkpoint for e in episodes if e.checkpoint),
+        "discounts": distinct(float(d) for d in trained if isinstance(d, int | float)),
+    }
+    return source.model_copy(update=update)
+
+
+def _source_of_runs(runs: Sequence[RunRecord], others: Sequence[Provenance] = ()) -> RowSource:
+    made = [*(run.provenance for run in runs), *others]
     return RowSource(
-        runs=names,
+        runs=tuple(run.name for run in runs),
         commits=distinct(p.commit for p in made if p.commit),
-        models=distinct(model for config in configs if (model := proposer_model(config))),
-        seeds=distinct(runs[name].provenance.seed for name in names),
-        repeats=len({(e.run, e.repeat) for e in episodes}),
-        n=max((n for n in numbers if n is not None), default=None),
-        checkpoints=distinct(e.checkpoint for e in episodes if e.checkpoint),
+        models=distinct(model for run in runs if (model := proposer_model(run.config))),
+        seeds=distinct(run.provenance.seed for run in runs),
         commands=distinct(p.command for p in made if p.command),
-        discounts=distinct(float(d) for d in trained if isinstance(d, int | float)),
+        repeats=1,
+        n=None,
     )
 
 
 def search_origin(run: RunRecord) -> RowSource:
     """What made the trees of a run."""
     candidates = setting(run.config, f"{SEARCHES}.trees.candidates")
-    made, model = run.provenance, proposer_model(run.config)
-    return RowSource(
-        runs=(run.name,),
-        commits=tuple(filter(None, [made.commit])),
-        models=tuple(filter(None, [model])),
-        seeds=(made.seed,),
-        repeats=1,
-        n=candidates if isinstance(candidates, int) else None,
-        commands=tuple(filter(None, [made.command])),
-    )
+    return _source_of_runs([run]).model_copy(update={"n": candidates if isinstance(candidates, int) else None})
 
 
 def join_sources(made: Sequence[RowSource]) -> RowSource:

@@ -297,12 +297,7 @@ class Quantity(NamedTuple):
     @property
     def difference(self) -> PairedDifference | None:
         """As one, where it is one already; None as in `minus`."""
-        found = self.measure
-        if found.value is None or found.interval is None:
-            return None
-        return PairedDifference(
-            mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(self.counts)
-        )
+        return _to_difference(self.measure, len(self.counts))
 
     def minus(self, other: "Quantity") -> PairedDifference | None:
         """This minus the other's over the tasks of both, which keep the same drawn tasks. None where it is undefined or
@@ -321,12 +316,17 @@ class Quantity(NamedTuple):
         found = measure(
             table, difference, span=self.span and (self.span[0] - self.span[1], self.span[1] - self.span[0])
         )
-        if found.value is None or found.interval is None:
-            return None
-        above = found.interval
-        if np.isinf(difference(table)).any():
-            above = clustered_interval(table, lambda sums: difference(sums, np.inf)) or above
-        return PairedDifference(mean=found.value, low=found.interval.low, high=above.high, tasks=len(common))
+        infinite = bool(np.isinf(difference(table)).any())
+        above = clustered_interval(table, lambda sums: difference(sums, np.inf)) if infinite else None
+        return _to_difference(found, len(common), above)
+
+
+def _to_difference(found: Measure, tasks: int, above: Interval | None = None) -> PairedDifference | None:
+    """`above`: the interval that holds the upper bound, by default the measure's own. None without an interval."""
+    if found.value is None or found.interval is None:
+        return None
+    high = (above or found.interval).high
+    return PairedDifference(mean=found.value, low=found.interval.low, high=high, tasks=tasks)
 
 
 def task_rates(attempts: Attempts) -> dict[Hashable, float]:
