@@ -27,7 +27,7 @@ from bestofq_sites.shipped import POCKET
 FILES = Path(__file__).parents[2] / "examples" / "accelerate"
 COMMANDS = Path(__file__).with_name("launched_commands.py")
 ADAPTERS = "agent_q.dpo.lora=4"
-NODES, BATCH = 120, 4
+NODES, BATCH = 60, 4
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +58,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def arguments(work: Path, out: str, *more: str) -> list[str]:
-    learning = {
-        "lr": 1e-3,
-        "batch_size": BATCH,
-        "precision": "float32",
-        "checkpoint_every": 10,
-    }
+    learning = {"lr": 1e-3, "batch_size": BATCH, "precision": "float32", "checkpoint_every": 5}
     settings = ("model.dialect=composite", *(f"agent_q.dpo.{name}={value}" for name, value in learning.items()), *more)
     files = ["--pairs", str(work / "pairs.parquet"), "--model", str(work / "weights"), "--out", str(work / out)]
     return ["tune", *files, *(word for setting in settings for word in ("--set", setting))]
@@ -106,7 +101,7 @@ def killed(work: Path) -> Path:
     """A run of two processes, killed in the middle. Before it they learned adapters, to the end."""
     commands = (*arguments(work, "ddp", ADAPTERS), "then", *arguments(work, "killed"))
     launched = Forked(work / "log", launch_forks, accelerate_launch, launching("ddp.yaml", str(COMMANDS), *commands))
-    kill_after(launched, work / "killed", step=10)
+    kill_after(launched, work / "killed", step=5)
     assert not (work / "killed" / "model").exists()
     return work / "killed"
 

@@ -69,8 +69,8 @@ def setting_fields(
 
 
 def settings_table(values: BaseModel, name: str | None = None) -> Table:
-    """The settings of a name, or all: value, default where it differs, meaning; of a table of another kind than the one
-    that stands there the defaults. ConfigError on an unknown name."""
+    """Return the settings of a name, or all, with value, default if it differs, and meaning. A table of another kind
+    than the chosen one has its defaults. ConfigError on an unknown name."""
     others = ((setting, field, field.default) for setting, field, _ in setting_fields(type(values)))
     every = (setting_fields(type(values), values), others)
     some = ([one for one in fields if name is None or f"{one[0]}.".startswith(f"{name}.")] for fields in every)
@@ -97,7 +97,7 @@ def read_tree(path: Path) -> Tree:
 
 
 def _to_null(value: Any) -> Any:
-    """TOML has no null: the text "none" stands for it, as it does after --set."""
+    """TOML has no null: the text "none" means it, as after --set."""
     if isinstance(value, dict):
         return {name: _to_null(inner) for name, inner in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """`--dry-run`: what a command would do and cost, and whether what it needs is there. It makes nothing.
 
-The cost of an episode is the mean of those stored, or follows from stated assumptions. No model is asked, except
-for the tokens of a policy to be tuned. The start pages of live sites are opened.
+The cost of an episode is the mean of those stored, or follows from stated assumptions. It calls no model,
+except to see the tokens of a policy to be tuned. It opens the start pages of live sites.
 """
 
 import asyncio

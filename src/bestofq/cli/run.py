@@ -36,7 +36,7 @@ def run(
     n: N = None,
     store: Stored = WEB,
     files: Files = None,
-    hosts: Annotated[str, Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = "",
+    hosts: Annotated[str, Option(help="Hosts to allow, also: a.com,*.b.com. The page's own is allowed.")] = "",
     any_host: Annotated[bool, Option("--any-host", help="Allow every host.")] = False,
     yes: Annotated[bool, Option("--yes", help="Do what seems irreversible without asking.")] = False,
     ask_forms: Annotated[

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -37,14 +37,17 @@ EVERY = 1_000_000  # tasks
 Known = TypeVar("Known")
 
 
-def models_of(given: CommonOptions, *more: str) -> Models:
-    """The models of the settings; `--set` goes over `more`. ConfigError for an endpoint without a model's name."""
-    named = {"suite.name": given.suite, "suite.data": given.data, "endpoints.chat.base_url": given.base_url}
-    named["model.path" if given.base_url is None else "endpoints.chat.model"] = given.model
-    if given.base_url is not None and given.model is None:
-        raise ConfigError(f"--base-url {given.base_url} needs --model, the name by which the endpoint knows its model")
-    config = load_config(BestOfQSettings, given.config, [*more, *set_by(named), *(given.set_ or ())])
-    return Models(config, budget_of(given.budget))
+def models_of(options: CommonOptions, *more: str, over: Sequence[str] = ()) -> Models:
+    """Make the models of the settings. `--set` goes over `more`, and `over` over both. ConfigError for an endpoint
+    without a model's name."""
+    named = {"suite.name": options.suite, "suite.data": options.data, "endpoints.chat.base_url": options.base_url}
+    named["model.path" if options.base_url is None else "endpoints.chat.model"] = options.model
+    if options.base_url is not None and options.model is None:
+        raise ConfigError(
+            f"--base-url {options.base_url} needs --model, the name by which the endpoint knows its model"
+        )
+    config = load_config(BestOfQSettings, options.config, [*more, *set_by(named), *(options.set_ or ()), *over])
+    return Models(config, budget_of(options.budget))
 
 
 def set_by(named: Mapping[str, object]) -> list[str]:
@@ -58,10 +61,10 @@ def budget_of(budget: float | None) -> Budget:
     return Budget() if budget is None else Budget(budget)
 
 
-def store_of(given: CommonOptions, models: Models) -> Location:
+def store_of(options: CommonOptions, models: Models) -> Location:
     """Where the episodes are: as given, else a folder for each suite."""
-    place = given.store or Location(f"runs/{models.settings.suite.name.rpartition(':')[2]}")
-    return Location.of(place, given.files)
+    place = options.store or Location(f"runs/{models.settings.suite.name.rpartition(':')[2]}")
+    return Location.of(place, options.files)
 
 
 @contextmanager

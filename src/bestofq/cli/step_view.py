@@ -1,5 +1,6 @@
-"""An episode as it happens, in the terminal: each step's page, all its candidates with their scores, and the choice;
-and what its user is asked on the way."""
+"""An episode as it happens, in the terminal: each step's page, its candidates with their scores, and the choice.
+
+The user is asked what only a person may decide."""
 
 import asyncio
 import sys
@@ -21,8 +22,8 @@ LABEL = 48  # characters
 
 
 class StepPrinter:
-    """Lines that stay, above one that moves where the console is a terminal; and the questions of one episode. Unless
-    it is `interactive` nobody is asked: the answer is no, or none. `yes`: what seems irreversible is allowed."""
+    """Print lines that stay, above one that moves if the console is a terminal; ask the questions of one episode.
+    Unless it is `interactive` the answer is no, or none. `yes`: what seems irreversible is allowed."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class StepPrinter:
         self._usage = merge_usage((*self._usage, *episode.verdict.unstepped))
 
     def show_outcome(self, seen: Observation) -> None:
-        """What came of the action before, beside the page itself."""
+        """Print what came of the action before, except the page itself."""
         for notice in seen.notices:
             self.say((f"    {notice}", "cyan"))
         if seen.error is not None:
@@ -104,7 +105,7 @@ class StepPrinter:
 
     @property
     def by_role(self) -> tuple[str, ...]:
-        """A sentence for each role; here a price that is not known is said to be so."""
+        """A sentence for each role, also on prices that are not known."""
         return tuple(spending_lines(self._usage))
 
     def _wait(self, text: str) -> None:

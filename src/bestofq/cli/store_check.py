@@ -1,6 +1,6 @@
 """`bestofq doctor --store`: which parts of a store are damaged, and what repair does with them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from rich.console import Console
@@ -23,40 +23,32 @@ def check_store(out: Console, folder: Location, *, mend: bool) -> int:
     """Print what is damaged; return 0 if nothing is, or if it was repaired. DataError without a store. A store that
     another command writes meanwhile is not repaired."""
     with unwritten(folder) if mend else nullcontext(lambda: None) as check:
-        return _check_store(out, folder, check, mend=mend)
-
-
-def _check_store(out: Console, folder: Location, check: Callable[[], None], *, mend: bool) -> int:
-    with out.status(f"comparing {folder} with what was written"):
-        condition = examine(folder)
-    show_findings(_findings(folder, condition), f"{folder}", out)
-    if condition.intact:
-        out.print("All is as it was written.")
-        return 0
-    if not mend:
-        return 1
-    aside = repair(folder, condition, check)
-    out.print(f"Repaired: {folder} holds what is as it was written; the damaged store is {aside}.", markup=False)
-    return 0
+        with out.status(f"comparing {folder} with what was written"):
+            condition = examine(folder)
+        show_findings(_findings(folder, condition), f"{folder}", out)
+        if condition.intact:
+            out.print("All is as it was written.")
+        elif mend:
+            aside = repair(folder, condition, check)
+            out.print(
+                f"Repaired: {folder} holds what is as it was written; the damaged store is {aside}.", markup=False
+            )
+    return int(not (condition.intact or mend))
 
 
 def _findings(folder: Location, condition: Condition) -> Iterator[Finding]:
     fix, lost, kept = f"bestofq doctor --store {folder} --repair", condition.lost, condition.kept
 
-    def finding(what: str, found: str, damaged: object, way: str) -> Finding:
-        return Finding(what=what, found=found, fix=way if damaged else "")
-
-    def count(name: str, others: str) -> str:
-        return f"{len(kept[name])} as written" + (f"; not: {others}" if others else "")
-
-    yield finding("database", condition.file or "its file is well", condition.file, fix)
+    yield Finding(what="database", found=condition.file or "its file is well", fix=fix if condition.file else "")
     again = f"{fix} leaves these out; the commands that made them then play their tasks again"
-    yield finding("episodes", count("episodes", _join_names(condition.episodes)), condition.episodes, again)
-    for name, way in _LOST.items():
-        yield finding(name, count(name, f"{lost[name]} more" if lost[name] else ""), lost[name], way.format(fix=fix))
+    damaged = {"episodes": (_join_names(condition.episodes), again)}
+    damaged |= {name: (f"{lost[name]} more" if lost[name] else "", way.format(fix=fix)) for name, way in _LOST.items()}
+    for name, (others, way) in damaged.items():
+        count = f"{len(kept[name])} as written" + (f"; not: {others}" if others else "")
+        yield Finding(what=name, found=count, fix=way if others else "")
     shown = _join_names([f"{path.name} (episode {episode})" for path, episode in condition.pictures.items()])
     gone = f"{fix}; they are lost, the texts of their pages are not"
-    yield finding("pictures", shown or "each as it was written", shown, gone)
+    yield Finding(what="pictures", found=shown or "each as it was written", fix=gone if shown else "")
 
 
 def _join_names(names: Sequence[str]) -> str:

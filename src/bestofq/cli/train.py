@@ -1,7 +1,7 @@
 """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
 
-With --try each of the settings, and those without, learn from four fifths of the tasks first; what ranks most
-sibling actions of the others' episodes right then learns from all.
+With --try each of the settings, and those without, learn from four fifths of the tasks first. The settings that
+rank most sibling actions of the other episodes right then learn from all.
 
 Prints the sizes first, and the time left after the first steps. Shorter: --set iql.steps=1000. The paper's
 network: --set iql.network.hidden=paper. On several devices:
@@ -10,7 +10,6 @@ torchrun --nproc-per-node N -m bestofq.cli.main train …
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +53,7 @@ def train(
     check_folder(out)
     models, runs = models_of(options), run or ["seed"]
     store = store_of(options, models)
-    tried = {words: models_of(replace(options, set_=[*(options.set_ or ()), *words.split()])) for words in tries or ()}
+    tried = {words: models_of(options, over=words.split()) for words in tries or ()}
     named = {"as given": models, **tried}
     if options.dry_run:
         for each in named.values():
