@@ -1,6 +1,6 @@
-"""Memory of each process of a DPO training under FSDP, beside what `learning/memory.py` says on paper.
+"""Memory of each process of a DPO training under FSDP, beside what `tuning_memory.py` says on paper.
 
-    python benchmarks/fsdp_memory.py --out benchmarks/results/fsdp_memory.json
+    python -m benchmarks.fsdp_memory --out benchmarks/results/fsdp_memory.json
 
 A model of random weights is trained for a few steps by 1, 2 and 4 processes over gloo on the CPU, all of its weights or
 adapters alone. At the last step each process adds up the tensors that it holds of weights, gradients and Adam's state.
@@ -29,7 +29,6 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig
-from bestofq.learning.memory import tuning_memory
 from bestofq.learning.tuning import train_on_preferences
 
 FSDP = Path(__file__).parents[1] / "examples" / "accelerate" / "fsdp.yaml"
@@ -134,6 +133,8 @@ def measure(model: Path, lora: bool, processes: int, precision: str) -> dict[str
         }
         subprocess.run([sys.executable, *start, *command, *(["--lora"] if lora else [])], env=environment, check=True)
         found = [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(processes)]
+    from benchmarks.tuning_memory import tuning_memory  # not known to the processes that this file starts
+
     paper = tuning_memory(str(model), dpo(lora, processes, precision), processes)
     of_each = [
         {

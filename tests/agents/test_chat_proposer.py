@@ -373,16 +373,16 @@ async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path, mon
 
         with Store.open(tmp_path) as store:
             await store.begin_run("faults", {}, Provenance(version="test"))
-            tasks = suite.tasks("train", 25)
+            tasks = suite.tasks("train", 12)
             done = await run_many(
                 tasks, make_env, agent, store=store, run="faults", options=RunOptions(step_limit=8, retries=8)
             )
-            assert len(done) == 25
+            assert len(done) == 12
             assert {episode.outcome for episode in done} <= {"success", "failure"}
             cuts = {summary.reason.partition(":")[0] for summary in store.summaries(run="faults", status="cut")}
             assert cuts <= {"ModelError", "ContextError"}  # a crash of ours would be cut too, and tried again
             errors = [step.observation.error for episode in store.episodes(run="faults") for step in episode.steps]
-    assert server.seen["ok"] > 100
+    assert server.seen["ok"] > 50
     assert min(server.seen[fault] for fault in shares) > 0
     assert not any(errors)
     assert refused == []

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from transformers import LlamaConfig
 
+from benchmarks.tuning_memory import tuning_memory
 from bestofq.learning.config import DPOConfig
-from bestofq.learning.memory import tuning_memory
 
 WORDS = 128256
 

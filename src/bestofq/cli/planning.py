@@ -149,7 +149,7 @@ def plan_searches(models: Models, store: Location, runs: Sequence[str], split: S
         return
     console.print(f"By the {len(known):,} trees stored." if known else ASSUMED_TREE, highlight=False)
     checks = asyncio.run(preflight(models, suite, chosen, store, stored=room, learns=False, embeds=False))
-    _require([*checks, *asyncio.run(check_tuning(models, store))])
+    _require([*checks, *asyncio.run(check_tuning(models))])
 
 
 def print_training_plan(models: Models, store: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
@@ -307,9 +307,8 @@ async def preflight(
     return findings
 
 
-async def check_tuning(models: Models, store: Location) -> list[Finding]:
-    """Check whether a policy can be tuned on what the endpoint draws: its tokens (by a few calls), GPU memory and disk.
-    Nothing unless the endpoint sets `token_ids`."""
+async def check_tuning(models: Models) -> list[Finding]:
+    """Check by a few calls whether the endpoint gives the tokens that tuning needs, if it sets `token_ids`."""
     chosen = models.settings
     chat = chosen.endpoint_of("chat")
     if chat is None or not chat.token_ids:
@@ -322,19 +321,7 @@ async def check_tuning(models: Models, store: Location) -> list[Finding]:
             tokens = replace(tokens, found="come with their log-probabilities, at temperature 1")
         except BestOfQError as error:
             tokens = replace(tokens, found=str(error), fix="see docs/how-to/agent-q.md")
-    from bestofq.learning.memory import gpus_here, tuning_memory  # with PyTorch
-
-    path, sizes, what = chosen.model.path, gpus_here(), f"tune: {chosen.model.path}"
-    try:
-        memory = {n: tuning_memory(str(find_model(path)), chosen.agent_q.dpo, n) for n in (1, 8, len(sizes) or 1)}
-    except (OSError, ValueError) as error:
-        why = str(error).partition("\n")[0]
-        return [tokens, Finding(what=what, found=why, fix="--set model.path=…", required=False)]
-    needed = ", ".join(f"{memory[gpus].all / 1e9:,.1f} GB on each of {gpus}" for gpus in (1, 8))
-    here = f"{len(sizes)} of {min(sizes) / 1e9:,.0f} GB" if sizes else "none"
-    fix = "" if sizes and memory[len(sizes)].all <= min(sizes) else "tune where GPUs have that much"
-    room = Finding(what=what, found=f"about {needed} GPUs; here: {here}", fix=fix, required=False)
-    return [tokens, room, replace(_disk(store, memory[1].stored), what="disk: the tuned weights")]
+    return [tokens]
 
 
 async def _endpoint(name: str, chat: ChatConfig) -> Finding:

@@ -53,8 +53,3 @@ def tuning_memory(path: str, config: TuningConfig, gpus: int) -> Memory:
         logits=14 * tokens / REPLIES * shape.vocab_size,  # bfloat16, float32, and their gradients
         stored=(2 if config.lora is not None else 4) * whole,
     )
-
-
-def gpus_here() -> list[int]:
-    """Bytes of each of this machine's GPUs."""
-    return [torch.cuda.mem_get_info(gpu)[1] for gpu in range(torch.cuda.device_count())]
