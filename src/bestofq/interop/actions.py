@@ -91,7 +91,7 @@ def call_in(text: str) -> Call:
 
 
 def spoken(words: str, last: bool) -> Action:
-    """A reply that calls no tool: the answer where the episode ends with it."""
+    """A reply that calls no tool: the answer if the episode ends with it."""
     return Answer(text=words) if last else Other(text=words or NOTHING)
 
 

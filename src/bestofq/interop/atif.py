@@ -24,7 +24,7 @@ from bestofq.interop.rows import total
 
 VERSION = "ATIF-v1.7"
 OURS = "bestofq"
-_PLAYED = ("reward", "terminated", "truncated")  # of a step, beside its decision
+_PLAYED = ("reward", "terminated", "truncated")  # of a step, besides its decision
 _METRICS = {"tokens_in": "prompt_tokens", "tokens_out": "completion_tokens", "usd": "cost_usd"}
 Record = dict[str, Any]
 
@@ -32,7 +32,7 @@ Record = dict[str, Any]
 def episode(record: Any, file: Path) -> Episode:
     """One of ours as it was. Else the goal is the first thing the user says. Steps copied from an earlier trajectory
     are no decisions of this one; their words and their last page are seen at its first. ValueError, LookupError or
-    TypeError where it is none."""
+    TypeError if it is none."""
     if isinstance(record, Mapping) and (ours := episode_in(record, file.parent)) is not None:
         return ours
     own, rest = taken(record, "steps")
@@ -73,7 +73,7 @@ def _heard(page: Observation, said: str) -> Observation:
 
 
 def _page(results: Any, file: Path, blank: Observation) -> Observation:
-    """What tools gave back: the page where one shows it, else their words; and the last picture."""
+    """What tools gave back: the page if one shows it, else their words; and the last picture."""
     texts, page = [], blank
     for one in results:
         web, shot = (one.get("extra") or {}).get("web"), _picture(one.get("content"), file)
@@ -131,8 +131,8 @@ def trajectory(episode: Episode, pictures: Mapping[str, str] | None = None, repe
 
 
 def episode_in(record: Any, folder: Path) -> Exported | None:
-    """The episode that `trajectory` wrote, with those pictures that are found from `folder` on; None where another tool
-    wrote it. ValueError or LookupError where it was changed so that it is none."""
+    """The episode that `trajectory` wrote, with those pictures that are found from `folder` on; None if another tool
+    wrote it. ValueError or LookupError if it was changed so that it is none."""
     if (known := _ours(record)) is None:
         return None
     pages = [_written_page(step, folder) for step in record["steps"]]

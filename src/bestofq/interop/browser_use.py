@@ -33,7 +33,7 @@ _NAMED = re.compile(r" (?:aria-label|placeholder|title|alt|value)=(.+?)(?= [\w-]
 
 
 def episode(record: Any, file: Path) -> Episode:
-    """ValueError, LookupError or TypeError where it is none."""
+    """ValueError, LookupError or TypeError if it is none."""
     own, rest = taken(record, "history")
     turns: list[Turn] = []
     results: list[Any] = []  # of the step before
@@ -66,12 +66,12 @@ def episode(record: Any, file: Path) -> Episode:
 
 
 def goal_in(message: str) -> str:
-    """The user's request in a message of the agent's; empty where there is none."""
+    """The user's request in a message of the agent's; empty if there is none."""
     return next(iter(_REQUEST.findall(message)), "")
 
 
 def page_in(message: str) -> str:
-    """What the browser showed, as the agent put it into words; empty where it did not."""
+    """What the browser showed, as the agent put it into words; empty if it did not."""
     return next(iter(_STATE.findall(message)), "")
 
 
@@ -108,7 +108,7 @@ def _touched_elements(calls: Sequence[Call], touched: Sequence[Any]) -> dict[int
 
 
 def verdict_of(said: Any) -> Verdict:
-    """What the judge replied; unjudged where that says nothing."""
+    """What the judge replied; unjudged if that says nothing."""
     if not isinstance(said, Mapping) or not isinstance(right := said.get("verdict"), bool):
         return UNJUDGED
     verdict = verdict_by("browser-use's judge", success=right, reason=text_of(said.get("failure_reason")))

@@ -26,7 +26,7 @@ _SCORES = {"C": 1.0, "I": 0.0, True: 1.0, False: 0.0}  # its letters for correct
 
 
 def conversation(record: Any, file: Path) -> Episode:
-    """`{"messages": [...]}`, or the list of messages alone. ValueError, LookupError or TypeError where it is none."""
+    """`{"messages": [...]}`, or the list of messages alone. ValueError, LookupError or TypeError if it is none."""
     own, rest = ({"messages": record}, {}) if isinstance(record, list) else taken(record, "messages")
     messages = own["messages"]
     turns, final = turns_of(messages, file, heard, parse_reply)
@@ -85,8 +85,8 @@ def parse_reply(message: Json, seen: Observation, last: bool) -> Candidate:
 
 
 def _call(one: Json) -> Call:
-    """OpenAI has name and arguments in `function`, or name and input in `custom`; inspect has the name in `function`,
-    and the arguments beside it."""
+    """OpenAI has name and arguments in `function`, or name and input in `custom`. inspect has the name in `function`,
+    and the arguments in the call itself."""
     if isinstance(custom := one.get("custom"), Mapping):
         return call_of(custom.get("name"), {"input": custom.get("input")})
     function = one.get("function")
@@ -95,7 +95,7 @@ def _call(one: Json) -> Call:
 
 
 def sample(record: Any, file: Path) -> Episode:
-    """A decision for each call of the model; where it gave several choices they are its candidates, the first taken. A
+    """A decision for each call of the model; if it gave several choices they are its candidates, the first taken. A
     call that begins with other words than the first one is not the agent's: a scorer's, say. LookupError without an
     attachment that a message names."""
     own, rest = taken(record, "events", "scores", "messages")
@@ -135,7 +135,7 @@ def _first_message(event: Json) -> tuple[Any, str] | None:
 
 
 def _verdict(scores: Json) -> Verdict:
-    """The first scorer's, by its name, where its value is correct, incorrect or a number from 0 to 1."""
+    """The first scorer's, by its name, if its value is correct, incorrect or a number from 0 to 1."""
     for name, score in scores.items():
         value, rest = (score.get("value"), score) if isinstance(score, Mapping) else (score, {})
         number = _SCORES.get(value, value) if isinstance(value, str | bool | int | float) else None

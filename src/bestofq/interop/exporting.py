@@ -54,7 +54,7 @@ def export_preferences(
     """Write a row for each pair (Agent Q, Eq. 10 and Algorithm 1). Errors as `rows.write_rows`."""
     if source == "trees":
         if selected.agent is not None:
-            raise InputError("search trees are of no agent: leave out --agent, or take --source q")
+            raise InputError("a search tree has no agent: leave out --agent, or take --source q")
         pairs = (
             row
             for run in store.runs()

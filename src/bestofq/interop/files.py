@@ -28,7 +28,7 @@ Reader = Callable[[Path], Iterable[Episode | Malformed | Mapping[str, Any]]]
 """What reads a log: its episodes one by one, each with an id that does not depend on where the log lies. A mapping is a
 record as `jsonl` documents it."""
 Parse = Callable[[Any, Path], Episode]
-"""The episode of one record of a file. Its id is empty where the log gives none."""
+"""The episode of one record of a file. Its id is empty if the log gives none."""
 
 
 def json_lines(path: Path, parse: Parse) -> Iterator[Episode | Malformed]:
@@ -61,7 +61,7 @@ def _load_json(file: Path) -> Any:
 
 
 def files_of(path: Path, pattern: str) -> list[Path]:
-    """The file itself, or those of a folder and the folders in it. DataError where a folder has none."""
+    """The file itself, or those of a folder and the folders in it. DataError if a folder has none."""
     if found := sorted(path.rglob(pattern)) if path.is_dir() else [path]:
         return found
     raise DataError(f"{path} holds no {pattern}")

@@ -44,7 +44,7 @@ def _key(line: bytes) -> tuple[str, str]:
 
 
 def episode(records: Any, _: Path) -> Episode:
-    """Of the steps of one trajectory. ValueError, LookupError or TypeError where they are none."""
+    """Of the steps of one trajectory. ValueError, LookupError or TypeError if they are none."""
     turns = [_turn(record) for record in records]
     whole, rest = taken(records[0]["traj_data"], "goal", "reward")
     verdict = UNJUDGED

@@ -46,7 +46,7 @@ _NEEDS = {  # by what no step has: what cannot be computed then
 
 @dataclass
 class Imported:
-    """What an import found; all counts but `new` are of the whole log, in which each episode counts once."""
+    """What an import found. `new` counts what was added, the others all of the log, each episode once."""
 
     new: int = 0
     repeated: int = 0  # the same episode again in this log
@@ -157,7 +157,7 @@ def _key(stored: EpisodeSummary) -> tuple[str, str, str]:
 
 
 def _describe_change(episode: Episode, stored: EpisodeSummary, *, judged: bool) -> str:
-    """How the log tells the episode otherwise than when it was imported; empty where it does not. A stored episode that
+    """Say how the episode has changed in its log since it was imported; empty if it has not. A stored episode that
     was `judged` since has another verdict by that, unless the log now has one that no judge may replace."""
     then, now = stored.verdict, episode.verdict
     same = (then.outcome, then.reward) == (now.outcome, now.reward)

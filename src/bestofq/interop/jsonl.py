@@ -16,7 +16,7 @@ _DECISION = ("scores", "state_value", "scorer", "explored", "checkpoint", "visit
 
 
 def episode(record: Any, file: Path) -> Episode:
-    """ValueError, LookupError or TypeError where it is none."""
+    """ValueError, LookupError or TypeError if it is none."""
     own, rest = taken(record, "goal", "url", "task", "suite", "agent", "id", "steps", "final")
     said, rest = taken(rest, "outcome", "reward", "reason", "judge")
     if not isinstance(goal := own["goal"], str) or not goal.strip():

@@ -54,7 +54,7 @@ def episode_of(
 
 
 def page_of(text: str, elements: Iterable[Element] = (), **more: Any) -> Observation:
-    """Return a page of which at least the text is known."""
+    """Return a page by its text, and what else is known."""
     return Observation(**{"url": "", "title": "", "text": text, "elements": tuple(elements), **more})
 
 
@@ -69,13 +69,13 @@ def decision_of(rest: Mapping[str, Any], *candidates: Candidate) -> Decision:
 
 
 def log_of(rest: Mapping[str, Any]) -> str | None:
-    """What is left of a record, as JSON; None where nothing is."""
+    """What is left of a record, as JSON; None if nothing is."""
     kept = {name: value for name, value in rest.items() if value not in _EMPTY}
     return json_of(kept) if kept else None
 
 
 def json_in(text: str | bytes) -> Any:
-    """ValueError where it is no JSON, or has thousands of open brackets. Half an emoji in it, which JavaScript leaves
+    """ValueError if it is no JSON, or has thousands of open brackets. Half an emoji in it, which JavaScript leaves
     where it cuts a text and no store can keep, is a question mark."""
     words = text.decode("utf-8-sig", "replace") if isinstance(text, bytes) else text
     try:
@@ -90,7 +90,7 @@ def json_of(value: Any) -> str:
 
 
 def taken(record: Any, *names: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """These fields of a record, as far as it has them, and the rest of it. TypeError where it is no object."""
+    """These fields of a record, as far as it has them, and the rest of it. TypeError if it is no object."""
     if not isinstance(record, Mapping):
         raise TypeError(f"expected an object, found {type(record).__name__}")
     rest = dict(record)
@@ -98,7 +98,7 @@ def taken(record: Any, *names: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def element_of(mark: Any, role: Any, name: Any, bounds: Any = None) -> Element | None:
-    """An element by its tag or role; None where its number is no mark."""
+    """An element by its tag or role; None if its number is no mark."""
     if not isinstance(mark, int) or mark < 1:
         return None
     tag, sides = str(role or "").lower(), ("x", "y", "width", "height")
@@ -117,7 +117,7 @@ def text_of(content: Any) -> str:
 
 
 def picture_of(source: Any, folder: Path) -> Screenshot | None:
-    """A picture by its file, from the log's folder on, or by a `data:` address; None where there is none to be read."""
+    """A picture by its file, from the log's folder on, or by a `data:` address; None if there is none to be read."""
     if not isinstance(source, str) or not source:
         return None
     try:

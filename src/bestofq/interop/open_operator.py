@@ -18,7 +18,7 @@ _OBJECT = re.compile(r"\{.*\}", re.S)
 
 
 def episode(record: Any, _: Path) -> Episode:
-    """ValueError, LookupError or TypeError where it is none. Its agent's own `success` is no verdict."""
+    """ValueError, LookupError or TypeError if it is none. Its agent's own `success` is no verdict."""
     own, rest = taken(record, "task", "eval", "steps")
     asked, more = taken(own["task"], "question", "url")
     turns = [_turn(step) for step in own.get("steps", ())]
@@ -47,7 +47,7 @@ def _candidate(call: Mapping[str, Any]) -> Candidate:
 
 
 def _output(reply: str) -> Mapping[str, Any] | None:
-    """The reply as browser-use's object; None where it is none."""
+    """The reply as browser-use's object; None if it is none."""
     found = _OBJECT.search(reply)
     try:
         output: Any = json.loads(found.group()) if found else None

@@ -114,7 +114,7 @@ def _by_q(decision: Decision) -> bool:
 def _pair(
     state: State, better: Candidate, worse: Candidate, *, margin: float, run: str, source: Source
 ) -> Iterator[Row]:
-    """None where both are the same words: they differ in what a command does not say, such as how far to scroll."""
+    """None if both are the same words: they differ in what a command does not say, such as how far to scroll."""
     task = {name: getattr(state.task, name) for name in ("suite", "split")}
     sides = {"prompt": [_user(state)], "chosen": [_assistant(better)], "rejected": [_assistant(worse)]}
     if sides["chosen"] != sides["rejected"]:
@@ -168,7 +168,7 @@ def _pick(columns: Columns, facts: Row) -> Row:
 
 
 def total(usage: Sequence[Usage]) -> Row:
-    """Of all roles. None where nothing was counted; a price is None too where one is not known."""
+    """Of all roles. None if nothing was counted; a price is None too where one is not known."""
     if not usage:
         return dict.fromkeys(("tokens_in", "tokens_out", "usd", "seconds"))
     prices = [each.usd for each in usage]

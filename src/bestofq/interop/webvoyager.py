@@ -30,7 +30,7 @@ _ACTIONS: Commands = (
 
 
 def episode(record: Any, file: Path) -> Episode:
-    """ValueError, LookupError or TypeError where it is none."""
+    """ValueError, LookupError or TypeError if it is none."""
     turns, final = turns_of(record, file, _look, _parse)
     begun = goal_of(record)
     found = _TASK.search(begun)

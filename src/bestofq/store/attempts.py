@@ -77,7 +77,7 @@ def superseded_error(episode: object) -> SupersededError:
 def take_over(connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None) -> list[str]:
     """Give this owner the episodes that run without another living writer, `only` those of these ids. Return their
     ids."""
-    rows = _abandoned(connection, run, agent, owner, only)
+    rows = _list_abandoned(connection, run, agent, owner, only)
     for row in rows:
         replace(connection, EPISODES, row | {"owner": owner})
     return [row["id"] for row in rows]
@@ -85,13 +85,13 @@ def take_over(connection: Connection, run: str, agent: str, owner: str, only: Co
 
 def interrupt_all(connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None) -> int:
     """Mark the same episodes as `interrupted` and return their number."""
-    rows = _abandoned(connection, run, agent, owner, only)
+    rows = _list_abandoned(connection, run, agent, owner, only)
     for row in rows:
         interrupt(connection, row)
     return len(rows)
 
 
-def _abandoned(
+def _list_abandoned(
     connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None
 ) -> list[dict[str, Any]]:
     mine = or_(EPISODES.c.owner.is_(None), EPISODES.c.owner.not_in(bury(connection) - {owner}))

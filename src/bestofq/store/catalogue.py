@@ -167,7 +167,7 @@ class Catalogue:
         return read(self._engine, found)
 
     def episode(self, episode: str) -> tuple[EpisodeSummary, Episode] | None:
-        """One episode, in both its forms, with its steps so far; None where there is none of this id."""
+        """One episode, in both its forms, with its steps so far; None if there is none of this id."""
 
         def both(connection: Connection) -> tuple[EpisodeSummary, Episode] | None:
             found = records.summaries_of(connection, [episode])

@@ -1,4 +1,4 @@
-"""What a run was begun with, and the sentence where it would continue with something else."""
+"""What a run was begun with, and the sentence if it would continue with something else."""
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence

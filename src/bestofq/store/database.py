@@ -186,7 +186,7 @@ def transaction(connection: Connection, *, one_statement: bool = False) -> Itera
 
 
 def read(engine: Engine, work: Callable[[Connection], T]) -> T:
-    """What the work reads, again where the connection was lost in it. SetupError where the server stays away, and where
+    """What the work reads, again if the connection was lost in it. SetupError if the server stays away, and where
     the file cannot be read."""
     for left in reversed(range(_TRIES)):
         try:
@@ -214,7 +214,7 @@ def damage_error(bind: Engine | Connection, what: str) -> DamageError:
 
 
 def verify_rows(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) -> Iterator[Any]:
-    """The rows, whose first columns are the table's. DamageError where these are not what was written."""
+    """The rows, whose first columns are the table's. DamageError if these are not what was written."""
     count = len(table.c) - 1
     for row in rows:
         if checksum(row[:count]) != row[count]:
@@ -258,7 +258,7 @@ def upsert(
 
 
 def _is_store(connection: Connection) -> bool:
-    """DataError where it is one of another schema version."""
+    """DataError if it is one of another schema version."""
     if not sa.inspect(connection).has_table(schema.FACTS.name):
         return False
     version = connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema"))

@@ -78,7 +78,7 @@ class EpisodeSummary(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """Without one: `unjudged`. DamageError where it cannot be read."""
+        """Without one: `unjudged`. DamageError if it cannot be read."""
         try:
             return _verdict(self.verdict_json or _UNJUDGED)
         except ValueError as error:

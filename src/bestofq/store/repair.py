@@ -29,7 +29,7 @@ Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 class Condition:
     """The intact and the damaged parts of a store."""
 
-    file: str  # what the database says of its own file; empty where that is well
+    file: str  # what the database says of its own file; empty if that is well
     kept: Tables  # what is as it was written, and so are the rows that it names
     lost: Mapping[str, int]  # by table: other rows
     episodes: tuple[str, ...]  # lost ones: their ids, with task and run where these can be read

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Engine, func, select, tuple_
+from sqlalchemy import Connection, Engine, select, tuple_
 
 from bestofq.core.errors import SupersededError
 from bestofq.core.observation import Task
@@ -91,11 +91,6 @@ class Trees:
         wanted = {name: value for name, value in which.items() if value is not None}
         query = select(*_KEY, TREES.c.rollouts, TREES.c.saved_at).filter_by(**wanted).order_by(*_KEY)
         return [*map(TreeSummary._make, rows_of(self._engine, query))]
-
-    def counts(self) -> dict[str, tuple[int, str]]:
-        """Return the number of trees by run, and when one was saved last (ISO 8601, UTC)."""
-        query = select(TREES.c.run, func.count(), func.max(TREES.c.saved_at)).group_by(TREES.c.run)
-        return {run: (number, saved_at) for run, number, saved_at in rows_of(self._engine, query)}
 
     def goals(self, trees: Sequence[TreeSummary]) -> dict[TreeSummary, str]:
         """Return the goals of these trees' tasks."""

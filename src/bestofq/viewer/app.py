@@ -118,9 +118,10 @@ def _home(request: Request, store: Store) -> Context:
 
 def _runs(request: Request, store: Store) -> Context:
     only, every = report_filter(request).runs, store.catalogue.agents()
-    lines, trees = group_by(every, lambda line: line.run), store.trees.counts()
+    lines = group_by(every, lambda line: line.run)
+    trees = group_by(store.trees.summaries(), lambda tree: tree.run)
     runs = [
-        (name, sorted(lines.get(name, ()), key=lambda line: place(line.agent)), trees.get(name))
+        (name, sorted(lines.get(name, ()), key=lambda line: place(line.agent)), trees.get(name, []))
         for name in store.catalogue.runs()
         if only is None or name in only
     ]
@@ -129,7 +130,7 @@ def _runs(request: Request, store: Store) -> Context:
         "lines": every,
         "count": len(runs),
         "episodes": sum(line.episodes for _, of_run, _ in runs for line in of_run),
-        "trees": sum(found[0] for _, _, found in runs if found),
+        "trees": sum(len(of_run) for _, _, of_run in runs),
     }
 
 

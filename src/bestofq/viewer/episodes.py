@@ -48,7 +48,7 @@ class EpisodeView:
 
     @classmethod
     def of(cls, store: Store, episode: str) -> "EpisodeView":
-        """404 where there is no such episode."""
+        """404 if there is no such episode."""
         if (found := store.catalogue.episode(episode)) is None:
             raise HTTPException(404, f"There is no episode {episode!r} in this store.")
         summary, read = found
@@ -76,7 +76,7 @@ class EpisodeView:
         )
 
     def chart(self, now: int | None, to: Callable[[int], str | None]) -> Markup | None:
-        """Fig. 12, with links to the steps; None where the scores do not differ, or are not all numbers."""
+        """Fig. 12, with links to the steps; None if the scores do not differ, or are not all numbers."""
         steps, decisions = read_values(self.episode), [step.decision for step in self.steps]
         values = [score for decision in decisions for score in decision.scores]
         if self.scores.meaning.values:
@@ -90,7 +90,7 @@ class EpisodeView:
 
 
 def episode_page(store: Store, episode: str, at_step: str | None, among: EpisodeFilter) -> Mapping[str, Any]:
-    """What the page of an episode shows. 404 where there is no such episode, or it has no such step.
+    """What the page of an episode shows. 404 if there is no such episode, or it has no such step.
 
     `at_step`: from 1, `end`, or None: the first step, while it runs the newest. `among`: the list it was opened from;
     by default the agent's episodes in its run.
@@ -104,7 +104,7 @@ def episode_page(store: Store, episode: str, at_step: str | None, among: Episode
     listed = query_of(among)
 
     def to(step: int) -> str | None:
-        """The address of a step; None where there is none. The newest step of a running episode is followed."""
+        """The address of a step; None if there is none. The newest step of a running episode is followed."""
         last = count - 1 if running else count
         if not 0 <= step <= last:
             return None

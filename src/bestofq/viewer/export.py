@@ -120,7 +120,7 @@ class _Export:
         return f' {attribute}="{up}screenshots/{name}"'
 
     def _kept(self, link: str) -> str | None:
-        """The address by which a page is written; None where it is not."""
+        """The address by which a page is written; None if it is not."""
         parts = urlsplit(link)
         query = dict(parse_qsl(parts.query))
         if parts.path == RESULTS or link in self._trees:

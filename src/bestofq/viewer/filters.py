@@ -14,7 +14,7 @@ _FILTERS = ("run", "agent", "suite", "outcome", "domain", "find")
 
 
 def text(request: Request, name: str) -> str | None:
-    """A parameter; None where it is missing or empty."""
+    """A parameter; None if it is missing or empty."""
     return request.query_params.get(name) or None
 
 
@@ -26,7 +26,7 @@ def require_parameter(request: Request, name: str) -> str:
 
 
 def share(request: Request, name: str, default: float) -> float:
-    """A number in [0, 1] (404 where it is none)."""
+    """A number in [0, 1] (404 if it is none)."""
     value = text(request, name)
     try:
         given = default if value is None else float(value)
@@ -68,7 +68,7 @@ class PagePart(NamedTuple):
 
     @classmethod
     def of(cls, request: Request, total: int, size: int) -> "PagePart":
-        """The part that the address names; 404 where there is none."""
+        """The part that the address names; 404 if there is none."""
         query = dict(request.query_params)
         page = query.pop("page", "") or "1"
         if not page.isdecimal() or len(page) > 9 or not int(page):

@@ -49,7 +49,7 @@ class Comparison:
 
     @cached_property
     def bars(self) -> Markup | None:
-        """Success of each agent; None where none has an outcome that tells."""
+        """Success of each agent; None if none has an outcome that tells."""
         rows = [(line.agent, line.rate) for line in self.lines if line.success]
         return inline(success_bars_svg(rows, self.baseline)) if rows else None
 
@@ -152,7 +152,7 @@ class Pairs:
 
     @classmethod
     def of(cls, found: Comparison, one: str | None, other: str | None) -> "Pairs | None":
-        """Default: the baseline and the agent that is said more of. None where the run does not have two agents."""
+        """Default: the baseline and the agent that is said more of. None if the run does not have two agents."""
         agents = [line.agent for line in found.lines]
         one = one or found.baseline or agents[0]
         other = other or (found.main.agent if found.main else agents[-1])

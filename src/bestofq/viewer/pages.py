@@ -96,7 +96,7 @@ def figure_file(figure: Figure) -> str:
 
 
 def picture_address(store: Store, seen: Observation) -> str | None:
-    """Where a page's screenshot is served; None where there is none, or its file is gone."""
+    """Where a page's screenshot is served; None if there is none, or its file is gone."""
     shot = seen.screenshot
     return f"/screenshots/{store.screenshots.path(shot).name}" if shot and store.screenshots.has(shot) else None
 

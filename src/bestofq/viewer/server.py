@@ -14,7 +14,7 @@ from bestofq.viewer.app import viewer_app
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0: any free one. InputError where that cannot be had."""
+    """A socket that listens there; port 0: any free one. InputError if that cannot be had."""
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:  # UnicodeError: a part of the name is empty or too long

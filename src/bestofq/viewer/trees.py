@@ -41,7 +41,7 @@ Way = Sequence[Sequence[Node]]
 class TreeBranches(NamedTuple):
     """What there is to draw of a tree."""
 
-    way: Way  # most taken; empty where nothing was proposed
+    way: Way  # most taken; empty if nothing was proposed
     tried: int
     deepest: int
     pairs: int
