@@ -17,8 +17,7 @@ from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
 from bestofq.core.usage import Role
 from bestofq.recipes.identity import commit, this_command
-from bestofq.reports.costs import CostPoint, points_svg
-from bestofq.reports.spent import Spent
+from bestofq.reports.costs import CostPoint, Spent, points_svg
 from bestofq.reports.stats import Attempt, Interval, PairedDifference, paired_difference, success_interval, success_rate
 from bestofq.store.store import Store
 

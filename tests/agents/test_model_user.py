@@ -17,7 +17,7 @@ from bestofq.core.errors import ConfigError, ModelError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.reports.spent import spent_by_role
+from bestofq.reports.costs import spent_by_role
 from bestofq.rollouts.episode import record_episode
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig

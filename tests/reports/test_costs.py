@@ -12,9 +12,8 @@ from rich.console import Console
 from bestofq.core.decision import Outcome, Step
 from bestofq.core.errors import DataError
 from bestofq.core.usage import Usage
-from bestofq.reports.costs import AgentCost, Costs, agent_costs, cost_table, pareto_front, pareto_svg
+from bestofq.reports.costs import AgentCost, Costs, Spent, agent_costs, cost_table, pareto_front, pareto_svg
 from bestofq.reports.rows import Selection
-from bestofq.reports.spent import Spent
 from bestofq.store.store import Store
 
 ASKED = Usage(role="proposer", tokens_in=1_000_000, tokens_out=100_000, calls=1, seconds=2.0, usd=2.8)

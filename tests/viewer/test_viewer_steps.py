@@ -8,8 +8,8 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision
 from bestofq.core.observation import Box, Point
 from bestofq.core.usage import Usage
-from bestofq.reports.scorers import KNOWN
-from bestofq.reports.spent import spent_by_role
+from bestofq.reports.costs import spent_by_role
+from bestofq.reports.values import KNOWN
 from bestofq.search import tree_scorer
 from bestofq.search.tree import MutableTree
 from bestofq.viewer.pages import address, duration, moment, plural

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bestofq.core.decision import DECIDED, Decision, Episode
-from bestofq.reports.scorers import KNOWN, find_meaning
 from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, Measure, Quantity, share
 from bestofq.reports.table import Cell, RowSource, Table, columns
+from bestofq.reports.values import KNOWN, find_meaning
 
 BINS = 10
 

@@ -7,7 +7,7 @@ that its embedder reads. A sum with an unknown price is unknown: its known part 
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self, get_args
 
 from markupsafe import Markup
@@ -19,13 +19,15 @@ from bestofq.core.usage import Role, Usage
 from bestofq.reports import stats
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
-from bestofq.reports.spent import ALL, Prices, Spent, spent_by_role
 from bestofq.reports.stats import Interval, Quantity, attempts_of, group_by, tally_by_task
 from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shorten
 from bestofq.reports.table import Column, RowSource, Table, columns
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
+ALL = "all"
+Prices = Mapping[Role, tuple[float, float]]
+"""USD per million tokens, in and out, of a role; for the Q-function's embedder see Best-of-Q, Table 13."""
 LETTER, LINE = 6.5, 13  # about the width of a letter and the height of a line in a figure
 HEADS = {
     "tokens / task": ("tokens", False, 0),
@@ -37,6 +39,57 @@ HEADS = {
 }
 """Columns of `spending_table`: the sum of `Spent`, whether it is divided by successes, and the digits shown."""
 _PAID: Sequence[Status] = ("finished", "cut", "interrupted")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Sums over episodes. `usd` adds the known prices; `unpriced` counts the tokens whose price is not known."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    usd: float = 0.0
+    unpriced: int = 0
+
+    @classmethod
+    def of(cls, used: Usage, prices: Prices | None = None) -> Self:
+        """From one usage; `prices` if it has none of its own."""
+        usd, tokens = used.usd, used.tokens_in + used.tokens_out
+        if usd is None and prices and used.role in prices:
+            usd_in, usd_out = prices[used.role]
+            usd = (used.tokens_in * usd_in + used.tokens_out * usd_out) / 1e6
+        unpriced = tokens if usd is None else 0
+        return cls(used.tokens_in, used.tokens_out, used.calls, used.seconds, usd or 0.0, unpriced)
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+    @property
+    def price(self) -> float | None:
+        """USD; None as soon as a part of it is not known."""
+        return None if self.unpriced else self.usd
+
+    def dollars(self, among: int = 1) -> str:
+        """USD for each of `among`, in words: `≥` if only a part has a known price."""
+        if among == 0:
+            return "–"
+        if self.unpriced and not self.usd:
+            return "unknown"
+        each = self.usd / among
+        return ("≥ " if self.unpriced else "") + (f"{each:,.2f}" if each >= 1 or each == 0 else f"{each:.2g}")
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(*(getattr(self, name) + getattr(other, name) for name in Spent.__slots__))
+
+
+def spent_by_role(usages: Iterable[Usage], prices: Prices | None = None) -> dict[str, Spent]:
+    """Sums by role, in order of first appearance; a last one over all (`ALL`) if there are several."""
+    roles: dict[str, Spent] = defaultdict(Spent)
+    for used in usages:
+        roles[used.role] += Spent.of(used, prices)
+    return {**roles, ALL: sum(roles.values(), Spent())} if len(roles) > 1 else dict(roles)
 
 
 class AgentCost(FrozenModel):

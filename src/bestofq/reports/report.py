@@ -17,7 +17,7 @@ from bestofq.reports.calibration import (
     ece,
     valued_steps,
 )
-from bestofq.reports.costs import agent_costs, measure_costs, pareto_svg, spending_table
+from bestofq.reports.costs import ALL, Prices, agent_costs, measure_costs, pareto_svg, spending_table
 from bestofq.reports.figures import (
     calibration_svg,
     failure_split_svg,
@@ -32,7 +32,6 @@ from bestofq.reports.recall import count_contested, rated_shares, recall_table, 
 from bestofq.reports.reliability import pass_at, pass_table, pass_variance
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
 from bestofq.reports.searches import search_rows, search_table, telling_trees
-from bestofq.reports.spent import ALL, Prices
 from bestofq.reports.stats import UNIT, Attempts, Quantity, Tries, attempts_of, distinct, group_by
 from bestofq.reports.success import agent_results, dev_base, dev_curve, domain_results, success_table
 from bestofq.reports.svg import Figure

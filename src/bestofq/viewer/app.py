@@ -11,10 +11,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bestofq.core.errors import BestOfQError, DataError
+from bestofq.reports.costs import spent_by_role
 from bestofq.reports.naming import place
 from bestofq.reports.report import DEFAULTS, Report, gather
 from bestofq.reports.rows import Selection
-from bestofq.reports.spent import spent_by_role
 from bestofq.reports.stats import group_by
 from bestofq.reports.success import domain_of
 from bestofq.reports.table import ORIGIN_COLUMNS

@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Episode, Step
 from bestofq.core.observation import Observation
+from bestofq.reports.costs import Spent, spent_by_role
 from bestofq.reports.figures import values_svg
-from bestofq.reports.spent import Spent, spent_by_role
 from bestofq.reports.svg import inline
 from bestofq.reports.values import read_values
 from bestofq.store.records import EpisodeFilter, EpisodeSummary

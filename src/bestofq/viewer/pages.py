@@ -17,8 +17,8 @@ from starlette.responses import Response
 
 from bestofq.core.actions import action_text
 from bestofq.core.observation import Observation
+from bestofq.reports.costs import spent_by_role
 from bestofq.reports.naming import shown
-from bestofq.reports.spent import spent_by_role
 from bestofq.reports.svg import PALETTE, STYLE, Figure
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store

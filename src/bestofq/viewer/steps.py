@@ -8,7 +8,7 @@ from typing import NamedTuple
 from bestofq.core.actions import Targeted
 from bestofq.core.decision import Candidate, Decision
 from bestofq.core.observation import Box, Observation
-from bestofq.reports.scorers import SCORE, Meaning, find_meaning
+from bestofq.reports.values import SCORE, Meaning, find_meaning
 
 _MARK = re.compile(r"(\[\d+\])")
 TIE = 0.01  # scores that differ by less are as good as equal
