@@ -9,6 +9,7 @@ import pytest
 from pydantic import Field, model_validator
 
 from bestofq.agents.judges.chat import ChatJudge
+from bestofq.agents.user import ModelUser
 from bestofq.cli.config import load_config, setting_names
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import limit_of, models_of, named_only, store_at
@@ -171,7 +172,7 @@ def test_a_q_function_ships_for_the_model_that_proposes_alone(model: str, ships:
 
 def test_a_role_takes_the_endpoint_of_its_name_or_another_one() -> None:
     models = models_of(CommonOptions(model="m", base_url=NOBODY, set_=["judge=chat", "endpoints.user.model=u"]))
-    assert (models.settings.chat, models.settings.judge, models.settings.user) == ("chat", "chat", "user")
+    assert isinstance(models.user, ModelUser)
     assert isinstance(models.judge, ChatJudge)
     assert models.judge.model is models.endpoint
     assert models.locating is models.endpoint

@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -14,7 +15,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
-from bestofq.core.identity import flat
+from bestofq.core.identity import Endpoint, flat
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.learning.config import NetworkConfig
@@ -236,7 +237,7 @@ async def test_what_a_run_keeps_are_the_settings_under_their_own_names(tmp_path:
         config = store.runs()[0].config
     settings = {name.removeprefix("endpoints.") for name in flat(context[0].settings.model_dump(mode="json"))}
     (own,) = config.pop("agents").values()  # type: ignore[union-attr]
-    assert flat(config).keys() | flat(own).keys() <= {*settings, "split"}
+    assert flat(config).keys() | flat(own).keys() <= {*settings, *get_args(Endpoint), "split"}
 
 
 async def test_trees_are_learned_from_with_the_prompts_that_grew_them_only(tmp_path: Path) -> None:

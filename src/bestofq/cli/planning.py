@@ -290,8 +290,8 @@ async def preflight(
     """Check endpoints and keys, sites and their hosts, disk and memory. `stored`: bytes to be kept. `learns`: whether
     the run is learned from. `embeds`: whether an embedder is loaded."""
     chosen = models.settings
-    names = dict.fromkeys(getattr(chosen, role) for role in get_args(Endpoint))  # an endpoint may have several roles
-    used = {name: chosen.endpoints[name] for name in names if name is not None}
+    names = dict.fromkeys(chosen.judge if role == "judge" else role for role in get_args(Endpoint))
+    used = {name: chosen.endpoints[name] for name in names if name in chosen.endpoints}
     away = {name: chat for name, chat in used.items() if chat.base_url != HERE}
     findings = list(await asyncio.gather(*(_endpoint(name, chat) for name, chat in away.items())))
     findings += [_room(name, chat.model, chosen.model.device) for name, chat in used.items() if name not in away]
@@ -313,7 +313,7 @@ async def check_tuning(models: Models) -> list[Finding]:
     chat = chosen.endpoint_of("chat")
     if chat is None or not chat.token_ids:
         return []
-    tokens = replace(await _endpoint(str(chosen.chat), chat), what="token ids")
+    tokens = replace(await _endpoint("chat", chat), what="token ids")
     if not tokens.fix:  # else nobody answers, and would be asked for a minute
         try:
             async with aclosing(models):

@@ -31,7 +31,7 @@ def search(
             await models.check_token_ids()
             chat = settings.endpoint_of("chat")
             if chat and settings.model.dialect == "composite" and not chat.token_ids:
-                way = f"--set endpoints.{settings.chat}.token_ids=true"
+                way = "--set endpoints.chat.token_ids=true"
                 console.print(f"no policy can be tuned on these trees: {way} keeps the tokens of a server")
             chosen = await suite.tasks(split, number)
             with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:

@@ -99,7 +99,10 @@ class Models:
         """Hash of the prompts that the proposer reads, and what answers it."""
         chosen = self.settings
         own, composite = (LOCAL, TEMPLATES) if in_pocket_prompts(chosen) else (CHAT, CHAT_TEMPLATES)
-        more = (*(composite if chosen.model.dialect != "commands" else ()), *(USER if chosen.user else ()))
+        more = (
+            *(composite if chosen.model.dialect != "commands" else ()),
+            *(USER if chosen.endpoint_of("user") else ()),
+        )
         return prompt_hash((*own, *more, *(LOCALIZER_TEXT if chosen.localizer.endswith("text") else ())))
 
     async def check_token_ids(self) -> None:
@@ -110,7 +113,7 @@ class Models:
         if chosen.model.dialect != "composite":
             raise ConfigError("token_ids=true of an endpoint is for model.dialect=composite: set that, or leave it out")
         temperature = chosen.model.temperature if short else self.endpoint.config.temperature
-        name = "model.temperature" if short else f"endpoints.{chosen.chat}.temperature"
+        name = "model.temperature" if short else "endpoints.chat.temperature"
         tokens = self.tokens if "path" in chosen.model.model_fields_set else None
         await check_token_ids(self.endpoint, temperature, name, tokens)
 

@@ -1,6 +1,6 @@
 """The settings of the Best-of-Q recipe. Every default of the paper quotes its place."""
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -120,17 +120,16 @@ class BestOfQSettings(FrozenModel):
 
     model: ModelSettings = ModelSettings()
     endpoints: Annotated[dict[str, ChatConfig], FREE] = Field(
-        default={}, description="models behind endpoints, a table each: `[endpoints.NAME]`"
-    )
-    chat: str | None = Field(
-        default=None,
-        description="name of the endpoint that proposes and picks instead of `model`. Default: chat, if there is one",
+        default={},
+        description="models behind endpoints, a table each: `[endpoints.chat]` proposes and picks instead of `model`, "
+        "`picker_chat` picks (Table 3), `localizer_chat` localizes, `judge` judges, and `user` answers what an agent "
+        "asks its user (Agent Q, 6.1)",
     )
     judge: str | None = Field(
         default=None,
         description="who says how episodes ended if no reward is known: the name of an endpoint or of an installed "
         "package's judge, or `my_package.my_module:make_judge`, called with the run's `config.models.Models`. "
-        "Default: judge, likewise",
+        "Default: the endpoint judge, if there is one",
     )
     judge_screenshots: int = Field(default=SCREENSHOTS, ge=0, description="shown to the judge, the last ones")
     judge_criteria: Criteria | None = Field(
@@ -138,23 +137,10 @@ class BestOfQSettings(FrozenModel):
         description="opentable: a reservation by date and time, party size, user information and completion, all four "
         "(Agent Q, 6.1; with the last screenshot: judge_screenshots=1). Default: the task as a whole",
     )
-    user: str | None = Field(
-        default=None,
-        description="name of the endpoint that answers what an agent asks its user (Agent Q, 6.1). Default: user, "
-        "likewise; else the suite's own user, if it has one",
-    )
     suite: AnySuiteSettings = default_suite()
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
-    localizer_chat: str | None = Field(
-        default=None,
-        description="name of the endpoint that localizes. Default: localizer_chat, likewise; else the proposer",
-    )
-    picker_chat: str | None = Field(
-        default=None,
-        description="name of the endpoint that picks (Table 3). Default: picker_chat, likewise; else the proposer",
-    )
     iql: Annotated[IQLConfig, FREE] = IQLConfig()
     n_candidates: int = Field(default=Agent.n_candidates, ge=1, description="N (3.3)")
     epsilon: float = Field(default=EpsilonGreedySelector.epsilon, ge=0, le=1, description="of the seed runs (A.2)")
@@ -178,20 +164,15 @@ class BestOfQSettings(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _use_endpoint_of_same_name(cls, tree: Any) -> Any:
-        """A role whose endpoint is not named takes the one with the role's own name, if there is one."""
-        tables = tree.get("endpoints") if isinstance(tree, dict) else None
-        if not isinstance(tables, dict):
-            return tree
-        return {**{role: role for role in get_args(Endpoint) if role in tables}, **tree}
+    def _use_endpoint_judge(cls, tree: Any) -> Any:
+        there = isinstance(tree, dict) and "judge" in (tree.get("endpoints") or {})
+        return {"judge": "judge", **tree} if there else tree
 
     @model_validator(mode="after")
-    def _endpoints_exist(self) -> Self:
-        for role in get_args(Endpoint):
-            name = getattr(self, role)
-            if name is not None and name not in self.endpoints and not (role == "judge" and self.own_judge):
-                known = f"the endpoints are {', '.join(self.endpoints)}" if self.endpoints else "there are none"
-                raise ValueError(f"{role} names the endpoint {name!r}, but {known}: set endpoints.{name}.model")
+    def _judge_exists(self) -> Self:
+        if self.judge is not None and self.judge not in self.endpoints and not self.own_judge:
+            known = f"the endpoints are {', '.join(self.endpoints)}" if self.endpoints else "there are none"
+            raise ValueError(f"judge names the endpoint {self.judge!r}, but {known}: set endpoints.{self.judge}.model")
         return self
 
     @model_validator(mode="after")
@@ -212,6 +193,12 @@ class BestOfQSettings(FrozenModel):
         judge = self.endpoint_of("judge")
         return 0 if judge and judge.base_url == HERE else self.judge_screenshots
 
+    @property
+    def chat(self) -> ChatConfig | None:
+        """Return the endpoint that proposes instead of `model`."""
+        return self.endpoint_of("chat")
+
     def endpoint_of(self, role: Endpoint) -> ChatConfig | None:
-        """Return the endpoint that a role names."""
-        return self.endpoints.get(getattr(self, role))
+        """Return the endpoint of a role: that of its own name; the judge may be another."""
+        name = self.judge if role == "judge" else role
+        return None if name is None else self.endpoints.get(name)

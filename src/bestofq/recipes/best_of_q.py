@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from bestofq.config.context import OpenSuite
-from bestofq.config.models import Models, check_embedder
+from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
@@ -35,7 +35,6 @@ async def best_of_q(
 
     The same call continues, also with more cycles. Raise DataError if `out` was begun with other settings.
     """
-    check_embedder(models.settings)
     identity = recipe_identity(models)
     is_done(out, identity, advice="give --store and --out other folders")
     runs: list[str] = []

@@ -40,7 +40,7 @@ Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
 _ENDPOINT = {"model", "base_url", "temperature"}
 _OF_CHAT = ("by", "chat_screenshots", "localizer", "localizer_chat")
-_DEFAULTS = BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT})
+_DEFAULTS = {**BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT}), "localizer_chat": None}
 
 
 def run_identity(settings: BestOfQSettings, split: Split, step_limit: int) -> dict[str, JsonValue]:
