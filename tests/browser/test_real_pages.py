@@ -1,5 +1,6 @@
 """What real pages do: they listen to keys, scroll in boxes, hide names from the eye and lay fields over pictures."""
 
+import asyncio
 import re
 from typing import Any
 
@@ -80,3 +81,26 @@ async def test_lists_take_the_beginning_of_an_option_and_take_choices_back(sessi
     values = [element.value for element in (await session.snapshot()).elements]
     assert values == ["United States of America (US)", ""]
     assert await session.act(Click(mark=1)) is not None
+
+
+async def test_what_is_drawn_anew_meanwhile_is_found_again(session: Any, read: Any) -> None:
+    await read(
+        "<div id=r></div><p id=out></p><script>const draw = () => { r.innerHTML = [1, 2, 3].map((n) => `<p><button "
+        "onclick=\"out.textContent = 'lot ${n}'\">Bid</button>`).join('') }; draw(); setInterval(draw, 150)</script>"
+    )
+    await asyncio.sleep(0.4)
+    assert await session.act(Click(mark=2)) is None
+    assert (await session.snapshot()).text.endswith("lot 2")
+
+
+async def test_a_menu_that_opens_under_the_pointer_is_offered(session: Any, read: Any) -> None:
+    seen = await read(
+        "<style>.m ul { display: none } .m:hover > ul { display: block }</style><p>Shop<nav class=m>"
+        "<span>Products</span><ul><li><a href=#shoes>Shoes</a></ul></nav>"
+    )
+    assert [(element.role, element.name) for element in seen.elements] == [("clickable", "Products")]
+    assert await session.act(Click(mark=1)) is None
+    seen = await session.snapshot()
+    assert [element.name for element in seen.elements] == ["Shoes"]
+    assert await session.act(Click(mark=1)) is None
+    assert (await session.snapshot()).url.endswith("#shoes")

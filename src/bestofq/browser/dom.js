@@ -13,7 +13,7 @@ globalThis.bestofq = (() => {
       + "matches closest querySelector querySelectorAll getBoundingClientRect getClientRects checkVisibility "
       + "clientLeft clientTop clientWidth clientHeight scrollWidth scrollHeight currentCSSZoom scrollIntoView scrollBy scrollLeft scrollTop",
     Document: "documentElement body title defaultView scrollingElement createRange getElementById elementFromPoint "
-      + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelector querySelectorAll activeElement",
+      + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelector querySelectorAll activeElement styleSheets",
     DocumentFragment: "getElementById querySelector querySelectorAll",
     ShadowRoot: "host elementFromPoint activeElement getAnimations",
     HTMLElement: "isContentEditable innerText title tabIndex focus offsetWidth offsetHeight",

@@ -6,6 +6,7 @@ Object.assign(globalThis.bestofq, (() => {
   const NAME_LIMIT = 200; // characters of an accessible name
   const TITLE_LIMIT = 2000;
   const NAME_NODES = 2000; // nodes read for one
+  const NEAR = 60; // CSS pixels that an element may move while it is drawn anew
   const DEPTH = 400; // nodes one within another
   const LARGE = 10_000; // elements of a page that is read near the viewport only
   const AROUND = 2; // viewport heights and widths that are near it
@@ -54,10 +55,33 @@ Object.assign(globalThis.bestofq, (() => {
     }
     if (hostsEditing(el)) return "textbox";
     if (el[$.hasAttribute]("onclick")) return "clickable";
+    if (opens && !clickableAbove && el[$.matches](opens) && opensUnseen(el)) return "clickable";
     const reached = el[$.hasAttribute]("tabindex") && el[$.tabIndex] >= 0 && !el[$.hasAttribute]("role");
     if (!reached && !pointed(el, style, clickableAbove)) return null;
     if (squeeze(el[$.textContent]).length > NAME_LIMIT) return null; // a region, not a button
     return reached || !el[$.querySelector](NATIVE) ? "clickable" : null;
+  }
+
+  let opens = ""; // selectors of what shows more while the pointer is over it
+
+  function findOpeners() {
+    const found = new Set(), head = /^\s*(\S.*?):hover(?:\s*[>+~]\s*|\s+)\S/;
+    for (const sheet of document[$.styleSheets]) {
+      let rules = [];
+      try { rules = Array.from(sheet.cssRules); } catch { /* of another site */ }
+      for (const { selectorText, style } of rules) {
+        if (!selectorText?.includes(":hover") || !(style.display || style.visibility || style.opacity)) continue;
+        for (const selector of selectorText.split(",")) if (head.test(selector)) found.add(head.exec(selector)[1]);
+      }
+    }
+    return Array.from(found).filter((selector) => CSS.supports(`selector(${selector})`)).join();
+  }
+
+  // Whether its words are a menu's head: nothing in it can be clicked yet.
+  function opensUnseen(el) {
+    const words = squeeze(el[$.innerText] || ""), inner = Array.from(el[$.querySelectorAll](NATIVE));
+    const seen = (one) => one[$.checkVisibility]({ opacityProperty: true, visibilityProperty: true });
+    return words && words.length <= NAME_LIMIT && inner.length && !inner.some(seen);
   }
 
   // Whether a pointer begins here, and nothing around it can be clicked.
@@ -323,6 +347,7 @@ Object.assign(globalThis.bestofq, (() => {
     }
 
     forget();
+    opens = findOpeners();
     const root = document[$.documentElement];
     if (root) walk(root, new DOMMatrix(), true, false, false, 0);
     flush();
@@ -337,12 +362,24 @@ Object.assign(globalThis.bestofq, (() => {
     return [{ url: location.href, title: unmarked(squeeze(document[$.title].slice(0, TITLE_LIMIT))), text, elements }, marked];
   }
 
-  let marks = []; // element of mark n at n - 1
+  let marks = [], rows = []; // element of mark n at n - 1, and what was said of it
   function snapshot(textLimit) {
     const [page, marked] = read(textLimit);
-    marks = marked;
+    [marks, rows] = [marked, page.elements];
     return page;
   }
 
-  return { snapshot, read, nameOf, hostsEditing, element: (mark) => marks[mark - 1] };
+  // The element of a mark. One that the page has drawn anew is found by its role, its name and its place.
+  function element(mark) {
+    const el = marks[mark - 1];
+    if (!el || el[$.isConnected]) return el;
+    const [role, name, , box] = rows[mark - 1], [page, marked] = read(0);
+    const far = (at) => Math.abs(page.elements[at][3][0] - box[0]) + Math.abs(page.elements[at][3][1] - box[1]);
+    const same = page.elements.map((_, at) => at).filter((at) => page.elements[at][0] === role && page.elements[at][1] === name);
+    const [at] = same.sort((one, other) => far(one) - far(other));
+    if (at !== undefined && far(at) < NEAR) marks[mark - 1] = marked[at];
+    return marks[mark - 1];
+  }
+
+  return { snapshot, read, nameOf, hostsEditing, element };
 })());
