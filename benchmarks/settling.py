@@ -43,6 +43,7 @@ PROMPT = 1.5  # seconds in which a restless page must end
 class Result(NamedTuple):
     """One page on one side."""
 
+    path: str
     kind: str
     restless: bool
     seen: bool
@@ -111,6 +112,11 @@ async def measure(args: argparse.Namespace, cases: list[Case]) -> dict[str, list
     """The results of each side; the sides take turns on every page."""
     server = LateServer(cases)
     results: dict[str, list[Result]] = {}
+    known: dict[tuple[str, str], Result] = {}
+    if args.rows and args.rows.exists():
+        for line in args.rows.read_text("utf-8").splitlines():
+            name, *values = json.loads(line)
+            known[name, values[0]] = Result(*values)
     sides: dict[str, Visit] = {}
     async with (
         Browser.launch() as patient,
@@ -139,12 +145,19 @@ async def measure(args: argparse.Namespace, cases: list[Case]) -> dict[str, list
         results = {name: [] for name in sides}
         for case in cases:
             for name, visit in sides.items():
+                if row := known.get((name, case.path)):
+                    results[name].append(row)
+                    continue
                 try:
                     seconds, text = await visit(server.root + case.path, case.click)
-                except (PlaywrightError, BestOfQError, StopIteration) as error:  # it has seen nothing
+                except (PlaywrightError, BestOfQError, RuntimeError) as error:  # it has seen nothing
                     seconds, text = float("nan"), str(error)
                 seen = case.text in text.replace("\n", " ")
-                results[name].append(Result(case.kind, case.restless, seen, seconds))
+                row = Result(case.path, case.kind, case.restless, seen, seconds)
+                results[name].append(row)
+                if args.rows:
+                    with args.rows.open("a", encoding="utf-8") as rows:
+                        rows.write(json.dumps([name, *row]) + "\n")
                 if args.verbose:
                     mark = "" if seen else f"  MISSED {text[-80:]!r}"
                     sys.stdout.write(f"{case.path:28} {name:24} {seconds:6.2f} s{mark}\n")
@@ -207,6 +220,7 @@ def main() -> None:
     parser.add_argument("--browser-use-python", default="", help="Python of an environment with browser-use")
     parser.add_argument("--side", action="append", help="only this side; may be repeated")
     parser.add_argument("--kind", action="append", help="only this kind; may be repeated")
+    parser.add_argument("--rows", type=Path, help="JSON lines of the pages that are done: the run continues after them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verbose", action="store_true", help="a line for each page and side")
     parser.add_argument("--out", type=Path, help="JSON file for the result; the figure is written next to it")

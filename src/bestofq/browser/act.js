@@ -170,8 +170,15 @@ Object.assign(globalThis.bestofq, (() => {
     field[$.focus]({ preventScroll: true });
     if (is(field, "input", "textarea")) field[$.select]();
     else field[$.ownerDocument][$.getSelection]().selectAllChildren(field);
-    const empty = is(field, "input", "textarea") ? !field[$.value] : !field[$.textContent];
-    return { ready: true, empty, multiline: !is(field, "input") };
+    return { ready: true, before: contentOf(field), multiline: !is(field, "input") };
+  }
+
+  const contentOf = (field) => (is(field, "input", "textarea") ? field[$.value] : field[$.textContent]);
+
+  // What a field holds now; nothing of what is no field any more.
+  function content(ref) {
+    const { el } = resolve(ref), field = el && fieldOf(el);
+    return { content: field ? contentOf(field) : null };
   }
 
   // Submits the element's form as its first submit button would, validation included.
@@ -257,6 +264,6 @@ Object.assign(globalThis.bestofq, (() => {
     beginAct(true);
     try { return await act(...given); } catch (error) { return fail(`The page did not allow it: ${error.message}`); }
   };
-  const acts = Object.entries({ clickPoint, fill, submit, scroll, press, pressEnter });
+  const acts = Object.entries({ clickPoint, fill, content, submit, scroll, press, pressEnter });
   return { ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])) };
 })());

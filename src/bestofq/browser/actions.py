@@ -109,7 +109,10 @@ async def write(tab: Tab, action: Targeted, text: str) -> None:
         await within(tab.limit, "insert_text", tab.page.keyboard.insert_text(before))
     if typed:
         await within(tab.limit, "type", tab.page.keyboard.type(typed))
-    if not text and not field["empty"]:
+        swallows = field["before"] != text and (await _ask(tab, "content", _ref(action)))["content"] == field["before"]
+        if swallows:  # the page prevents keys
+            await within(tab.limit, "insert_text", tab.page.keyboard.insert_text(text))
+    if not text and field["before"]:
         await within(tab.limit, "press(Delete)", tab.page.keyboard.press("Delete"))
 
 

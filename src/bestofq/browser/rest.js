@@ -148,7 +148,8 @@ Object.assign(globalThis.bestofq, (() => {
     if (!document[$.body] || location.protocol === "about:") return false;
     const drawn = "img,svg,canvas,video,iframe,input,button,select,textarea,embed,object";
     const shows = (root) => (root[$.body]?.[$.innerText] ?? root[$.textContent]).trim() || root[$.querySelector](drawn);
-    return document[$.querySelector]("script") && !Array.from(watched).some(shows);
+    const scripted = document[$.querySelector]("script") || performance.getEntriesByType("resource").length;
+    return scripted && !Array.from(watched).some(shows);
   }
 
   // ms until the last animation of this wait ends.
