@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from bestofq.cli.config import config_of, merge_settings, read_tree
 from bestofq.cli.writing import write_out
-from bestofq.config.agents import reads_q
+from bestofq.config.agents import AGENTS, reads_q
 from bestofq.config.context import open_suite, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -24,7 +24,6 @@ from bestofq.core.protocols import Rated
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.identity import (
-    agent_identity,
     episode_set,
     made_by,
     q_identity,
@@ -122,7 +121,7 @@ class AblationRunner:
         """Held-out test tasks, with draws of the seed's own."""
         models = Models(config.acting.model_copy(update={"seed": seed}))
         play = Play(config.arm.agent, self.ablation.passes, values, "test", self.ablation.test_tasks)
-        own = agent_identity(models.settings, config.arm.agent, None, {})  # what agents of this kind read
+        own = AGENTS[config.arm.agent].whole_identity(models.settings, None, {})  # what agents of this kind read
         facts: dict[str, JsonValue] = {
             **{name: own[name] for name in ("scorer",) if name in own},
             "q": key,

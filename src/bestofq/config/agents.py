@@ -74,6 +74,12 @@ class AgentConfig:
         """Return what only this agent depends on, apart from N. `q` describes the Q-function."""
         return {**q}
 
+    def whole_identity(
+        self, settings: BestOfQSettings, n: int | None, q: Mapping[str, JsonValue]
+    ) -> dict[str, JsonValue]:
+        """Return the same with `n`, the candidates a step; None: as the settings say."""
+        return {**({} if self.single else {"n": n or settings.n_candidates}), **self.identity(settings, q)}
+
     def build(self, name: str, models: Models, values: Values | None, n: int) -> Agent:
         """Return the agent. ConfigError as `check`, and if a learned agent has no Q-function."""
         return Agent(

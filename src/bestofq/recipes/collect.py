@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.config.agents import AgentKind, check_agent, keeping_vectors, make_agent, reads_q
+from bestofq.config.agents import AGENTS, AgentKind, check_agent, keeping_vectors, make_agent, reads_q
 from bestofq.config.context import OpenSuite, may_repeat_of, open_workers
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split
-from bestofq.recipes.identity import Searcher, agent_identity, current_provenance, run_identity, search_identity
+from bestofq.recipes.identity import Searcher, current_provenance, run_identity, search_identity
 from bestofq.recipes.tree_search import searching_agent
 from bestofq.rollouts.console import console
 from bestofq.rollouts.episode import EpisodeOptions
@@ -117,7 +117,7 @@ async def begin(
         run_identity(settings, split, suite.step_limit),
         made,
         searches={searcher: {**search_identity(models, searcher), **q}} if searcher else {},
-        agents={play.agent: own} if play and (own := agent_identity(settings, play.kind, play.n, q)) else {},
+        agents={play.agent: own} if play and (own := AGENTS[play.kind].whole_identity(settings, play.n, q)) else {},
     )
     return made
 

@@ -18,7 +18,6 @@ from typing import Literal, get_args
 from pydantic import JsonValue
 
 import bestofq
-from bestofq.config.agents import AGENTS, AgentKind
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -63,14 +62,6 @@ def policy_identity(settings: BestOfQSettings) -> dict[str, JsonValue]:
     unused |= {"judge_screenshots", "judge_criteria"} if settings.endpoint_of("judge") is None else set()
     unused |= {"proposer"} if settings.proposer is None else set()
     return {name: hidden(value) for name, value in kept.items() if name not in unused}
-
-
-def agent_identity(
-    settings: BestOfQSettings, kind: AgentKind, n: int | None, q: Mapping[str, JsonValue]
-) -> dict[str, JsonValue]:
-    """Return what only this kind of agent depends on. `n`: candidates a step; None: as the settings say."""
-    agent = AGENTS[kind]
-    return {**({} if agent.single else {"n": n or settings.n_candidates}), **agent.identity(settings, q)}
 
 
 def search_identity(models: Models, searcher: Searcher) -> dict[str, JsonValue]:
