@@ -6,20 +6,22 @@ escaped. The figure of costs is in `costs`.
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup
 
 from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
-from bestofq.reports.calibration import Calibration
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import Interval, Measure
 from bestofq.reports.svg import WIDTH, Plot, axis, figure, nice_ticks, rate_ticks, round_step, shorten
 from bestofq.reports.table import Table
 from bestofq.reports.values import ValuedStep, read_values
+
+if TYPE_CHECKING:
+    from bestofq.reports.calibration import Calibration
 
 
 class CurvePoint(FrozenModel):
@@ -156,7 +158,7 @@ def values_svg(
     )
 
 
-def calibration_svg(found: Calibration) -> Markup:
+def calibration_svg(found: "Calibration") -> Markup:
     """Outcome against Q, with intervals; below it how many steps have such a Q. InputError without a step."""
     if not found.bins:
         raise InputError(f"calibration of {found.agent}: there is no step with a value")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from bestofq.core.decision import DECIDED
 from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
 from bestofq.store.records import EpisodeSummary
-from bestofq.store.tally import Tally
+
+if TYPE_CHECKING:
+    from bestofq.store.tally import Tally
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -127,7 +129,7 @@ class Tries(NamedTuple):
         return cls(tasks, *(table.reshape(shape) for table in tables))
 
     @classmethod
-    def of_tallies(cls, tallies: Sequence[Tally]) -> "Tries":
+    def of_tallies(cls, tallies: Sequence["Tally"]) -> "Tries":
         """The attempts whose outcomes tell how the agent did. A run is one repeat in one run of a store."""
         tasks = {key: i for i, key in enumerate(distinct((t.suite, task) for t in tallies for task in t.tasks))}
         runs = {key: i for i, key in enumerate(distinct((t.store, t.run) for t in tallies))}
