@@ -205,7 +205,7 @@ def iterate_lines(sides: dict[str, dict[str, float | int]]) -> Iterator[str]:
 def draw(sides: dict[str, dict[str, float | int]]) -> str:
     """Recall against median seconds, as the SVG of the reports' cost figure."""
     points = [CostPoint(name, s["median_seconds"] * 1000, s["seen"] / s["pages"], None) for name, s in sides.items()]
-    svg = str(points_svg(points, "ours"))
+    svg = str(points_svg(points, "Playwright, 500 ms"))
     for before, after in {
         "Success against the cost of a task": "Consequences seen against median milliseconds",
         "tokens per task (not every price is known)": "median milliseconds of a step",

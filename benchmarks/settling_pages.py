@@ -71,6 +71,10 @@ class LateServer:
                 with suppress(OSError):
                     self.answer()
 
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.do_GET()
+
             def answer(self) -> None:
                 path = unquote(self.path.partition("?")[0])
                 if path in pages:
