@@ -18,7 +18,7 @@ from bestofq.search.backtracking import WAYS
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
-TASKS, ROLLOUTS = 3, 8
+TASKS, ROLLOUTS = 2, 6
 
 
 def shopper(request: Mapping[str, Any]) -> str:
