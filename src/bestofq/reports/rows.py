@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
@@ -19,8 +19,10 @@ from bestofq.reports.stats import distinct, group_by
 from bestofq.store.configuration import AGENTS, SEARCHES
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.schema import Status
-from bestofq.store.store import Store
 from bestofq.store.tally import Tally
+
+if TYPE_CHECKING:
+    from bestofq.store.store import Store
 
 DIGITS = 6  # of a Q-function's hash that are shown, unless more are needed to distinguish two
 BASELINE = "prompting"
@@ -46,14 +48,14 @@ class Selection:
     split: str | None = None
     baseline: str | None = None
 
-    def in_runs(self, store: Store) -> list[str]:
+    def in_runs(self, store: "Store") -> list[str]:
         """The names of its runs. DataError on one that the store does not have."""
         known = [run.name for run in store.runs()]
         if missing := [run for run in self.runs or () if run not in known]:
             raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
         return known if self.runs is None else [*distinct(self.runs)]
 
-    def tallies(self, store: Store) -> list[Tally]:
+    def tallies(self, store: "Store") -> list[Tally]:
         """Its ended episodes, of all agents. An episode without a step belongs to its agent's only Q-function in its
         run."""
         runs = self.in_runs(store)
@@ -65,7 +67,7 @@ class Selection:
             for t in found
         ]
 
-    def summaries(self, store: Store, *, status: Status = "finished") -> list[EpisodeSummary]:
+    def summaries(self, store: "Store", *, status: Status = "finished") -> list[EpisodeSummary]:
         """Its episodes, of all agents."""
         which = partial(store.summaries, suite=self.suite, split=self.split, status=status)
         return [episode for run in self.in_runs(store) for episode in which(run=run)]
@@ -81,7 +83,7 @@ class Rows:
     names: Mapping[RowPart, str]
     tallies: Mapping[str, Sequence[Tally]]
 
-    def read_judged(self, store: Store) -> list[EpisodeSummary]:
+    def read_judged(self, store: "Store") -> list[EpisodeSummary]:
         """The episodes whose verdict in force is a judge's, with their row's name instead of their agent's."""
         finished = (t for some in self.tallies.values() for t in some if t.status == "finished")
         known = {(t.run, t.agent, t.suite, t.split) for t in finished if t.attempts[:, 3].any()}
@@ -132,7 +134,7 @@ class Rows:
         return splits == {_main_split(part.split for part in self.names)}
 
 
-def read_rows(store: Store, selection: Selection = EVERYTHING) -> Rows:
+def read_rows(store: "Store", selection: Selection = EVERYTHING) -> Rows:
     """The rows of the selection's finished episodes, whichever agents are shown.
 
     An agent's only row on the table's own split has the agent's name. If it has several there, the hashes of their
