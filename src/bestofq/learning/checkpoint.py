@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, ValidationError
@@ -22,8 +22,7 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
 from bestofq.core.files import whole_file
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.identity import FREE
-from bestofq.learning.config import IQLConfig, NetworkConfig
+from bestofq.learning.config import EpisodeSet, IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
 from bestofq.learning.value import ValueModel
@@ -31,16 +30,6 @@ from bestofq.learning.value import ValueModel
 Kind = Literal["training", "value"]
 CARD = "checkpoint.json"
 NETWORKS, OPTIMIZERS = ("q", "v", "q_target"), ("adam_q", "adam_v")  # as an IQL names them
-
-
-class EpisodeSet(FrozenModel):
-    """The episodes that a Q-function is learned from."""
-
-    count: int = Field(ge=0)
-    fingerprint: str = Field(description="16 hex digits over their ids, verdicts and numbers of steps, in order")
-    tasks: Annotated[tuple[str, ...] | None, FREE] = Field(
-        default=None, description="`task_mark` of each task, sorted; None: from before they were kept"
-    )
 
 
 class Card(FrozenModel):

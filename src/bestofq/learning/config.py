@@ -18,6 +18,16 @@ PAPER_HIDDEN = (1024, 1024, 512, 256, 128, 64)
 LEAST_WIDTH = 16
 
 
+class EpisodeSet(FrozenModel):
+    """The episodes that a Q-function is learned from."""
+
+    count: int = Field(ge=0)
+    fingerprint: str = Field(description="16 hex digits over their ids, verdicts and numbers of steps, in order")
+    tasks: Annotated[tuple[str, ...] | None, FREE] = Field(
+        default=None, description="`task_mark` of each task, sorted; None: from before they were kept"
+    )
+
+
 class NetworkConfig(FrozenModel):
     """The shape both networks share. At D = 2048 the defaults are B.2's: Q has 11.19 M parameters, V 8.04 M."""
 

@@ -27,8 +27,7 @@ from bestofq.core.files import whole_file
 from bestofq.core.identity import Difference, Endpoint, as_set, differences, flat, identity_of
 from bestofq.core.observation import Split
 from bestofq.core.secrets import hidden
-from bestofq.learning.checkpoint import EpisodeSet
-from bestofq.learning.config import IQLConfig
+from bestofq.learning.config import EpisodeSet, IQLConfig
 from bestofq.store.configuration import SEARCHES, refusal
 from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
 
