@@ -192,7 +192,7 @@ def assume_use(
         return number * wide * high // PIXELS if suite.screenshots and config.base_url != HERE else 0
 
     def add(role: Role, config: ChatConfig, read: int, written: int, calls: int) -> None:
-        usage.append(_used(role, config, calls * read, calls * written, calls))
+        usage.append(count_usage(role, config, calls * read, calls * written, calls))
 
     add("proposer", chat, page + pictures(chat, settings.chat_screenshots), steps * n * CANDIDATE // calls, calls)
     if settings.localizer not in ("none", "page"):
@@ -229,12 +229,12 @@ def assume_tree(settings: BestOfQSettings, limit: int) -> Use | None:
         return None
     drawn = chosen.iterations * (chosen.candidates + round(limit * STEPS))
     ranked = chosen.iterations * (chosen.candidates - 1) if settings.agent_q.feedback == "model" else 0
-    proposing = _used("proposer", chat, drawn * page, drawn * COMPOSITE, drawn)
-    ranking = _used("critic", chat, ranked * page, ranked * 10, ranked)
+    proposing = count_usage("proposer", chat, drawn * page, drawn * COMPOSITE, drawn)
+    ranking = count_usage("critic", chat, ranked * page, ranked * 10, ranked)
     return Use([proposing, ranking], 1, (drawn + ranked) * CALL_SECONDS, 0)
 
 
-def _used(role: Role, config: ChatConfig, read: int, written: int, calls: int) -> Usage:
+def count_usage(role: Role, config: ChatConfig, read: int, written: int, calls: int) -> Usage:
     return Usage(role=role, tokens_in=read, tokens_out=written, calls=calls, usd=config.price().usd(read, written))
 
 

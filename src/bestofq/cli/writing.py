@@ -21,7 +21,7 @@ def write_json(path: Path, result: Mapping[str, object]) -> None:
 def check_out(*paths: Path | None) -> None:
     """Check before long work that files can be written there afterwards. InputError. Makes nothing that stays."""
     for path in filter(None, paths):
-        folder = _existing(path.parent)
+        folder = find_place(path.parent)
         if path.is_dir():
             raise InputError(f"{path} is a folder: give a file")
         if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
@@ -30,11 +30,11 @@ def check_out(*paths: Path | None) -> None:
 
 def check_folder(path: Path | None) -> None:
     """Check before long work that a folder is there or can be made. InputError. Makes nothing."""
-    if path is not None and not ((there := _existing(path)).is_dir() and os.access(there, os.W_OK)):
+    if path is not None and not ((there := find_place(path)).is_dir() and os.access(there, os.W_OK)):
         raise InputError(f"{path} can be no folder, as {there} is a file or cannot be written: give another")
 
 
-def _existing(path: Path) -> Path:
+def find_place(path: Path) -> Path:
     """Return the path, or the nearest folder above it that exists."""
     return next(place for place in (path, *path.absolute().parents) if place.exists())
 
