@@ -33,7 +33,6 @@ from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import price_of
 from bestofq.models.shipped import find_model
 from bestofq.recipes.collect import Play
-from bestofq.recipes.q_training import select_episodes
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -154,6 +153,8 @@ def plan_searches(models: Models, store: Location, runs: Sequence[str], split: S
 
 def print_training_plan(models: Models, store: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
     """Print how many episodes teach, and for how many steps. DataError without a store, or with too few in it."""
+    from bestofq.recipes.q_training import select_episodes  # with PyTorch
+
     with Store.open(store, read_only=True) as opened:
         chosen = [e for e in select_episodes(opened, runs, episodes) if e.decided and e.steps]
     iql = models.settings.iql
