@@ -58,7 +58,8 @@ make_venv() {
     "$python" -m venv --clear .venv
 }
 
-pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
+# Python compiles each module at its first import: to compile all of them here takes a minute.
+pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "$@"; }
 
 # PyTorch's CPU build is a tenth of the size of its CUDA build. Its index is not reachable from every network, and
 # where a mirror stands in for PyPI, the pin names a version that mirrors hold.

@@ -41,16 +41,16 @@ from bestofq.viewer.server import serve
 from bestofq_sites.booking.settings import BookingSettings
 
 HELD_OUT, EXPLORED, WATCHED = "demo", "demo-explored", "demo-chromium"
-IN_CHROMIUM = 6  # tasks
-TRAINED = ("best-of-q", "best-of-q seed 1", "best-of-q seed 2")
+IN_CHROMIUM = 4  # tasks
+TRAINED = ("best-of-q", "best-of-q seed 1")
 """The agents of the trainings, which differ in the seed of Q alone."""
 
 LEARNING = (
     *("model.path=pocket-quirks", "suite.name=quirks", "suite.sites=4", "suite.tasks_per_site=240"),
-    *("suite.train_tasks=250", "seed_runs=1"),
+    *("suite.train_tasks=200", "seed_runs=1"),
     *("iql.steps=1500", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.network.hidden=[512,256]"),
 )
-"""The demo's own settings: as in experiments/quirks, with four of its sites and half of its episodes."""
+"""The demo's own settings: as in experiments/quirks, with four of its sites and 200 of its episodes."""
 
 SEARCHING_SETTINGS = (
     *("model.path=pocket-agentq", "model.dialect=composite", "model.samples_per_candidate=2", "model.temperature=1.0"),
@@ -73,7 +73,7 @@ def demo(given: CommonOptions, tasks: int | None, out: Path | None, *, fresh: bo
         run_interruptible(run_demo_agent_q(models, tasks=tasks or 24, out=out, fresh=fresh))
     else:
         models, out = models_of(given, *LEARNING), out or Path("runs/demo")
-        run_interruptible(run_demo(models, tasks=tasks or 160, out=out, fresh=fresh))
+        run_interruptible(run_demo(models, tasks=tasks or 60, out=out, fresh=fresh))
 
 
 async def run_demo(models: Models, *, tasks: int, out: Path, fresh: bool) -> None:
@@ -88,7 +88,7 @@ async def run_demo(models: Models, *, tasks: int, out: Path, fresh: bool) -> Non
             await compare(text, suite, store, HELD_OUT, Play(split="test", limit=tasks), ["prompting", "random"])
             console.print(Rule("2. It explores other tasks of the same sites; Q learns from what came of each action"))
             await collect(text, suite, store, EXPLORED, Play("explore", text.settings.seed_runs))
-            console.print(Rule("3. After: the same model and tasks, and Q chooses, trained with three seeds"))
+            console.print(Rule("3. After: the same model and tasks, and Q chooses, trained with two seeds"))
             episodes, trained = store.summaries(run=EXPLORED), []
             for seed, agent in enumerate(TRAINED):
                 iql = text.settings.iql.model_copy(update={"seed": seed})
