@@ -71,11 +71,12 @@ def main() -> None:
         "machine": {"cpu": platform.processor() or platform.machine(), "cores": os.cpu_count()},
         "counts": {},
     }
-    ways = (("held to the schema", DIALECT.schema(1), given.replies), ("free", None, given.free))
-    for name, schema, count in ways:
+    ways = (("held to the schema", True, given.replies), ("free", False, given.free))
+    for name, held, count in ways:
         replies: list[tuple[Reply, Observation]] = []
         for state in asyncio.run(states(count // given.draws)):
             asked = user(DIALECT.user(state, 0, 0), system=DIALECT.system(state, 1, None))
+            schema = DIALECT.schema(1, state.observation) if held else None
             request = Request(messages=asked, n=given.draws, schema=schema, max_tokens=given.tokens)
             (made,) = model.generate_batch([request])
             replies += [(reply, state.observation) for reply in made.replies]

@@ -290,8 +290,32 @@ def test_the_schema_keeps_to_what_strict_output_allows() -> None:
     for by in ("mark", "words", "point"):
         schema = candidates_schema(3, by)
         walk(schema)
+    walk(candidates_schema(3, "mark", [1, 2]))
     actions = schema["properties"]["candidates"]["items"]["properties"]["action"]["anyOf"]
     assert len(actions) == 8  # Fig. 7
+
+
+@pytest.mark.parametrize("marks", [(), (3, 8)])
+async def test_a_server_is_told_the_marks_of_the_page(marks: tuple[int, ...]) -> None:
+    elements = tuple(Element(mark=mark, role="link", name=str(mark)) for mark in marks)
+    state = State(task=STATE.task, observation=Observation(url="/", title="", text="", elements=elements))
+    offered = '{"candidates": [{"thought": "", "note": "", "action": {"type": "go_back"}}]}'
+    async with BrokenServer(lambda _: offered) as server, endpoint(server) as model:
+        await ChatProposer(model).propose(state, 3)
+        await ChatProposer(model, JsonDialect(page_marks=False)).propose(state, 3)
+    for request, named in zip(server.requests, (True, False), strict=True):
+        candidates = request["response_format"]["json_schema"]["schema"]["properties"]["candidates"]
+        assert (candidates["minItems"], candidates["maxItems"]) == (3, 3)
+        kinds = {
+            action["properties"]["type"]["enum"][0]: action["properties"]
+            for action in candidates["items"]["properties"]["action"]["anyOf"]
+        }
+        if named:
+            assert ("click" in kinds) == ("write" in kinds) == bool(marks)
+        if named and marks:
+            assert kinds["click"]["element"]["enum"] == kinds["write"]["element"]["enum"] == [3, 8]
+        if not named:
+            assert kinds["click"]["element"] == {"type": "integer"}
 
 
 @pytest.mark.parametrize("fault", ["nonsense", "braces", "vast", "empty", "refusal", "truncated"])

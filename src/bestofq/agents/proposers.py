@@ -130,7 +130,7 @@ class ChatProposer:
                 greedy=False,
                 temperature=self.temperature,
                 max_tokens=self.max_tokens,
-                schema=dialect.schema(most),
+                schema=dialect.schema(most, state.observation),
                 name="candidates",
                 log_probs=self.log_probs,
             ),

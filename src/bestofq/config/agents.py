@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, JsonValue
 
@@ -244,7 +245,8 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False, vo
         by, shots = models.settings.by, models.settings.chat_screenshots
         if chosen.dialect == "composite" and by != "mark":
             raise ConfigError(f"model.dialect=composite names elements by marks, not by {by}: leave out by={by}")
-        dialect = JsonDialect(by=by) if chosen.dialect == "commands" else COMPOSITE
+        openai = models.endpoint is not None and "openai" in (urlsplit(models.endpoint.config.base_url).hostname or "")
+        dialect = JsonDialect(by=by, page_marks=not openai) if chosen.dialect == "commands" else COMPOSITE
         if models.endpoint is not None:
             log_probs |= dialect is COMPOSITE and models.endpoint.config.token_ids
             return ChatProposer(models.endpoint, dialect, screenshots=shots, log_probs=log_probs, votes=votes)

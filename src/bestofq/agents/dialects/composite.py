@@ -105,7 +105,7 @@ class CompositeDialect:
     parse = staticmethod(parse_composite)
     user = staticmethod(composite_user)
 
-    def schema(self, n: int) -> None:
+    def schema(self, n: int, page: Observation) -> None:
         """Free text."""
 
     def system(self, state: State, n: int, picture: Picture | None) -> str:

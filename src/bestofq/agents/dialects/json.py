@@ -23,6 +23,7 @@ from bestofq.core.language import Reply
 from bestofq.core.observation import Observation, Point
 from bestofq.core.picture import Picture
 
+MOST_MARKS = 200  # that a schema names; OpenAI-compatible servers take some 500 values
 By = Literal["mark", "words", "point"]  # how a model names an element
 _FIELDS: Mapping[str, Sequence[str]] = {
     "click": (),
@@ -53,18 +54,24 @@ def candidates_user(state: State, history: int, pictures: int = 1) -> str:
     return render("candidates_user", history=lines, skipped=skipped, pictures=pictures, **page_values(state))
 
 
-def candidates_schema(n: int, by: By) -> dict[str, Any]:
-    """JSON Schema of a reply with 1 to n candidates, as strict structured output wants it: every property required."""
+def candidates_schema(n: int, by: By, marks: Sequence[int] | None = None) -> dict[str, Any]:
+    """JSON Schema of a reply with n candidates, as strict structured output wants it: every property required.
+
+    With `marks`, an element is one of these, and there is no action on an element if there are none.
+    """
     kinds = {**_KINDS, "element": {"type": "integer"} if by == "mark" else {"type": "string"}}
+    if by == "mark" and marks is not None:
+        kinds["element"] = {"type": "integer", "enum": [*marks]}
     actions = [
         object_schema(
             {"type": {"type": "string", "enum": [name]}, **{field: kinds[field] for field in _fields(name, by)}}
         )
         for name in _FIELDS
+        if name not in _TARGETED or kinds["element"].get("enum") != []
     ]
     text = {"type": "string"}
     candidate = object_schema({"thought": text, "note": text, "action": {"anyOf": actions}})
-    return object_schema({"candidates": {"type": "array", "items": candidate, "minItems": 1, "maxItems": n}})
+    return object_schema({"candidates": {"type": "array", "items": candidate, "minItems": n, "maxItems": n}})
 
 
 def _fields(kind: str, by: By) -> Sequence[str]:
@@ -178,9 +185,14 @@ def point_of(given: Any, picture: Picture) -> Point:
 
 @dataclass(frozen=True)
 class JsonDialect:
-    """`ChatDialect`: several candidates in one JSON object."""
+    """`ChatDialect`: several candidates in one JSON object.
+
+    With `page_marks` the schema names the marks of the page, so that a server that holds replies to it cannot let a
+    model invent one. OpenAI compiles each new schema for seconds: there it is the same for all pages.
+    """
 
     by: By = "mark"
+    page_marks: bool = True
     single = False
     repair = "with JSON only"
     user = staticmethod(candidates_user)
@@ -189,12 +201,13 @@ class JsonDialect:
     def pointing(self) -> bool:
         return self.by == "point"
 
-    def schema(self, n: int) -> dict[str, Any]:
-        return candidates_schema(n, self.by)
+    def schema(self, n: int, page: Observation) -> dict[str, Any]:
+        named = self.page_marks and len(page.elements) <= MOST_MARKS
+        return candidates_schema(n, self.by, [element.mark for element in page.elements] if named else None)
 
     def system(self, state: State, n: int, picture: Picture | None) -> str:
         """What Fig. 7 asks for, in our words. Points are on `picture`."""
-        element, rule = '"element": 7', "An element is the number in [brackets] that stands after it on the page."
+        element, rule = '"element": MARK', "MARK is the number in [brackets] after an element of the page."
         if self.by == "words":
             element = '"element": "Add to cart button of the blue mug"'
             rule = "An element is described in words that fit no other element."
