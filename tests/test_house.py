@@ -5,11 +5,11 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 30_227,
+    "library lines": 30_242,
     "sites lines": 3_170,
     "experiments lines": 6_139,
-    "library, sites and experiments lines": 39_536,
-    "test lines": 30_046,
+    "library, sites and experiments lines": 39_551,
+    "test lines": 30_075,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 129,

@@ -36,4 +36,4 @@ async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(
     assert (out / "report" / "index.html").exists()
     text = printed()
     assert "http://127.0.0.1:" in text
-    assert "of 3 trainings" in text
+    assert "of 2 trainings" in text

@@ -16,6 +16,7 @@ from bestofq.config.agents import AgentKind
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
+from bestofq.core import seeds
 from bestofq.core.decision import Decision
 from bestofq.envs.serving import serve_app
 from bestofq.learning.checkpoint import load_value, read_card
@@ -93,7 +94,12 @@ async def test_whole_episodes_through_transformers_serve(tmp_path: Path) -> None
     assert (used.tokens_in, used.tokens_out) == (local[0][0].usage[0].tokens_in, local[0][0].usage[0].tokens_out)
 
 
-async def test_all_agents_decide_the_same_through_our_own_server(tmp_path: Path) -> None:
+async def test_all_agents_decide_the_same_through_our_own_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the seeds have the 31 bits that an endpoint is given."""
+    derive = seeds._derive_seed
+    monkeypatch.setattr(seeds, "_derive_seed", lambda *of: derive(*of) >> 32)
     agents: list[AgentKind] = ["picker", "verifier", "best-of-q"]
     models = Models(BestOfQSettings(model=MODEL))
     async with serve_app(model_app(models.local)) as url:

@@ -57,7 +57,7 @@ def setting_fields(
     for name, field in cls.model_fields.items():
         value = getattr(values, name, None)
         below = [type(value)] if isinstance(value, BaseModel) else _configs_of(field.annotation)
-        if _is_named(field.annotation):
+        if below and _is_named(field.annotation):
             tables = value if isinstance(value, dict) else {"NAME": None}
             for key, table in tables.items():
                 yield from setting_fields(below[0], table, f"{above}{name}.{key}.")
