@@ -9,7 +9,7 @@ BUDGETS = {
     "sites lines": 3_170,
     "experiments lines": 6_139,
     "library, sites and experiments lines": 39_551,
-    "test lines": 30_075,
+    "test lines": 30_076,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 129,

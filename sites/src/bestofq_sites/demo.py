@@ -67,7 +67,7 @@ BEFORE, AFTER, SEARCHING = "zero-shot", "agent-q", "agent-q + mcts"
 
 def demo(given: CommonOptions, tasks: int | None, out: Path | None, *, fresh: bool, agentq: bool) -> None:
     """What the command `bestofq demo` does."""
-    console.print("bestofq demo: a frozen model of 5 million parameters; about 20 minutes on two cores; loading …")
+    console.print("bestofq demo: a frozen model of 5 million parameters; some 15 minutes on two slow cores; loading …")
     if agentq:
         models, out = models_of(given, *SEARCHING_SETTINGS), out or Path("runs/demo-agentq")
         run_interruptible(run_demo_agent_q(models, tasks=tasks or 24, out=out, fresh=fresh))
