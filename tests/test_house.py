@@ -15,7 +15,7 @@ BUDGETS = {
     "settings": 129,
     "settings that nobody sets": 0,
     "functions named by a participle": 13,
-    "odd phrases": 8,
+    "odd phrases": 6,
     "long sentences": 39,
     "class names with two meanings": 0,
     "README lines": 91,

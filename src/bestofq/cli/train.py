@@ -3,7 +3,7 @@
 With --try each of the settings, and those without, learn from four fifths of the tasks first. The settings that
 rank most sibling actions of the other episodes right then learn from all.
 
-Prints the sizes first, and the time left after the first steps. Shorter: --set iql.steps=1000. The paper's
+Prints the sizes first, then a bar with the time left. Shorter: --set iql.steps=1000. The paper's
 network: --set iql.network.hidden=paper. On several devices:
 torchrun --nproc-per-node N -m bestofq.cli.main train …
 """

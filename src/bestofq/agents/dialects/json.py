@@ -120,7 +120,7 @@ def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | 
 
 
 def _fields_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields of an action that is an object, its type with the fields beside it, `{"click": {…}}`, or a command."""
+    """Return the fields of an action: an object, a type next to its fields, `{"click": {…}}`, or a command."""
     action = entry.get("action", entry)
     if isinstance(action, str):
         if (kind := _kind(action)) in _FIELDS:
