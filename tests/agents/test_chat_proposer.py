@@ -18,7 +18,7 @@ from PIL import Image
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.json import JsonDialect, candidates_schema, parse_candidates
-from bestofq.agents.proposers import ChatProposer
+from bestofq.agents.proposers import CandidateSource, ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer
 from bestofq.agents.selectors import UniformSelector
@@ -60,7 +60,7 @@ def endpoint(server: BrokenServer, **settings: Any) -> ChatModel:
 
 async def test_all_candidates_of_one_reply_with_thought_note_and_usage() -> None:
     async with BrokenServer(lambda _: said(CLICK, WRITE, CLICK), log_prob=-0.25) as server, endpoint(server) as model:
-        offered = await ChatProposer(model).propose(STATE, 3)
+        offered = await ChatProposer(model, candidates="list").propose(STATE, 3)
     first, second = offered.candidates
     assert first.action == Click(mark=2)
     assert (first.label, first.thought, first.note) == ("click link Mug", "it is there", "mugs cost 5")
@@ -73,6 +73,48 @@ async def test_all_candidates_of_one_reply_with_thought_note_and_usage() -> None
     assert "3 candidate next actions" in system["content"]
     assert "a mug" in user["content"][0]["text"]
     assert user["content"][1]["image_url"]["url"] == "data:image/jpeg;base64,anBlZw=="
+
+
+@pytest.mark.parametrize("source", ["auto", "samples"])
+async def test_candidates_that_a_list_lacks_are_drawn_one_by_one(source: CandidateSource) -> None:
+    scroll = {"action": {"type": "scroll", "direction": "down"}}
+
+    def reply(request: Mapping[str, Any]) -> str:
+        if "3 candidate" in request["messages"][0]["content"]:
+            return said(CLICK, CLICK, {"action": {"type": "fly"}})
+        return said(CLICK if request["temperature"] == 0 else WRITE if request["seed"] % 2 else scroll)
+
+    async with BrokenServer(reply) as server, endpoint(server, temperature=0.9) as model:
+        offered = await ChatProposer(model, candidates=source).propose(STATE, 3)
+    assert offered.candidates[0].action == Click(mark=2)
+    assert {c.action.kind for c in offered.candidates} == {"click", "write", "scroll"}
+    assert (offered.usage[0].calls, len(server.requests)) == (3, 3)
+    assert [request["temperature"] for request in server.requests[1:]] == [0.9, 0.9]
+    schemas = [request["response_format"]["json_schema"]["schema"] for request in server.requests]
+    assert [schema["properties"]["candidates"]["minItems"] for schema in schemas[1:]] == [1, 1]
+
+
+async def test_a_list_stands_when_nothing_that_is_drawn_for_it_can_be_read_or_the_endpoint_is_paid_and_fails() -> None:
+    def reply(request: Mapping[str, Any]) -> str:
+        return said(CLICK) if "3 candidate" in request["messages"][0]["content"] else "what?"
+
+    async with BrokenServer(reply) as server, endpoint(server) as model:
+        offered = await ChatProposer(model).propose(STATE, 3)
+    assert ([c.action for c in offered.candidates], offered.failed) == ([Click(mark=2)], False)
+    assert offered.usage[0].calls == len(server.requests) == 3
+    async with BrokenServer(reply, script=["ok", "500"]) as server, endpoint(server, attempts=1) as model:
+        with pytest.raises(ModelError) as caught:
+            await ChatProposer(model).propose(STATE, 3)
+    assert [used.calls for used in caught.value.usage] == [1]
+
+
+@pytest.mark.parametrize("n", [1, 3])
+async def test_without_thoughts_a_candidate_is_its_action(n: int) -> None:
+    async with BrokenServer(lambda _: said({"action": CLICK["action"]})) as server, endpoint(server) as model:
+        offered = await ChatProposer(model, JsonDialect(thoughts=False), candidates="list").propose(STATE, n)
+    assert [(c.action, c.thought) for c in offered.candidates] == [(Click(mark=2), "")]
+    [request] = server.requests
+    assert not re.search("thought|note", json.dumps(request))
 
 
 async def test_with_log_probabilities_each_candidate_is_a_reply_of_its_own() -> None:
@@ -220,7 +262,7 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
         return said({"action": outside}, {"action": middle})
 
     async with BrokenServer(reply, script=["overflow", "overflow"]) as server, endpoint(server) as model:
-        offered = await ChatProposer(model, dialect=JsonDialect(by="point")).propose(state, 2)
+        offered = await ChatProposer(model, dialect=JsonDialect(by="point"), candidates="list").propose(state, 2)
     (found,) = offered.candidates
     assert isinstance(found.action, Click)
     assert found.action.point == pytest.approx((640, 310), abs=1)
@@ -301,8 +343,9 @@ async def test_a_server_is_told_the_marks_of_the_page(marks: tuple[int, ...]) ->
     state = State(task=STATE.task, observation=Observation(url="/", title="", text="", elements=elements))
     offered = '{"candidates": [{"thought": "", "note": "", "action": {"type": "go_back"}}]}'
     async with BrokenServer(lambda _: offered) as server, endpoint(server) as model:
-        await ChatProposer(model).propose(state, 3)
-        await ChatProposer(model, JsonDialect(page_marks=False)).propose(state, 3)
+        for marks_named in (True, False):
+            dialect = JsonDialect(page_marks=marks_named)
+            await ChatProposer(model, dialect, candidates="list").propose(state, 3)
     for request, named in zip(server.requests, (True, False), strict=True):
         candidates = request["response_format"]["json_schema"]["schema"]["properties"]["candidates"]
         assert (candidates["minItems"], candidates["maxItems"]) == (3, 3)

@@ -58,7 +58,7 @@ def completion(message: Any, finish: str | None = "stop") -> tuple[int, Any]:
 
 async def propose(server: RawServer, n: int = 3) -> Proposal:
     async with server, ChatModel.at(server.base_url, "any", attempts=5) as model:
-        return await ChatProposer(model).propose(STATE, n)
+        return await ChatProposer(model, candidates="list").propose(STATE, n)
 
 
 def acting(action: Any, **beside: Any) -> str:

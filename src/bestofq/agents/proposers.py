@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from typing import Literal
 
 from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.dialect import ChatDialect, Dialect
@@ -15,7 +16,10 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, VisionModel
+from bestofq.core.usage import attach_usage, merge_usage
 
+CandidateSource = Literal["auto", "list", "samples"]
+"""One reply with a list of candidates, a reply for each, or a list and then a reply for each that is missing."""
 _JSON = JsonDialect()
 
 
@@ -77,11 +81,14 @@ class SamplingProposer:
 class ChatProposer:
     """`Proposer` over a model that follows instructions, behind an endpoint or here (Best-of-Q, A.5; Agent Q, 3.1).
 
-    In the JSON dialect one reply holds all candidates, its first the greedy choice. Such candidates have no
-    log-probability: each depends on those written before it, so no sum over the reply's tokens is log π(a|s). With
-    `log_probs` or `votes`, and always in the composite dialect, each candidate is a reply of its own. The first is
-    greedy, the others have the model's temperature, and repeated actions are dropped. With `log_probs` a candidate has
-    its reply's log-probability, thought and note included, if the endpoint gives it.
+    In the JSON dialect one reply holds a list of all candidates, its first the greedy choice. Such candidates have no
+    log-probability: each depends on those written before it, so no sum over the reply's tokens is log π(a|s). If a list
+    brings too few distinct actions, `candidates="auto"` draws the others one by one at the model's temperature, each
+    as a reply of its own; "list" leaves it at that, as the paper does.
+
+    With `candidates="samples"`, `log_probs` or `votes`, and always in the composite dialect, every candidate is a reply
+    of its own. The first is greedy, the others have the model's temperature, and repeated actions are dropped. With
+    `log_probs` a candidate has its reply's log-probability, thought and note included, if the endpoint gives it.
 
     Replies without a valid candidate get one repair turn, then a fresh sample. Then the candidate is a recorded no-op
     (a short wait) with the last reply, so that the episode continues.
@@ -94,33 +101,42 @@ class ChatProposer:
     votes: bool = False
     temperature: float | None = None  # None: the endpoint's own
     max_tokens: int | None = None
+    candidates: CandidateSource = "auto"
 
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ModelError when the endpoint gives no reply, ContextError when nothing is left to drop,
         ConfigError when elements are points and there is no picture."""
-        return await self._generate(state, n, replies=n if self._single else None)
+        if self.candidates == "samples" or self.log_probs or self.votes or self.dialect.single:
+            return await self._ask(state, 1, replies=n, greedy=True)
+        listed = await self._ask(state, n)
+        missing = n - len(listed.candidates)
+        if self.candidates == "list" or listed.failed or not missing:
+            return listed
+        with attach_usage(listed.usage):
+            drawn = await self._ask(state, 1, replies=missing, attempts=1)
+        candidates = listed.candidates if drawn.failed else distinct((*listed.candidates, *drawn.candidates))
+        return Proposal(candidates=candidates, usage=merge_usage((*listed.usage, *drawn.usage)))
 
     async def sample(self, state: State) -> Proposal:
         """One candidate, drawn at the model's temperature. Errors as `propose`."""
-        return await self._generate(state, 1, replies=None)
+        return await self._ask(state, 1)
 
-    @property
-    def _single(self) -> bool:
-        return self.log_probs or self.votes or self.dialect.single
-
-    async def _generate(self, state: State, n: int, *, replies: int | None) -> Proposal:
-        dialect, most = self.dialect, 1 if self._single else n
+    async def _ask(
+        self, state: State, n: int, *, replies: int = 1, greedy: bool = False, attempts: int = 3
+    ) -> Proposal:
+        """Propose the candidates of `replies` with n candidates each: several of one reply, or one of each reply."""
+        dialect = self.dialect
 
         def read(replies: Sequence[Reply], picture: Picture | None) -> Sequence[Candidate]:
             def read_one(reply: Reply) -> Candidate:
                 candidate, *more = dialect.read(reply, state.observation, 2, picture)
-                if more:
+                if more and self.log_probs:
                     raise ReplyError("expected one candidate, not several")
                 return candidate
 
-            if self._single:
-                return _read_each(replies, read_one, keep_ids=dialect.single)[:n]
-            return dialect.read(replies[0], state.observation, n, picture)
+            if n > 1:
+                return dialect.read(replies[0], state.observation, n, picture)
+            return _read_each(replies, read_one, keep_ids=dialect.single)
 
         prompts = state_prompts(
             self.model,
@@ -130,18 +146,25 @@ class ChatProposer:
                 greedy=False,
                 temperature=self.temperature,
                 max_tokens=self.max_tokens,
-                schema=dialect.schema(most, state.observation),
+                schema=dialect.schema(n, state.observation),
                 name="candidates",
                 log_probs=self.log_probs,
             ),
-            system=partial(dialect.system, state, most),
+            system=partial(dialect.system, state, n),
             text=partial(dialect.user, state),
             screenshots=self.screenshots,
             pointing=dialect.pointing,
         )
         try:
             candidates, usage = await ask(
-                self.model, prompts, read, "proposer", attempts=3, n=replies, repair=dialect.repair
+                self.model,
+                prompts,
+                read,
+                "proposer",
+                attempts=attempts,
+                n=replies,
+                greedy=greedy,
+                repair=dialect.repair,
             )
         except ReplyError as error:
             wait, thought = Wait(seconds=1), f"no valid reply: {error}"

@@ -66,13 +66,14 @@ async def ask(
     *,
     attempts: int = 2,
     n: int | None = None,
+    greedy: bool = False,
     repair: str = "with JSON only",
 ) -> tuple[T, tuple[Usage, ...]]:
     """Return what the reader makes of the replies, and all usage.
 
-    The first attempt is one reply, or `n` replies with a greedy one first. The second is a repair turn that says
-    what was wrong and how to reply (`repair`), or a fresh sample if no such turn fits. The third is a fresh sample.
-    A prompt that was too long is never sent again.
+    The first attempt is one reply, or `n` replies, the first of them `greedy` or not. The second is a repair turn that
+    says what was wrong and how to reply (`repair`), or a fresh sample if no such turn fits. The third is a fresh
+    sample. A prompt that was too long is never sent again.
 
     ReplyError, with the first reply of each attempt, if none of the `attempts` can be read. ContextError if not even
     the shortest prompt fits. ModelError if the endpoint gives no reply. All carry the usage.
@@ -108,8 +109,8 @@ async def ask(
         with attach_usage(usage):
             for attempt in range(attempts):
                 if attempt == 0 and n is not None:
-                    replies = await generate(greedy=True)
-                    if n > 1:
+                    replies = await generate(n=1 if greedy else n, greedy=greedy)
+                    if greedy and n > 1:
                         replies = (*replies, *await generate(later=1, n=n - 1))
                 else:
                     replies = await (generate(later=fresh) if attempt > 1 else generate(tail))

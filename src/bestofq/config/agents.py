@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -242,22 +243,22 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False, vo
         proposer: Proposer = make_part("proposer", models.settings.proposer, Proposer, models)
         return proposer
     if models.prompted is None:
-        by, shots = models.settings.by, models.settings.chat_screenshots
+        settings = models.settings
+        by, shots = settings.by, settings.chat_screenshots
         if chosen.dialect == "composite" and by != "mark":
             raise ConfigError(f"model.dialect=composite names elements by marks, not by {by}: leave out by={by}")
         openai = models.endpoint is not None and "openai" in (urlsplit(models.endpoint.config.base_url).hostname or "")
-        dialect = JsonDialect(by=by, page_marks=not openai) if chosen.dialect == "commands" else COMPOSITE
+        json = JsonDialect(by=by, page_marks=not openai, thoughts=settings.thoughts)
+        dialect = json if chosen.dialect == "commands" else COMPOSITE
+        ask = partial(ChatProposer, models.chatting, dialect, votes=votes, candidates=settings.candidates)
         if models.endpoint is not None:
             log_probs |= dialect is COMPOSITE and models.endpoint.config.token_ids
-            return ChatProposer(models.endpoint, dialect, screenshots=shots, log_probs=log_probs, votes=votes)
+            return ask(screenshots=shots, log_probs=log_probs)
         if by == "point":
             raise ConfigError(f"{chosen.path} reads no pictures, and by=point needs them: set by=mark or by=words")
-        return ChatProposer(
-            models.chatting,
-            dialect,
+        return ask(
             screenshots=0,
             log_probs=log_probs,
-            votes=votes,
             temperature=chosen.temperature,
             max_tokens=chosen.reply_tokens or CHAT_TOKENS,
         )

@@ -54,10 +54,11 @@ def candidates_user(state: State, history: int, pictures: int = 1) -> str:
     return render("candidates_user", history=lines, skipped=skipped, pictures=pictures, **page_values(state))
 
 
-def candidates_schema(n: int, by: By, marks: Sequence[int] | None = None) -> dict[str, Any]:
+def candidates_schema(n: int, by: By, marks: Sequence[int] | None = None, *, thoughts: bool = True) -> dict[str, Any]:
     """JSON Schema of a reply with n candidates, as strict structured output wants it: every property required.
 
-    With `marks`, an element is one of these, and there is no action on an element if there are none.
+    With `marks`, an element is one of these, and there is no action on an element if there are none. `thoughts`: each
+    candidate has a thought and a note.
     """
     kinds = {**_KINDS, "element": {"type": "integer"} if by == "mark" else {"type": "string"}}
     if by == "mark" and marks is not None:
@@ -70,7 +71,8 @@ def candidates_schema(n: int, by: By, marks: Sequence[int] | None = None) -> dic
         if name not in _TARGETED or kinds["element"].get("enum") != []
     ]
     text = {"type": "string"}
-    candidate = object_schema({"thought": text, "note": text, "action": {"anyOf": actions}})
+    words = {"thought": text, "note": text} if thoughts else {}
+    candidate = object_schema({**words, "action": {"anyOf": actions}})
     return object_schema({"candidates": {"type": "array", "items": candidate, "minItems": n, "maxItems": n}})
 
 
@@ -188,11 +190,13 @@ class JsonDialect:
     """`ChatDialect`: several candidates in one JSON object.
 
     With `page_marks` the schema names the marks of the page, so that a server that holds replies to it cannot let a
-    model invent one. OpenAI compiles each new schema for seconds: there it is the same for all pages.
+    model invent one. OpenAI compiles each new schema for seconds: there it is the same for all pages. Without
+    `thoughts` a candidate is its action alone, which costs fewer tokens.
     """
 
     by: By = "mark"
     page_marks: bool = True
+    thoughts: bool = True
     single = False
     repair = "with JSON only"
     user = staticmethod(candidates_user)
@@ -203,7 +207,8 @@ class JsonDialect:
 
     def schema(self, n: int, page: Observation) -> dict[str, Any]:
         named = self.page_marks and len(page.elements) <= MOST_MARKS
-        return candidates_schema(n, self.by, [element.mark for element in page.elements] if named else None)
+        marks = [element.mark for element in page.elements] if named else None
+        return candidates_schema(n, self.by, marks, thoughts=self.thoughts)
 
     def system(self, state: State, n: int, picture: Picture | None) -> str:
         """What Fig. 7 asks for, in our words. Points are on `picture`."""
@@ -218,7 +223,7 @@ class JsonDialect:
                 "An element is the middle of its visible part on the picture of the current page: x from the left "
                 f"edge, y from the top edge, whole numbers, {picture_unit(picture)}."
             )
-        return render("candidates_system", n=n, element=element, element_rule=rule)
+        return render("candidates_system", n=n, thoughts=self.thoughts, element=element, element_rule=rule)
 
     def read(self, reply: Reply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
         return read_json(reply, lambda data: parse_candidates(data, observation, n, self.by, picture))
