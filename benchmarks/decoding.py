@@ -2,8 +2,8 @@
 
     python benchmarks/decoding.py --rounds 5 --out benchmarks/results/decoding.json
 
-The shipped pocket-agentq, prompts of random tokens. Greedy replies and beams of width 4, a batch at a time; then twice
-as many greedy requests as a batch holds, in flight at once, beside the same as batches one after the other.
+The shipped pocket-agentq, prompts of random tokens. Greedy replies, a batch at a time; then twice
+as many requests as a batch holds, in flight at once, beside the same as batches one after the other.
 """
 
 import argparse
@@ -27,10 +27,10 @@ from bestofq_sites.shipped import POCKET_AGENTQ
 Run = Callable[[], int]  # gives the tokens written
 
 
-def requests(model: LocalModel, count: int, *, length: int, limit: int, beams: int, seed: int) -> list[Request]:
+def requests(model: LocalModel, count: int, *, length: int, limit: int, seed: int) -> list[Request]:
     """Prompts of `length` random tokens, of text as the tokenizer reads it back."""
     made = torch.randint(3, len(model.tokenizer), (count, length), generator=torch.Generator().manual_seed(seed))
-    return [Request(messages=user(text), beams=beams, max_tokens=limit) for text in model.tokenizer.batch_decode(made)]
+    return [Request(messages=user(text), max_tokens=limit) for text in model.tokenizer.batch_decode(made)]
 
 
 def ours(model: LocalModel, asked: Sequence[Request]) -> int:
@@ -48,7 +48,7 @@ def ours_in_flight(model: LocalModel, asked: Sequence[Request]) -> int:
 def theirs(model: LocalModel, asked: Sequence[Request]) -> int:
     """As its documentation has it: sdpa, prompts padded on the left."""
     prompts = [model.encode(request.prompt) for request in asked]
-    width, beams = max(map(len, prompts)), max(1, asked[0].beams)
+    width = max(map(len, prompts))
     ids = torch.tensor([[0] * (width - len(prompt)) + prompt for prompt in prompts])
     seen = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
     before = model.model.config._attn_implementation
@@ -58,9 +58,6 @@ def theirs(model: LocalModel, asked: Sequence[Request]) -> int:
             input_ids=ids,
             attention_mask=seen,
             do_sample=False,
-            num_beams=beams,
-            num_return_sequences=beams,
-            length_penalty=0.0,
             temperature=None,
             max_new_tokens=asked[0].max_tokens,
         )
@@ -102,16 +99,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     model = LocalModel.load(POCKET_AGENTQ, device="cpu")
-    greedy, beams = (
-        requests(model, args.batch, length=args.length, limit=args.limit, beams=width, seed=args.seed)
-        for width in (0, 4)
+    greedy, more = (
+        requests(model, args.batch, length=args.length, limit=args.limit, seed=args.seed + number) for number in (0, 1)
     )
-    more = requests(model, args.batch, length=args.length, limit=args.limit, beams=0, seed=args.seed + 1)
     results = {
         name: measured(runs, args.rounds)
         for name, runs in {
             "greedy": {"ours": lambda: ours(model, greedy), "transformers": lambda: theirs(model, greedy)},
-            "beams of 4": {"ours": lambda: ours(model, beams), "transformers": lambda: theirs(model, beams)},
             "in flight": {
                 "two batches at once": lambda: ours_in_flight(model, [*greedy, *more]),
                 "one after the other": lambda: ours(model, greedy) + ours(model, more),

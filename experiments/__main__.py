@@ -8,18 +8,7 @@ import typer
 
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
-from bestofq.cli.options import (
-    RUNS,
-    BaseUrl,
-    Budget,
-    CommonOptions,
-    Config,
-    Data,
-    DryRun,
-    Set,
-    Stored,
-    StoreOption,
-)
+from bestofq.cli.options import RUNS, BaseUrl, Budget, CommonOptions, Config, Data, DryRun, Set, Stored, StoreOption
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import limit_of, load_suite, models_of, one_of, set_by
 from bestofq.models.chat import ChatConfig

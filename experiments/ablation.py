@@ -126,7 +126,6 @@ class AblationRunner:
             **{name: own[name] for name in ("scorer",) if name in own},
             "q": key,
             "beta": models.settings.beta,
-            "beams": models.settings.model.beams,
             "search": search_identity(models, "mcts"),
         }
         return await self.collect(models, "test", play, facts)

@@ -94,7 +94,8 @@ def _result(arm: MeasuredArm, first: MeasuredArm | None) -> ArmRow:
         found["transitions"] = sum(e.steps for e in arm.learned)
     if steps := _steps(arm):
         shares, contested = rated_shares(steps), count_contested(steps)
-        found |= {name: _kept(shares[name].value) for name in ("first", "chance")}
+        lost = {name: shares[name].value for name in ("first", "chance")}
+        found |= {name: None if value is None else 1 - value for name, value in lost.items()}
         found["contested"] = contested // len(arm.ranked)
         if contested:
             right = shares["right"]
@@ -115,10 +116,6 @@ def _steps(arm: MeasuredArm) -> list[Rated]:
 
 def _attempts(arm: MeasuredArm) -> Tries:
     return attempts_of(episode for some in arm.played for episode in some)
-
-
-def _kept(regret: float | None) -> float | None:
-    return None if regret is None else 1 - regret
 
 
 def ablation_table(title: str, rows: Sequence[ArmRow]) -> Table:

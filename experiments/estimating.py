@@ -289,16 +289,8 @@ def score_table(scores: Sequence[Score], number: int) -> Table:
 def q_table(judged: Sequence[Judged]) -> Table:
     told = LOCAL, "weighted doubly robust", "fitted Q evaluation"
     rows = [
-        (
-            one.name,
-            one.predicted.auc,
-            one.predicted.siblings,
-            one.predicted.effective,
-            one.success,
-            one.measured,
-            *(one.predicted.lifts.get(t) for t in told),
-        )
-        for one in judged
+        (one.name, logs.auc, logs.siblings, logs.effective, one.success, one.measured, *map(logs.lifts.get, told))
+        for one, logs in ((one, one.predicted) for one in judged)
     ]
     heads = ("Q", "AUC", "siblings", "effective episodes", "success %", "measured %", *(f"{t} %" for t in told))
     return Table(name="q", title="Q-functions", columns=_columns(*heads), rows=tuple(Row(cells=row) for row in rows))
@@ -314,34 +306,18 @@ def _columns(*heads: str) -> tuple[Column, ...]:
 
 def predicted_svg(judged: Sequence[Judged]) -> Markup:
     """Predicted by local approximation against measured; red where the verdict was wrong."""
+    told = [(one, one.measured, one.predicted.lifts[LOCAL]) for one in judged if LOCAL in one.predicted.lifts]
     points = [
-        {
-            "name": one.name,
-            "measured": one.measured,
-            "predicted": told,
-            "right": not told.clear or told.mean * one.measured.mean > 0,
-        }
-        for one in judged
-        if (told := one.predicted.lifts.get(LOCAL))
+        {"name": one.name, "measured": ours, "predicted": lift, "right": not lift.clear or lift.mean * ours.mean > 0}
+        for one, ours, lift in told
     ]
-    ends = [
-        end
-        for one in judged
-        for end in (
-            one.measured.low,
-            one.measured.high,
-            one.predicted.lifts[LOCAL].low,
-            one.predicted.lifts[LOCAL].high,
-        )
-    ]
+    ends = [end for _, *parts in told for part in parts for end in (part.low, part.high)]
     low, high = 100 * min(ends), 100 * max(ends)
     ticks = [(tick / 100, f"{tick:+.0f}") for tick in nice_ticks(low, high)]
     span = (ticks[0][0], ticks[-1][0])
     plot = Plot(x=span, y=span, height=460)
     labels = [
-        Label.at(plot.at_x(one.measured.mean), plot.at_y(told.mean), one.name, 0.6 * plot.width)
-        for one in judged
-        if (told := one.predicted.lifts.get(LOCAL))
+        Label.at(plot.at_x(ours.mean), plot.at_y(lift.mean), one.name, 0.6 * plot.width) for one, ours, lift in told
     ]
     return figure(
         TEMPLATES.from_string(Path(__file__).parent.joinpath("estimate/predicted.jinja").read_text("utf-8")),

@@ -21,6 +21,7 @@ from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.q_training import train_on_runs
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
+from experiments.agent_q import beam  # noqa: F401  the agent of that name
 
 VALUES_RUN = "values"
 ZERO, RFT, DPO, BEAM, MCTS = "zero-shot", "RFT", "DPO", "DPO + beam", "MCTS"

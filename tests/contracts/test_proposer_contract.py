@@ -15,15 +15,13 @@ from bestofq.testing.scripted import ScriptedModel, ScriptedProposer
 ACTIONS = [{"thought": "", "note": "", "action": {"type": "click", "element": mark}} for mark in (1, 2, 3, 1)]
 
 
-@pytest.fixture(params=["sampling", "composite", "beams", "chat", "votes", "composite chat", "scripted"])
+@pytest.fixture(params=["sampling", "composite", "chat", "votes", "composite chat", "scripted"])
 async def proposer(request: pytest.FixtureRequest) -> AsyncIterator[Proposer]:
     match request.param:
         case "sampling":
             yield SamplingProposer(ScriptedModel(commands))
         case "composite":
             yield SamplingProposer(ScriptedModel(composite), dialect=COMPOSITE)
-        case "beams":
-            yield SamplingProposer(ScriptedModel(commands), beams=4)
         case "chat":
             async with endpoint({"candidates": ACTIONS}) as model:
                 yield ChatProposer(model)

@@ -119,11 +119,6 @@ async def test_a_policy_is_tuned_on_the_prompts_that_it_searched_with(
     assert policy_prompt(models, state) == read[0]
 
 
-def test_what_only_short_prompts_know_is_refused(folder: Path) -> None:
-    with pytest.raises(ConfigError):
-        make_agent("beam", Models(settings(folder)))
-
-
 PLACED = PAGE.model_copy(update={"elements": (Element(mark=1, role="link", name="Tea", box=Box(0, 0, 20, 10)),)})
 STATE = State(task=Task(id="t", suite="s", goal="buy tea", start_url="http://a.test/"), observation=PLACED)
 CANDIDATES = [Candidate(action=Click(mark=1), label="click Tea"), Candidate(action=Wait(seconds=1), label="wait")]

@@ -112,12 +112,6 @@ def test_draws_are_right_whatever_layers_remember(
         torch.testing.assert_close(states, read[len(before) - 1 : -1], rtol=1e-3, atol=1e-3)
 
 
-def test_beams_beyond_a_window_are_refused(model: LocalModel, tmp_path: Path) -> None:
-    narrow = _with_layers("Gemma3Text", tmp_path, model, head_dim=8, sliding_window=20)
-    with pytest.raises(ConfigError, match="leave the agent beam out"):
-        narrow.generate_batch([Request(messages=user(PROMPTS[0]), beams=2, max_tokens=8)])
-
-
 def test_a_class_whose_state_is_in_no_cache_is_refused_by_name(model: LocalModel, tmp_path: Path) -> None:
     other = _with_layers("RecurrentGemma", tmp_path, model, head_dim=8, lru_width=32)
     with pytest.raises(ConfigError, match=r"^RecurrentGemmaForCausalLM draws no replies here: [^\n]+ its --base-url$"):

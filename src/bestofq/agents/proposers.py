@@ -29,8 +29,7 @@ class SamplingProposer:
 
     The model writes `1 + (n - 1) · samples_per_candidate` replies over one key-value cache. Replies that are invalid or
     repeat an action are dropped, so a sure model may give fewer than n candidates. The draws come from
-    `State.step_seed`: the same prompt and seed give the same candidates, whatever else runs. With `beams` the
-    candidates are the likeliest replies of a beam search of this width, and nothing is drawn.
+    `State.step_seed`: the same prompt and seed give the same candidates, whatever else runs.
     """
 
     model: LanguageModel
@@ -39,11 +38,10 @@ class SamplingProposer:
     samples_per_candidate: int = SAMPLES_PER_CANDIDATE
     max_new_tokens: int = 40
     dialect: Dialect = COMMANDS
-    beams: int = 0
 
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ReplyError, with the usage and the replies, when no draw is a valid action."""
-        replies = 1 if self.beams else 1 + (n - 1) * self.samples_per_candidate
+        replies = 1 + (n - 1) * self.samples_per_candidate
         return await self._draw(state, n, replies=replies, greedy=True)
 
     async def sample(self, state: State) -> Proposal:
@@ -56,7 +54,6 @@ class SamplingProposer:
                 messages=user(self.dialect.prompt(state)),
                 n=replies,
                 greedy=greedy,
-                beams=self.beams,
                 temperature=self.temperature,
                 max_tokens=self.max_new_tokens,
                 seed=state.step_seed,

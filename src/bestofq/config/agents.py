@@ -143,7 +143,8 @@ class Prior(AgentConfig, kind="prior"):
     log_probs = True
 
     def check(self, settings: BestOfQSettings) -> None:
-        _check_own_tokens(settings)
+        if settings.proposer is not None:
+            raise ConfigError("the agent prior reads a model's tokens: leave the setting proposer out")
 
     def reads_q(self, settings: BestOfQSettings) -> bool:
         return True
@@ -167,24 +168,6 @@ class Own(AgentConfig, kind="own"):
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {"scorer": settings.scorer}
-
-
-class Beam(AgentConfig, kind="beam"):
-    single = True
-
-    def check(self, settings: BestOfQSettings) -> None:
-        _check_own_tokens(settings)
-        if settings.chat is not None or not in_pocket_prompts(settings):
-            raise ConfigError(
-                "the agent beam searches through a local model's tokens, in short prompts: leave chat and --base-url "
-                "out, or set model.prompts=short"
-            )
-
-    def proposer(self, models: Models) -> Proposer:
-        return make_proposer(models, beams=models.settings.model.beams)
-
-    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        return {"model": {"beams": settings.model.beams}}
 
 
 class Mcts(AgentConfig, kind="mcts"):
@@ -230,14 +213,8 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
     return AGENTS[kind].build(kind, models, values, n or models.settings.n_candidates)
 
 
-def _check_own_tokens(settings: BestOfQSettings) -> None:
-    if settings.proposer is not None:
-        raise ConfigError("the agents beam and prior read a model's tokens: leave the setting proposer out")
-
-
-def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False, votes: bool = False) -> Proposer:
-    """`beams`: the likeliest replies, not draws, of a local model. `log_probs`: of each candidate. `votes`:
-    each candidate is a reply of its own."""
+def make_proposer(models: Models, *, log_probs: bool = False, votes: bool = False) -> Proposer:
+    """`log_probs`: of each candidate. `votes`: each candidate is a reply of its own."""
     chosen = models.settings.model
     if models.settings.proposer is not None:
         proposer: Proposer = make_part("proposer", models.settings.proposer, Proposer, models)
@@ -268,7 +245,6 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False, vo
         samples_per_candidate=chosen.samples_per_candidate,
         max_new_tokens=chosen.most_tokens,
         dialect=dialect_of(models.settings),
-        beams=beams,
     )
 
 

@@ -34,7 +34,6 @@ class ModelSettings(FrozenModel):
     samples_per_candidate: int = Field(
         default=SAMPLES_PER_CANDIDATE, ge=1, description="draws per wanted candidate, repeats dropped"
     )
-    beams: Annotated[int, FREE] = Field(default=4, ge=2, description="width of the agent beam's search (Agent Q, 4.1)")
     dialect: Literal["commands", "composite"] = Field(
         default="commands", description="how it writes an action: a thought and a command, or as Agent Q (3.1)"
     )

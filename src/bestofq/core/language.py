@@ -38,13 +38,14 @@ def user(text: str, screenshots: tuple[Screenshot, ...] = (), *, system: str | N
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Draw replies: the first greedy, unless all are sampled. With `beams` (local models only) as many likeliest
-    replies. A local model reads texts alone; an endpoint that refuses a `schema` replies in free text."""
+    """Draw replies: the first greedy, unless all are sampled.
+
+    A local model reads texts alone. An endpoint that refuses a `schema` replies in free text.
+    """
 
     messages: Sequence[Message]
     n: int = 1
     greedy: bool = True  # the first reply
-    beams: int = 0
     temperature: float | None = None  # of what is sampled; None: as the endpoint is configured; of a local model 1
     max_tokens: int | None = None  # of a reply; None: as the endpoint is configured; a local model's own limit
     seed: int | None = None  # None: an endpoint is given none; of a local model 0

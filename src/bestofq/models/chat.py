@@ -182,11 +182,9 @@ class ChatModel:
         that ignores or refuses `n` gets a call for each, with the next seed. What a seed means is up to the endpoint.
 
         Errors carry what earlier calls used. BudgetError: the budget is spent. ConfigError: a setting must change (key,
-        model, address, beams). ContextError: the request is too long. ModelError: the attempts or the deadline are
-        spent. SetupError: nobody was there by then, or for `STARTING` seconds.
+        model, address). ContextError: the request is too long. ModelError: the attempts or the deadline are spent.
+        SetupError: nobody was there by then, or for `STARTING` seconds.
         """
-        if request.beams:
-            raise ConfigError(f"{self.name} is behind an endpoint, which finds no beams: leave the agent beam out")
         generations: list[Generation] = []
         with attach_usage(one.usage(request.role) for one in generations):
             replies: list[Reply] = []

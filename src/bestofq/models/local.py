@@ -28,7 +28,7 @@ from bestofq.core.picture import Picture
 from bestofq.models.batching import MicroBatcher, in_groups
 from bestofq.models.checkpoints import Precision, checkpoint_errors, gguf_of, load_checkpoint, revision_of
 from bestofq.models.constrained import Grammars
-from bestofq.models.decoding import CACHE, attend_in_order, beam_search, pad_ids, window_of, with_room
+from bestofq.models.decoding import CACHE, attend_in_order, pad_ids, window_of, with_room
 from bestofq.models.shipped import find_model
 
 # On a CPU, oneDNN and PyTorch's layer over it keep a kernel for each of the last 1,024 shapes: hundreds of megabytes
@@ -182,7 +182,7 @@ class LocalModel(PromptTokens):
             size=self.max_batch,
             length=lambda one: len(one[1]),
             kind=lambda one: (
-                *(one[0].n, one[0].beams, one[0].greedy, one[0].one_line, _most_tokens(one[0])),
+                *(one[0].n, one[0].greedy, one[0].one_line, _most_tokens(one[0])),
                 self._apart(*one),
             ),
         )
@@ -196,20 +196,10 @@ class LocalModel(PromptTokens):
         lengths = seen.sum(1)  # [B]
         kept, where = torch.unique(lengths - 1, return_inverse=True)
         out = self.model(input_ids=ids, use_cache=True, logits_to_keep=kept, output_hidden_states=states)
-        beams, apart = requests[0].beams, bool(self._apart(*asked[0]))
-        if beams and apart:
-            raise ConfigError(f"the layers of {self.name} cannot tell so long beams apart: leave the agent beam out")
-        cache = getattr(out, CACHE) if apart else with_room(getattr(out, CACHE), (beams or draws) * limit)
+        apart = bool(self._apart(*asked[0]))
+        cache = getattr(out, CACHE) if apart else with_room(getattr(out, CACHE), draws * limit)
         each = torch.arange(rows, device=self.device)
-        first = out.logits[each, where]  # [B, V]
-        if beams:
-            ends = self._ends.to(self.device)
-            found = beam_search(self.model, ids, seen, cache, first, ends, width=beams, limit=limit)
-            return [
-                (self._generation([ids for _, ids in replies], [p for p, _ in replies], prompt), None)
-                for replies, prompt in zip(found, prompts, strict=True)
-            ]
-        logits = first[:, None].float().expand(-1, draws, -1)  # [B, R, V]
+        logits = out.logits[each, where][:, None].float().expand(-1, draws, -1)  # [B, R, V]
         read = [(each, out.hidden_states[-1][each, lengths - 1])] if states else []  # by the head, for the first draw
         sampler = _Sampler(requests, limit, self.device)
         grammar = self._grammars.hold(requests) if any(request.schema for request in requests) else None
@@ -268,8 +258,8 @@ class LocalModel(PromptTokens):
         branches: Sequence[Sequence[int]],
         log_probs: Sequence[float],
         prompt: Sequence[int],
-        one_line: bool = False,
-        each: Sequence[Sequence[float]] | None = None,
+        one_line: bool,
+        each: Sequence[Sequence[float]],
     ) -> Generation:
         ends = {*self._ends.tolist(), *(self._breaks.tolist() if one_line else ())}
         texts = self.tokenizer.batch_decode(branches, skip_special_tokens=True)
@@ -283,7 +273,7 @@ class LocalModel(PromptTokens):
                 prompt_hash=read,
                 log_probs=tuple(own[: len(ids)]),
             )
-            for text, log_prob, ids, own in zip(texts, log_probs, branches, each or [()] * len(branches), strict=True)
+            for text, log_prob, ids, own in zip(texts, log_probs, branches, each, strict=True)
         )
         return Generation(tuple(replies), len(prompt), sum(map(len, branches)))
 
