@@ -14,7 +14,6 @@ from torch.nn.functional import logsigmoid
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Floats, Ints, Transitions
 from bestofq.learning.config import IQLConfig
-from bestofq.learning.distributed import SOLO
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.networks import QNetwork
 from bestofq.learning.siblings import siblings
@@ -75,7 +74,7 @@ def weighted(data: Transitions, config: IQLConfig) -> IQL:
 
     def loss(iql: IQL, rows: Ints) -> Tensor:
         advantage = later[rows] - iql.v(candidates.vectors(data.state[rows]), candidates.vectors(data.task[rows]))
-        iql._descend(advantage.square().mean(), iql.v, iql.adam_v, SOLO)
+        iql._descend(advantage.square().mean(), iql.v, iql.adam_v)
         weight = (advantage.detach() / TEMPERATURE).exp().clamp(max=20)
         taken: Tensor = weight * candidates.log_policy(iql, rows)
         return -taken.mean()
@@ -159,6 +158,6 @@ def _learned(data: Transitions, config: IQLConfig, loss: Callable[[IQL, Ints], T
         iql.begin_step()
         iql.q.train()
         rows = np.random.default_rng([config.seed, step]).integers(len(data), size=config.batch_size)
-        iql._descend(loss(iql, rows), iql.q, iql.adam_q, SOLO)
+        iql._descend(loss(iql, rows), iql.q, iql.adam_q)
         iql.step += 1
     return iql

@@ -1,4 +1,4 @@
-"""`bestofq train`: `--try` compares settings on held-out episodes; killed, or by torchrun, it learns the same."""
+"""`bestofq train`: `--try` compares settings on held-out episodes; killed, it learns the same."""
 
 import asyncio
 import shutil
@@ -7,17 +7,15 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-import torch
-from forked import Forked, launch_forks
-from torch.distributed.run import main as torchrun
+from forked import Forked
 from typer.testing import CliRunner, Result
 
 from bestofq.cli.commands import app
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
-from bestofq.core.errors import ConfigError, DataError
+from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Task
-from bestofq.learning.checkpoint import CARD, load_networks, read_card
+from bestofq.learning.checkpoint import CARD, read_card
 from bestofq.recipes.estimate import fold_of
 from bestofq.recipes.identity import UNFINISHED
 from bestofq.recipes.q_training import select_episodes
@@ -28,13 +26,7 @@ from bestofq.store.store import Store
 
 TRYING = ("iql.steps=150", "iql.lr_q=0.003", "iql.network.hidden=[16]", 'iql.network.q_without=["action"]')
 LEARNED = "iql.network.q_without=[] iql.network.dropout=0"
-DISTRIBUTED = (
-    *("iql.steps=300", "iql.batch_size=8", "iql.network.hidden=[16, 8]", "iql.precision=fp32"),
-    "iql.network.dropout=0",  # whose masks are each process's own
-)
-SIZES = ("suite.train_tasks=2", "suite.step_limit=4", "seed_runs=1", "cycles=1", "runs_per_cycle=1", "iql.steps=20")
-COMMANDS = Path(__file__).with_name("launched_commands.py")
-TWO = ("--standalone", "--nproc-per-node=2")
+SMALL = ("iql.steps=300", "iql.batch_size=8", "iql.network.hidden=[16, 8]", "iql.precision=fp32")
 PAGE = Observation(url="http://shop/", title="Shop", text="Red [1] Blue [2]", elements=())
 ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=Click(mark=2), label="click Blue"))
 BLUE_ALONE = ((0, False), (1, True))
@@ -150,19 +142,11 @@ def test_all_settings_are_judged_on_the_same_pairs_of_actions(folder: Path, out:
             DataError,
             "there is no run 'nope' in the store: it has alike, few, lost, luck, seed, sure: give --run alike",
         ),
-        (("--try", LEARNED), ConfigError, "leave torchrun out"),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused_and_nothing_is_learned(
-    more: tuple[str, ...],
-    error: type[Exception],
-    words: str,
-    folder: Path,
-    out: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    more: tuple[str, ...], error: type[Exception], words: str, folder: Path, out: Path
 ) -> None:
-    if error is ConfigError:
-        monkeypatch.setenv("WORLD_SIZE", "2")
     done = train(folder, out, *more)
     assert isinstance(done.exception, error)
     assert words in str(done.exception)
@@ -192,8 +176,8 @@ def test_the_first_episodes_teach_pass_after_pass(folder: Path, out: Path) -> No
 def killed(folder: Path) -> Path:
     """A training killed after some steps; beside it lies `through`, one that never stopped."""
     out = folder / "killed"
-    alone([*words_of(folder, folder / "through", DISTRIBUTED), "--log-to", "tensorboard"])
-    process = Forked(folder / "log", app, words_of(folder, out, (*DISTRIBUTED, "iql.checkpoint_seconds=0")))
+    alone([*words_of(folder, folder / "through", SMALL), "--log-to", "tensorboard"])
+    process = Forked(folder / "log", app, words_of(folder, out, (*SMALL, "iql.checkpoint_seconds=0")))
     try:
         while not ((out / UNFINISHED / CARD).exists() and read_card(out / UNFINISHED).step >= 20):
             assert process.runs, process.said
@@ -207,41 +191,8 @@ def killed(folder: Path) -> Path:
 def test_a_killed_training_continues_bit_for_bit(folder: Path, killed: Path) -> None:
     out = shutil.copytree(killed, folder / "alone")
     step = read_card(out / UNFINISHED).step
-    printed = alone(words_of(folder, out, DISTRIBUTED))
+    printed = alone(words_of(folder, out, SMALL))
     assert f"after step {step}" in printed
     assert not (out / UNFINISHED).exists()
     assert read_card(out).weights == read_card(folder / "through").weights  # named by their hash
     assert [*(folder / "through" / "tensorboard").glob("events*")]
-
-
-def test_two_processes_of_torchrun_continue_it_and_learn_what_one_does(folder: Path, killed: Path) -> None:
-    out = shutil.copytree(killed, folder / "two")
-    words = [*TWO, "-m", "bestofq.cli.main", *words_of(folder, out, DISTRIBUTED)]
-    launched = Forked(folder / "of two", launch_forks, torchrun, words, COLUMNS="500")
-    assert launched.wait() == 0, launched.said
-    assert launched.said.count("Q and V learned from") == 1  # the second process is silent
-    check_same(folder / "through", out)
-
-
-def test_a_recipe_under_torchrun_is_played_by_one_process_and_learned_by_two(folder: Path) -> None:
-    """Each Q-function is what one process learns from the same episodes."""
-    settings = [word for setting in (*DISTRIBUTED, *SIZES) for word in ("--set", setting)]
-    recipe = ["--store", str(folder / "recipe"), *settings]
-    words = [*TWO, str(COMMANDS), "improve", "--out", str(folder / "both"), *recipe]
-    launched = Forked(folder / "said", launch_forks, torchrun, words, COLUMNS="500")
-    assert launched.wait() == 0, launched.said
-    assert launched.said.count("Q and V learned from") == 2  # once a Q-function
-    for name, runs, episodes in (("q0", ["seed"], 2), ("q1", ["seed", "cycle-1"], 4)):
-        again = [word for run in runs for word in ("--run", run)]
-        alone(["train", "--no-estimate", "--out", str(folder / f"one-{name}"), *again, *recipe])
-        learned = read_card(folder / "both" / name).episodes
-        assert learned is not None
-        assert learned.count == episodes
-        check_same(folder / f"one-{name}", folder / "both" / name)
-
-
-def check_same(expected: Path, actual: Path) -> None:
-    embed = read_card(actual).embed
-    for one, two in zip(*(load_networks(folder, embed=embed) for folder in (expected, actual)), strict=True):
-        for name, weight in one.state_dict().items():
-            torch.testing.assert_close(two.state_dict()[name], weight, rtol=2e-3, atol=1e-4)  # of float16

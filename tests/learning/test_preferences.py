@@ -14,7 +14,6 @@ from bestofq.core.errors import CheckpointError, ConfigError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning import tuning
 from bestofq.learning.config import DPOConfig
-from bestofq.learning.distributed import ProcessGroup
 from bestofq.learning.objectives import PairMeans, preferences, slopes_of
 from bestofq.learning.shared_prefix import reply_log_probs
 from bestofq.learning.tuning import TuningProgress, schedule, train_on_preferences
@@ -190,7 +189,7 @@ def test_a_finished_run_is_not_repeated_and_another_one_is_refused(tmp_path: Pat
 def test_every_pair_comes_once_an_epoch_and_processes_keep_in_step() -> None:
     pairs = step_pairs() + trajectory_pairs()
     config = DPOConfig(batch_size=5, micro_batch_tokens=20, epochs=2)
-    ranks = [PairBatches(pairs, TURNS, config, share=True, group=ProcessGroup(rank, 3)) for rank in range(3)]
+    ranks = [PairBatches(pairs, TURNS, config, share=True, rank=rank, size=3) for rank in range(3)]
     seen = []
     for step in range(len(ranks[0])):
         shares = [batches[step] for batches in ranks]

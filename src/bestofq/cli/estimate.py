@@ -5,7 +5,6 @@ Q-functions of four fifths of the tasks each rank the others. The episodes must 
 (bestofq collect). What it finds is kept beside the Q-function.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -86,8 +85,6 @@ def _held_out(
 def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
     """One line, of a fifth of the tasks that a Q-function of the others ranks; kept in `out`. Where nothing can be held
     out, the line says why."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        return
     told = estimate_of(out)
     if told is None:
         console.print("Is it worth it? A Q-function of four fifths of the tasks ranks the others:")

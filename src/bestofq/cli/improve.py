@@ -1,7 +1,4 @@
-"""Run the whole recipe: collect, train, then cycles of play, add the episodes, train again. Resumable.
-
-Training on several devices: torchrun --nproc-per-node N -m bestofq.cli.main improve …
-"""
+"""Run the whole recipe: collect, train, then cycles of play, add the episodes, train again. Resumable."""
 
 from typing import Annotated
 
@@ -11,7 +8,6 @@ from bestofq.cli.options import CommonOptions, Place, Tasks, takes
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import models_of, play_and_show, store_of, training_tasks
 from bestofq.cli.writing import check_folder
-from bestofq.learning.training import training_processes
 from bestofq.recipes import best_of_q as recipe
 from bestofq.reports.rows import Selection
 
@@ -28,13 +24,11 @@ def improve(
     if options.dry_run:
         plan_episodes(models, store, plays)
         return
-    with training_processes(models.settings.iql.device) as is_first:
-        if is_first:
-            folder, played = out or store / "q", Selection(runs=[run for run, _ in plays])
-            play_and_show(
-                models,
-                store,
-                options.cluster,
-                lambda suite, opened, hosts: recipe.best_of_q(models, suite, opened, folder, hosts),
-                played,
-            )
+    folder, played = out or store / "q", Selection(runs=[run for run, _ in plays])
+    play_and_show(
+        models,
+        store,
+        options.cluster,
+        lambda suite, opened, hosts: recipe.best_of_q(models, suite, opened, folder, hosts),
+        played,
+    )

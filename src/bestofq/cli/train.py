@@ -4,11 +4,9 @@ With --try each of the settings, and those without, learn from four fifths of th
 rank most sibling actions of the other episodes right then learn from all.
 
 Prints the sizes first, then a bar with the time left. Shorter: --set iql.steps=1000. The paper's
-network: --set iql.network.hidden=paper. On several devices:
-torchrun --nproc-per-node N -m bestofq.cli.main train …
+network: --set iql.network.hidden=paper.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -22,9 +20,7 @@ from bestofq.cli.shared import hosts_of, models_of, open_existing_store, store_o
 from bestofq.cli.writing import check_folder
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.errors import ConfigError
 from bestofq.learning.tracking import open_tracker
-from bestofq.learning.training import training_processes
 from bestofq.recipes.estimate import Trials
 from bestofq.recipes.q_training import embed_there, select_episodes, train_on_runs
 from bestofq.reports.stats import Quantity, tally_by_task
@@ -59,21 +55,16 @@ def train(
         for each in named.values():
             print_training_plan(each, store, runs, episodes, out)
         return
-    if tried and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ConfigError("--try compares settings in one process: leave torchrun out, or set what it chose")
-    with training_processes(models.settings.iql.device) as is_first:
-        if not is_first:
-            return
-        if tried:
-            models = _choose(named, store, runs, episodes, out)
-        with (
-            open_existing_store(store) as opened,
-            hosts_of(options.cluster, models, store) as hosts,
-            open_tracker(log_to, out) as log,
-        ):
-            if hosts is not None:
-                run_interruptible(embed_there(models, hosts, opened, select_episodes(opened, runs, episodes)))
-            train_on_runs(models, opened, runs, out, again=again, episodes=episodes, log=log)
+    if tried:
+        models = _choose(named, store, runs, episodes, out)
+    with (
+        open_existing_store(store) as opened,
+        hosts_of(options.cluster, models, store) as hosts,
+        open_tracker(log_to, out) as log,
+    ):
+        if hosts is not None:
+            run_interruptible(embed_there(models, hosts, opened, select_episodes(opened, runs, episodes)))
+        train_on_runs(models, opened, runs, out, again=again, episodes=episodes, log=log)
     if estimate:
         estimate_trained_q(models, store, runs, episodes, out)
 

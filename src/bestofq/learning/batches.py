@@ -9,7 +9,6 @@ from torch import Tensor
 
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
-from bestofq.learning.distributed import SOLO, ProcessGroup
 
 RESIDENT_SHARE = 0.6  # of the free GPU memory that the table may take
 
@@ -37,10 +36,9 @@ class Batches:
         seed: int,
         device: torch.device,
         dtype: torch.dtype = torch.float32,
-        group: ProcessGroup = SOLO,
     ) -> None:
         check(data)
-        self.size, self.batch_size, self.seed, self.device, self.group = len(data), batch_size, seed, device, group
+        self.size, self.batch_size, self.seed, self.device = len(data), batch_size, seed, device
         vectors = torch.from_numpy(np.require(data.vectors, np.float32, ["C", "W"]))
         self.table = _place(vectors.to(dtype), device)
         rows = np.stack([data.state, data.action, data.task, data.next_state])  # [4, T]
@@ -48,13 +46,13 @@ class Batches:
         self.scalars = torch.from_numpy(np.stack([data.reward, 1.0 - data.terminal]).astype(np.float32)).to(device)
 
     def __getitem__(self, step: int) -> Batch:
-        """This process's share of global batch `step`."""
+        """Batch `step`."""
         return self.at(self.draw(step))
 
     def draw(self, step: int) -> Tensor:
         """Return the numbers of those transitions, [B] int64 on the CPU."""
         drawn = np.random.default_rng([self.seed, step]).integers(self.size, size=self.batch_size)
-        return torch.from_numpy(drawn[self.group.rank :: self.group.size])
+        return torch.from_numpy(drawn)
 
     def at(self, drawn: Tensor) -> Batch:
         """The transitions of these numbers [B]."""

@@ -4,7 +4,6 @@ import copy
 import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from bestofq.core.identity import differences, identity_of
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
 from bestofq.learning.config import IQLConfig
-from bestofq.learning.distributed import SOLO, ProcessGroup, choose_device, fast_bfloat16, process_group
+from bestofq.learning.distributed import choose_device, fast_bfloat16
 from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
 
 UNCAPTURED_STEPS = 3
@@ -73,7 +72,7 @@ class IQL:
 
     def value_once(self, batches: Batches) -> None:
         """Have each copy of Q's target value each transition once, if more are drawn until the next copy."""
-        if batches.size < self.config.batch_size * self.config.target_update_every // batches.group.size:
+        if batches.size < self.config.batch_size * self.config.target_update_every:
             self._all, self._goals, self._copied = batches, torch.zeros(batches.size, device=self.device), True
 
     def fit_scale(self, data: Transitions) -> None:
@@ -85,19 +84,19 @@ class IQL:
         self.q.fit_scale(state, action, task)
         self.v.fit_scale(state, task)
 
-    def update(self, batch: Batch, group: ProcessGroup = SOLO) -> Tensor:
+    def update(self, batch: Batch) -> Tensor:
         """One step of V (Eq. 3), then one of Q towards the new V (Eq. 4); returns [v_loss, q_loss, mean V, mean Q]."""
-        self.begin_step(group.rank)
-        means = self.descend(batch, group)
+        self.begin_step()
+        means = self.descend(batch)
         self.step += 1
         return means
 
-    def descend(self, batch: Batch, group: ProcessGroup = SOLO) -> Tensor:
+    def descend(self, batch: Batch) -> Tensor:
         """The part of `update` that is the same work at every step, all of it on the device."""
         v_loss, v = self._v_loss(batch)
-        self._descend(v_loss, self.v, self.adam_v, group)
+        self._descend(v_loss, self.v, self.adam_v)
         q_loss, q = self._q_loss(batch)
-        self._descend(q_loss, self.q, self.adam_q, group)
+        self._descend(q_loss, self.q, self.adam_q)
         return torch.stack([v_loss, q_loss, v, q]).detach()
 
     def _v_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -117,7 +116,7 @@ class IQL:
             next_v = _without_gradient(self.v, batch.next_state, batch.task)
             return td_loss(q, next_v, batch.reward, batch.continues, self.config.discount), q.mean()
 
-    def begin_step(self, rank: int = 0) -> None:
+    def begin_step(self) -> None:
         """Set the target, the learning rates (cosine, from `lr` at step 0 to 0 at `steps`) and the dropout masks."""
         if self.step % self.config.target_update_every == 0:
             self.q_target.load_state_dict(self.q.state_dict())
@@ -133,7 +132,7 @@ class IQL:
             rate = adam.param_groups[0]["lr"]
             adam.param_groups[0]["lr"] = rate.fill_(lr * decay) if isinstance(rate, Tensor) else lr * decay
         if self.config.network.dropout:
-            torch.manual_seed(int(np.random.SeedSequence([self.config.seed, self.step, rank]).generate_state(1)[0]))
+            torch.manual_seed(int(np.random.SeedSequence([self.config.seed, self.step]).generate_state(1)[0]))
 
     def _adam(self, network: EmbeddingMLP, lr: float) -> torch.optim.Adam:
         gpu = self.device.type == "cuda"
@@ -144,11 +143,10 @@ class IQL:
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16)
 
-    def _descend(self, loss: Tensor, network: EmbeddingMLP, adam: torch.optim.Adam, group: ProcessGroup) -> None:
-        """One clipped Adam step on the mean gradient over the processes."""
+    def _descend(self, loss: Tensor, network: EmbeddingMLP, adam: torch.optim.Adam) -> None:
+        """One clipped Adam step."""
         adam.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        group.average_([p.grad for p in network.parameters() if p.grad is not None])
         nn.utils.clip_grad_norm_(network.parameters(), self.config.clip_norm)
         adam.step()
 
@@ -168,29 +166,22 @@ def train_iql(
     resume: IQL | None = None,
     on_row: Callable[[IQLRow], Any] | None = None,
     on_step: Callable[[IQL], Any] | None = None,
-    group: ProcessGroup | None = None,
 ) -> IQL:
     """Train Q and V on `data`, up to `config.steps` steps.
 
-    Under torchrun each process calls this with the same arguments, and the batch is split among them.
-
     Args:
         resume: a loaded checkpoint of the same data and settings, from which the training continues.
-        on_row, on_step: called in the first process only; `on_step` after each step.
-        group: the processes that share the batch. None: all that torchrun began.
+        on_step: called after each step.
 
     Raises: DataError, ConfigError, CheckpointError.
     """
     iql = resume or IQL(data.dim, config or IQLConfig())
     _claim(iql, data, config)
-    joined = process_group(iql.device) if group is None else nullcontext(group)
     gpus = [iql.device] if iql.device.type == "cuda" else []
-    with joined as group, torch.random.fork_rng(devices=gpus):
-        if iql.config.batch_size % group.size:
-            raise ConfigError(f"batch_size {iql.config.batch_size} is not a multiple of the {group.size} processes.")
+    with torch.random.fork_rng(devices=gpus):
         size, seed = iql.config.batch_size, iql.config.seed
         dtype = iql.dtype if iql.config.network.scaling is None else torch.float32
-        batches = Batches(data, batch_size=size, seed=seed, device=iql.device, dtype=dtype, group=group)
+        batches = Batches(data, batch_size=size, seed=seed, device=iql.device, dtype=dtype)
         if resume is None:
             iql.fit_scale(data)
         iql.value_once(batches)
@@ -199,13 +190,12 @@ def train_iql(
         while iql.step < iql.config.steps:
             sums += update()
             if iql.step == iql.config.steps or iql.step % iql.config.log_every == 0:
-                group.average_([sums])
-                if on_row is not None and group.rank == 0:
+                if on_row is not None:
                     means = zip(MEANS, (sums / (iql.step - since)).tolist(), strict=True)
                     rate, seconds = float(iql.adam_q.param_groups[0]["lr"]), time.perf_counter() - began
                     on_row(IQLRow(step=iql.step, **dict(means), lr_q=rate, seconds=seconds))
                 sums, since = torch.zeros_like(sums), iql.step
-            if on_step is not None and group.rank == 0:
+            if on_step is not None:
                 on_step(iql)
     return iql
 
@@ -216,8 +206,8 @@ def choose_update(iql: IQL, batches: Batches) -> Callable[[], Tensor]:
     On one GPU that holds the whole table it is a CUDA graph: the networks are small, and the GPU would otherwise wait
     for Python to launch each kernel. The first steps choose kernels and make Adam's state, so they are not captured.
     """
-    if batches.table.device.type != "cuda" or batches.group.size > 1:
-        return lambda: iql.update(batches[iql.step], batches.group)
+    if batches.table.device.type != "cuda":
+        return lambda: iql.update(batches[iql.step])
     drawn = torch.zeros(batches.batch_size, dtype=torch.int64, device=iql.device)
     graph, apart = torch.cuda.CUDAGraph(), torch.cuda.Stream(iql.device)  # type: ignore[no-untyped-call]
     means: Tensor | None = None

@@ -1,6 +1,5 @@
-"""IQL as a run of hours: of several processes the first alone reads and writes, and all may be stopped at any step."""
+"""IQL as a run of hours, which may be stopped at any step."""
 
-import os
 import signal
 import threading
 import time
@@ -8,13 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from bestofq.core.errors import ConfigError
 from bestofq.core.loading import make_part
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import fingerprint
-from bestofq.learning.checkpoint import put_training_tensors, training_tensors
 from bestofq.learning.config import IQLConfig
-from bestofq.learning.distributed import ProcessGroup, choose_device, process_group
 from bestofq.learning.iql import IQL, IQLRow, train_iql
 
 
@@ -30,52 +26,11 @@ def train_stoppable(
     """`train_iql`, with `save` called every `config.checkpoint_seconds` and when SIGINT or SIGTERM ends the training.
 
     `begun` is what such a `save` kept; the result is then bit for bit that of a training which never stopped. Another
-    `config.learner` than IQL trains from the start and saves nothing. Within `training_processes` the other processes
-    of torchrun take part. Raises as `train_iql` and `train_own` do; KeyboardInterrupt on SIGINT and SystemExit on
-    SIGTERM, after the step under way; a second signal ends the process.
+    `config.learner` than IQL trains from the start and saves nothing. Raises as `train_iql` and `train_own` do;
+    KeyboardInterrupt on SIGINT and SystemExit on SIGTERM, after the step under way; a second signal ends the process.
     """
     if config.learner != "iql":
         return train_own(data, config)
-    with process_group(choose_device(config.device)) as group:
-        group.share(lambda: (data, config, begun and (begun.step, training_tensors(begun))))
-        return _train(data, config, begun, group, save, on_step, on_row)
-
-
-@contextmanager
-def training_processes(device: str) -> Iterator[bool]:
-    """Give True to the first process of torchrun; the others take part in its trainings until it leaves the block."""
-    with process_group(choose_device(device)) as group:
-        yield group.rank == 0
-        if group.rank == 0:
-            group.share(lambda: None)  # no more trainings
-            return
-        while shared := _receive_next(group):
-            data, config, kept = shared
-            begun = None
-            if kept is not None:
-                begun = IQL(data.dim, config)
-                begun.step, tensors = kept
-                put_training_tensors(begun, tensors)
-            _train(data, config, begun, group)
-
-
-def _receive_next(group: ProcessGroup) -> tuple[Transitions, IQLConfig, Any] | None:
-    """Return the next training of the first process; None if that has finished, or has failed and left."""
-    try:
-        return group.share(lambda: None)
-    except RuntimeError:
-        return None
-
-
-def _train(
-    data: Transitions,
-    config: IQLConfig,
-    begun: IQL | None,
-    group: ProcessGroup,
-    save: Callable[[IQL], Any] | None = None,
-    on_step: Callable[[IQL], Any] | None = None,
-    on_row: Callable[[IQLRow], Any] | None = None,
-) -> IQL:
     saved = time.monotonic()
     with _signals() as stopped:
 
@@ -91,23 +46,15 @@ def _train(
             if number is not None:
                 _end(number)
 
-        try:
-            return train_iql(data, config, resume=begun, on_step=after, on_row=on_row, group=group)
-        except RuntimeError:
-            number = stopped()
-            if group.rank > 0 and number is not None:  # the first process has saved and left
-                _end(number)
-            raise
+        return train_iql(data, config, resume=begun, on_step=after, on_row=on_row)
 
 
 def train_own(data: Transitions, config: IQLConfig) -> IQL:
     """Train Q and V by the learner that `config.learner` names: a function of `data` and `config` that returns an `IQL`
     with trained networks `q` and `v`.
 
-    Nothing of an unfinished training is kept. ConfigError under torchrun, and as `make_part`.
+    Nothing of an unfinished training is kept. Raises as `make_part`.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ConfigError(f"iql.learner={config.learner} learns in one process: leave torchrun out")
     iql: IQL = make_part("learner", config.learner, IQL, data, config, built_in=["iql"])
     iql.data = fingerprint(data)
     return iql

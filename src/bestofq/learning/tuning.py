@@ -19,7 +19,7 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.core.loading import extra
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig, RFTConfig, TuningConfig
-from bestofq.learning.distributed import ProcessGroup, choose_device, fast_bfloat16
+from bestofq.learning.distributed import choose_device, fast_bfloat16
 from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, slopes_of, successes
 from bestofq.learning.resuming import claim, clear_steps, load_step, save_step, write_whole
 from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_prefix
@@ -85,8 +85,8 @@ def _tune(
     torch.manual_seed(config.seed)
     model = _prepare_model(model, config)
     share = _is_agreed(accelerator, lambda: can_share(model))
-    group = ProcessGroup(accelerator.process_index, accelerator.num_processes)
-    batches = PairBatches(items, objective.turns, config, share=share, group=group)
+    rank, size = accelerator.process_index, accelerator.num_processes
+    batches = PairBatches(items, objective.turns, config, share=share, rank=rank, size=size)
     trained = (weight for weight in model.parameters() if weight.requires_grad)  # a list would keep them whole
     adam = torch.optim.AdamW(trained, lr=config.lr, weight_decay=0.0)
     with shared_prefix(model) if share else nullcontext():

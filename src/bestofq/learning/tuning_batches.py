@@ -10,7 +10,6 @@ import numpy as np
 
 from bestofq.core.preferences import Turn
 from bestofq.learning.config import TuningConfig
-from bestofq.learning.distributed import SOLO, ProcessGroup
 from bestofq.learning.shared_prefix import Branches
 
 Tokens = tuple[int, ...]
@@ -65,9 +64,11 @@ class PairBatches(Generic[Item]):
         config: TuningConfig,
         *,
         share: bool,
-        group: ProcessGroup = SOLO,
+        rank: int = 0,
+        size: int = 1,
     ) -> None:
-        self.limit, self.share, self.group, self._turns = config.micro_batch_tokens, share, group, turns
+        self.limit, self.share, self._turns = config.micro_batch_tokens, share, turns
+        self.rank, self.size = rank, size
         all_units = units(items, turns)
         self.steps: list[list[Unit[Item]]] = []
         for epoch in range(config.epochs):
@@ -84,8 +85,8 @@ class PairBatches(Generic[Item]):
 
     def __getitem__(self, step: int) -> PairBatch[Item]:
         """This process's share of a step: as many micro-batches as the busiest process has, the last for no item."""
-        some, rank = self.steps[step], self.group.rank
-        shares = _dealt(some, self._cost, self.group.size)
+        some, rank = self.steps[step], self.rank
+        shares = _dealt(some, self._cost, self.size)
         filler = self._nodes(some[0])[:1]
         if all(self._cost(unit) <= self.limit or len(self._nodes(unit)) == 1 for unit in some):
             by_unit = [_fill_groups(mine, self._cost, self.limit) for mine in shares]
