@@ -227,8 +227,7 @@ async def test_what_a_run_keeps_are_the_settings_under_their_own_names(tmp_path:
         await begin(*context, "r", "train", play=Play("prompting"))
         config = store.runs()[0].config
     settings = {name.removeprefix("endpoints.") for name in flat(context[0].settings.model_dump(mode="json"))}
-    (own,) = config.pop("agents").values()  # type: ignore[union-attr]
-    assert flat(config).keys() | flat(own).keys() <= {*settings, *get_args(Endpoint), "split"}
+    assert flat(config).keys() <= {*settings, *get_args(Endpoint), "split"}
 
 
 async def test_trees_are_learned_from_with_the_prompts_that_grew_them_only(tmp_path: Path) -> None:
