@@ -10,6 +10,7 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer, ChatVerifierScorer, FeedbackScorer, PickerScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
+from bestofq.agents.scorers.memory import MemoryScorer, WordScorer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
@@ -18,6 +19,7 @@ from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.language import Request
 from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
+from bestofq.learning.memory import Memory
 from bestofq.testing.contracts import check_scorer
 from bestofq.testing.scripted import ScriptedModel, ScriptedScorer
 
@@ -53,6 +55,8 @@ def second(request: Request) -> Sequence[str]:
         "vote",
         "q",
         "prior",
+        "memory",
+        "words",
         "picker",
         "picker that fails",
         "chat picker",
@@ -73,6 +77,10 @@ async def scorer(request: pytest.FixtureRequest) -> AsyncIterator[Scorer]:
             yield q
         case "prior":
             yield PriorScorer(q, beta=0.5)
+        case "memory":
+            yield MemoryScorer(Memory({}, 0.5, train_n=3))
+        case "words":
+            yield WordScorer()
         case "picker":
             yield PickerScorer(ScriptedModel(second))
         case "picker that fails":

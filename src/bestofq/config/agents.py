@@ -21,6 +21,7 @@ from bestofq.agents.proposers import ChatProposer, SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer, ChatVerifierScorer, PickerScorer, VerifierScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
+from bestofq.agents.scorers.memory import MemoryScorer, WordScorer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.config.models import Models, in_pocket_prompts, is_pocket
@@ -154,6 +155,21 @@ class Prior(AgentConfig, kind="prior"):
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {"beta": settings.beta, **q}
+
+
+class Remembering(AgentConfig, kind="memory"):
+    def reads_q(self, settings: BestOfQSettings) -> bool:
+        return True
+
+    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
+        if values is None or values.memory is None:
+            raise ConfigError("the agent memory needs remembered outcomes: give --q a folder made by `bestofq train`")
+        return MemoryScorer(values.memory)
+
+
+class Words(AgentConfig, kind="words"):
+    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
+        return WordScorer()
 
 
 class Own(AgentConfig, kind="own"):

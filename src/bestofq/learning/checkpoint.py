@@ -24,6 +24,7 @@ from bestofq.core.files import whole_file
 from bestofq.core.frozen import FrozenModel
 from bestofq.learning.config import EpisodeSet, IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL
+from bestofq.learning.memory import FILE, Memory
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
 from bestofq.learning.value import ValueModel
 
@@ -91,6 +92,7 @@ def load_value(directory: Path, *, embed: EmbedSpec) -> ValueModel:
         step=card.step,
         checkpoint=Path(card.weights).stem,
         discount=card.config.discount,
+        memory=Memory.load(directory) if (directory / FILE).exists() else None,
     )
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
 from bestofq.core.transitions import Floats
+from bestofq.learning.memory import Memory
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
 
 MAX_KEPT_PARTS = 1024  # each has 4 × (D + H) bytes
@@ -22,6 +23,7 @@ class ValueModel:
         train_n: N of their training (Table 4).
         checkpoint: their file's name, which has its hash. None: unknown.
         discount: of their training. None: unknown.
+        memory: of the same episodes. None: from before it was kept.
     """
 
     def __init__(
@@ -34,12 +36,13 @@ class ValueModel:
         step: int = 0,
         checkpoint: str | None = None,
         discount: float | None = None,
+        memory: Memory | None = None,
     ) -> None:
         if q.dim != embed.dim or v.dim != embed.dim:
             raise CheckpointError(f"Q reads {q.dim} numbers and V {v.dim}, the EmbedSpec says {embed.dim}.")
         self.q_network, self.v_network = fold_projections(q).eval(), fold_projections(v).eval()
         self.embed, self.train_n, self.step = embed, train_n, step
-        self.checkpoint, self.discount = checkpoint, discount
+        self.checkpoint, self.discount, self.memory = checkpoint, discount, memory
         self._parts: dict[tuple[bool, int, tuple[int, ...], bytes], Tensor] = {}
         """Parts of single vectors: a task stays the same for an episode, a state for all its candidates."""
 

@@ -9,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bestofq.agents.scorers.memory import remembered_steps
 from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models, check_embedder
 from bestofq.core.decision import Episode
@@ -25,6 +26,7 @@ from bestofq.learning.checkpoint import (
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import choose_device
 from bestofq.learning.iql import IQL
+from bestofq.learning.memory import Memory
 from bestofq.learning.networks import parameter_counts
 from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.training import train_stoppable
@@ -73,6 +75,7 @@ def train_q(
     _check_embedders(models, store, episodes)
     data = transitions_of(models, episodes_of(store, episodes), store, vectors)
     set_begun(out, identity)
+    learn_memory(models, store, episodes).save(out)
     card: dict[str, Any] = {"embed": spec, "train_n": models.settings.n_candidates, "episodes": known}
     unfinished = out / UNFINISHED
     begun = load_learner(unfinished, embed=spec, device=config.device) if (unfinished / CARD).exists() else None
@@ -90,6 +93,12 @@ def train_q(
     shutil.rmtree(unfinished, ignore_errors=True)
     console.print(f"Q and V learned from {len(data):,} transitions: {out}")
     return load_value(out, embed=spec)
+
+
+def learn_memory(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> Memory:
+    """Remember the outcomes of these episodes' actions."""
+    steps = (step for episode in episodes_of(store, episodes) for step in remembered_steps(episode))
+    return Memory.learn(steps, train_n=models.settings.n_candidates, episodes=episode_set(episodes))
 
 
 def train_on_runs(

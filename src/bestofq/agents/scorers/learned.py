@@ -15,6 +15,7 @@ from bestofq.core.protocols import Embedder
 from bestofq.core.tracing import trace_call
 from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
+from bestofq.learning.memory import Memory
 from bestofq.models.prices import price_of
 
 
@@ -25,6 +26,7 @@ class Values(Protocol):
     train_n: int  # N, candidates that the training episodes chose among
     checkpoint: str | None  # names the file they were read from
     discount: float | None  # of their training
+    memory: Memory | None  # of the same episodes
 
     def q(self, state: Floats, action: Floats, task: Floats) -> Floats: ...
 

@@ -1,0 +1,99 @@
+"""Scorers that no gradient trains: outcomes of the same and of like actions, and a rule about words."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bestofq.core.actions import Other, Targeted
+from bestofq.core.decision import DECIDED, Candidate, Episode, Scores, State, state_at
+from bestofq.core.delexicalise import content_words, delexicalise
+from bestofq.core.observation import Observation
+from bestofq.learning.memory import Keys, Memory
+
+BEYOND = "{beyond}"
+
+
+class _Match(NamedTuple):
+    """How a candidate's words fit the goal."""
+
+    pattern: str  # of its label
+    kind: str  # of action, with the element's role
+    words: int  # of the goal in it
+    share: str  # of its content words that are the goal's: none, some, all
+    beyond: bool  # dearer than the goal allows
+
+    @property
+    def fit(self) -> int:
+        return -1 if self.beyond else self.words
+
+
+def _match(candidate: Candidate, goal: str) -> _Match:
+    pattern, own = delexicalise(candidate.label, goal), content_words(candidate.label)
+    words = len(own & content_words(goal))
+    share = "none" if not words else "all" if words == len(own) else "some"
+    kind = " ".join(pattern.split()[: 2 if isinstance(candidate.action, Targeted | Other) else 1])
+    return _Match(pattern, kind, words, share, BEYOND in pattern)
+
+
+def page_pattern(page: Observation) -> str:
+    """Return what names a kind of page: its title; without one the first line of its text."""
+    return delexicalise(page.title or page.text.strip().partition("\n")[0])
+
+
+def memory_keys(state: State, candidates: Sequence[Candidate]) -> list[Keys]:
+    """Return what names each candidate [N], from coarse to fine.
+
+    1. The page.
+    2. The page, the kind of action, how its words fit the goal, and whether a candidate of this kind fits better.
+    3. The page and the action in words, without the goal's own (`delexicalise`).
+    4. The goal, the page and the action in words.
+    """
+    page, goal = page_pattern(state.observation), state.task.goal
+    matches = [_match(candidate, goal) for candidate in candidates]
+    best = {match.kind: max(other.fit for other in matches if other.kind == match.kind) for match in matches}
+    alone = {match.kind: sum(other.kind == match.kind for other in matches) == 1 for match in matches}
+    found: list[Keys] = []
+    for candidate, (pattern, kind, words, share, beyond) in zip(candidates, matches, strict=True):
+        fit = "only" if alone[kind] else "best" if (-1 if beyond else words) == best[kind] else "worse"
+        levels = (page,), (page, kind, share, str(beyond), fit), (page, pattern), (goal, page, candidate.label)
+        found.append(["\x1f".join((str(level), *key)) for level, key in enumerate(levels)])
+    return found
+
+
+def remembered_steps(episode: Episode) -> Iterator[tuple[Keys, float]]:
+    """Return the keys of each step's action, and the episode's outcome. Nothing of an undecided episode."""
+    if episode.verdict.outcome not in DECIDED:
+        return
+    won = float(episode.verdict.outcome == "success")
+    for index, step in enumerate(episode.steps):
+        state = state_at(episode.task, episode.steps[:index], step.observation)
+        yield memory_keys(state, step.decision.candidates)[step.decision.chosen], won
+
+
+@dataclass(frozen=True)
+class MemoryScorer:
+    """The remembered value of each candidate, and of the page. It embeds nothing and costs no tokens."""
+
+    memory: Memory
+
+    @property
+    def checkpoint(self) -> str:
+        return self.memory.checkpoint
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """Values in [0, 1] for each candidate [N]."""
+        keys = memory_keys(state, candidates)
+        values = tuple(self.memory.recall(one).value for one in keys)
+        page = self.memory.recall(keys[0][:1]).value
+        return Scores(values=values, state_value=page, checkpoint=self.checkpoint)
+
+
+@dataclass(frozen=True)
+class WordScorer:
+    """The share of the goal's words that a candidate has; 0 if it costs more than the goal allows. Learns nothing."""
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """Values in [0, 1] for each candidate [N]."""
+        words = max(1, len(content_words(state.task.goal)))
+        matches = (_match(candidate, state.task.goal) for candidate in candidates)
+        return Scores(values=tuple(max(0, match.fit) / words for match in matches))

@@ -1,0 +1,97 @@
+"""Text without what differs between two visits or two goals, so that a page and an action are known again.
+
+`Add brass chair to bag [16702]` becomes `add _ _ to bag` if the goal is to buy a brass chair. A scorer that counts
+(`learning.memory`) or embeds then learns about every chair from one.
+"""
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+GOAL_WORD = "_"
+_FUNCTION_WORDS = """
+a an the this that these those some any all and or but not no of in on at to for from by with without as into
+than then so it its is are was be been being i me my we our you your he she they them their which who what when
+please can could would should will do does has have had want need looking look find get give show buy order book
+add go make search select choose price priced cost costs costing lower less below under more above over up down
+out off one new now
+"""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""Words of a goal that say nothing about what is wanted. They stay, so that `Sign in` is the same button for all."""
+
+_NUMBER = r"\d+(?:[.,]\d+)*"
+_CURRENCY = r"(?:usd|eur|gbp|dollars?|euros?|pounds?)\b"
+_TOKEN = re.compile(
+    rf"""
+    (?P<kind>\{{[a-z ]+\}})                                                   # what is replaced already
+  | (?P<mark>\[\d+\])
+  | (?P<url>\bhttps?://[^\s"'<>)\]]+)
+  | (?P<path>(?<![\w<.)])/[\w.~%@:+-]*(?:/[\w.~%@:+-]*)*(?:[?#][^\s"'<>)\]]*)?)
+  | (?P<time>\b\d{{4}}-\d\d-\d\d(?:[t\ ]\d\d:\d\d[\d:.]*(?:z|[+-]\d\d:?\d\d)?)?\b
+      |\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b|\b\d{{1,2}}:\d\d(?::\d\d)?(?:\s?[ap]m\b)?)
+  | (?P<price>[$€£¥]\s?{_NUMBER}|\b{_NUMBER}\s?(?:[$€£¥]|{_CURRENCY}))
+  | (?P<id>\b[\da-f]{{8}}(?:-[\da-f]{{4}}){{3}}-[\da-f]{{12}}\b
+      |\b(?=[^\W\d]*\d)(?=[\d_]*[^\W\d_])\w+(?:-\w+)*\b)
+  | (?P<number>{_NUMBER}%?)
+  | (?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)
+    """,
+    re.VERBOSE,
+)
+_DIGITS = re.compile(_NUMBER)
+
+
+def delexicalise(text: str, goal: str = "") -> str:
+    """Return the text in small letters, with patterns instead of what is volatile.
+
+    - A word or number of the goal becomes `_`, except `FUNCTION_WORDS`.
+    - A mark such as `[16702]` goes: what it stands at has a name.
+    - Ids and tokens (letters with digits, hexadecimal), times and dates, and other numbers become `{id}`, `{time}`,
+      `{number}`.
+    - A price becomes `{price}`. If the goal names a price too, it becomes `{within}` (at most the goal's highest) or
+      `{beyond}`.
+    - An address becomes its path's pattern: `https://a.example/item/P07?q=b` becomes `/item/{id}`.
+
+    The result is a fixed point: `delexicalise(delexicalise(text, goal), goal)` changes nothing.
+    """
+    words, limit = _read_goal(goal)
+    return " ".join(_TOKEN.sub(lambda found: _replace(found, words, limit), text.casefold()).split())
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the words and numbers that say what a text is about."""
+    found = (one for one in _TOKEN.finditer(text.casefold()) if one.lastgroup in ("word", "number", "id"))
+    return frozenset(word for one in found if (word := one.group()) not in FUNCTION_WORDS)
+
+
+@lru_cache(256)
+def _read_goal(goal: str) -> tuple[frozenset[str], float | None]:
+    """Return its content words and its highest price."""
+    prices = (one.group() for one in _TOKEN.finditer(goal.casefold()) if one.lastgroup == "price")
+    return content_words(goal), max(map(_amount, prices), default=None)
+
+
+def _replace(found: re.Match[str], words: Collection[str], limit: float | None) -> str:
+    kind, text = str(found.lastgroup), found.group()
+    if kind in ("kind", "word", "number", "id") and text in words:
+        return GOAL_WORD
+    match kind:
+        case "kind" | "word":
+            return text
+        case "mark":
+            return ""
+        case "price" if limit is not None:
+            return "{within}" if _amount(text) <= limit else "{beyond}"
+        case "url" | "path":
+            parts = urlsplit(text).path.split("/")
+            return "/".join(_TOKEN.sub(lambda part: _replace(part, words, None), part) for part in parts) or "/"
+    return f"{{{kind}}}"
+
+
+def _amount(price: str) -> float:
+    """Return the number in a price. The last separator with two digits behind it is the decimal point."""
+    digits = _DIGITS.search(price)
+    assert digits is not None
+    whole = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", digits.group()).replace(",", ".")
+    head, _, tail = whole.rpartition(".")
+    return float(f"{head.replace('.', '')}.{tail}" if head else tail)
