@@ -65,6 +65,16 @@ def test_tasks_that_are_all_alike_are_no_certainty(tasks: int, low: float, verdi
     assert ("of one task alone" in said) == (tasks == 1)
 
 
+def test_what_the_logs_never_tried_is_not_chosen() -> None:
+    """The best candidate by Q had no chance in half of the steps: there the first one is what is estimated."""
+    log = log_of(*((f"t{i}", bool(c), [((0.1, 0.9, 0.5), c)]) for i in range(8) for c in (0, 2)))
+    log.propensity[:] = (0.5, 0.0, 0.5)
+    assert greedy(log).argmax(axis=1).tolist() == [2] * 16
+    log.propensity[8:] = (1.0, 0.0, 0.0)
+    assert greedy(log).argmax(axis=1).tolist() == [2] * 8 + [0] * 8
+    assert known(log).all()
+
+
 def test_where_every_episode_ended_alike_nothing_is_known_of_a_difference() -> None:
     found = estimate(log_of(*((f"t{i}", True, [((0.1, 0.9), i % 2)]) for i in range(10))), []).lift
     assert (found.mean, found.low, found.high) == pytest.approx((0, -0.308, 0.308), abs=0.001)

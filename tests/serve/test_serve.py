@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.responses import Response
 
-from bestofq.core.decision import Provenance
+from bestofq.core.decision import Candidate, Provenance
 from bestofq.serve.app import KEPT_ALIVE, ServeConfig, StoredAnswer, _stream_reply, proxy_app
 from bestofq.serve.sessions import Sessions
 from bestofq.serve.wire import CHAT, candidate, parse_request
@@ -138,6 +138,48 @@ async def test_without_a_readable_greedy_reply_nothing_irreversible_is_taken(tmp
         got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
         assert got.json()["choices"][0]["message"]["content"] == "I would buy"
     assert episodes(tmp_path) == []
+
+
+async def test_exploring_takes_another_reply_with_a_known_chance_and_never_an_irreversible_one(tmp_path: Path) -> None:
+    def reply(body: Body, count: int) -> str:
+        return click(1) if body["temperature"] == 0.2 else click(3 if count % 2 else 2)
+
+    config: dict[str, Any] = {"n": 6, "explore": 0.4, "explore_steps": 1}
+    async with serving(Upstream(reply), tmp_path, **config) as root, httpx.AsyncClient() as client:
+        for session in range(30):
+            for step in (1, 2):
+                url = f"{root}/sessions/s{session}/v1/chat/completions"
+                got = await client.post(url, json=browser_use("buy shoes", step))
+                taken = json.loads(got.json()["choices"][0]["message"]["content"])["action"][0]["click"]["index"]
+                assert taken in (1, 3)
+    first = [episode.steps[0].decision for episode in episodes(tmp_path)]
+    second = [episode.steps[1].decision for episode in episodes(tmp_path)]
+    assert 3 <= sum(decision.explored for decision in first) <= 21  # outside in 1 of 1,600 runs
+    for before, after in zip(first, second, strict=True):
+        for decision, share in ((before, 0.4), (after, 0.0 if before.explored else 0.4)):
+            for offered, chance in zip(decision.candidates, decision.propensities, strict=True):
+                assert chance == pytest.approx({1: 1 - share, 2: 0.0, 3: share}[mark_of(offered)])
+            assert decision.explored == (decision.chosen != 0)
+
+
+def mark_of(candidate: Candidate) -> int:
+    return next(index for index, word in ((1, "red"), (2, "Buy"), (3, "blue")) if word in candidate.label)
+
+
+async def test_an_outcome_without_a_name_ends_the_last_session_of_the_same_key(tmp_path: Path) -> None:
+    upstream = Upstream(lambda body, count: click(1, f"memory {count}"))
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        for key, goal in (("a", "buy shoes"), ("b", "find socks"), ("a", "sell hats"), ("b", "mend a coat")):
+            asks = browser_use(goal, 1)
+            await client.post(f"{root}/v1/chat/completions", json=asks, headers={"authorization": f"Bearer {key}"})
+        for headers in ({"authorization": "Bearer a"}, {}, {"authorization": "Bearer a"}):
+            assert (await client.post(f"{root}/outcome", json={"success": True}, headers=headers)).status_code == 200
+        none = await client.post(f"{root}/outcome", json={"success": True}, headers={"authorization": "Bearer a"})
+        assert none.status_code == 404
+    ended = {episode.task.goal: episode.verdict.outcome for episode in episodes(tmp_path)}
+    assert ended == {
+        "buy shoes": "success", "find socks": "unjudged", "sell hats": "success", "mend a coat": "success",
+    }  # fmt: skip
 
 
 async def test_messages_without_a_role_pass_through(tmp_path: Path) -> None:

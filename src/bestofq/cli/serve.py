@@ -41,6 +41,10 @@ def serve(
     n: Annotated[int, Option("--n", min=1, help="Candidates a step, with --shadow and --rank.")] = 3,
     temperature: Annotated[float, Option(min=0, help="Of the further candidates, at least.")] = 1.0,
     deadline: Annotated[float, Option(min=1, help="Seconds after which what has come is ranked.")] = 45.0,
+    explore: Annotated[
+        float, Option(min=0, max=0.9, help="Answer this share of steps with another reply, so that the logs can tell.")
+    ] = 0.0,
+    explore_steps: Annotated[int, Option(min=1, help="With --explore: such steps in a session, at most.")] = 3,
     repair: Annotated[bool, Option(help="Ask once more where no reply can be read, with what is wrong.")] = True,
     run: Annotated[str, Option(help="Name of the run.")] = "serve",
     store: Stored = SERVED,
@@ -51,12 +55,15 @@ def serve(
         raise ConfigError("--rank answers and --shadow only watches: give one of them")
     if ab and not rank:
         raise ConfigError("--ab compares answers by a Q-function with those without: give --rank Q, too")
+    if explore and (rank or shadow):
+        raise ConfigError("--explore records, and Q chooses nothing meanwhile: leave --rank and --shadow out")
     if rank and not insist:
         from bestofq.cli.estimate import refuse_harmful  # with PyTorch, which recording does not need
 
         refuse_harmful(rank)
     mode = "rank" if rank else "shadow" if shadow else "record"
     asked = {"mode": mode, "n": n, "temperature": temperature, "deadline": deadline, "repair": repair}
+    asked |= {"explore": explore, "explore_steps": explore_steps}
     config = validate_settings(TypeAdapter(ServeConfig), asked)
     try:
         address_of(upstream)
@@ -67,7 +74,8 @@ def serve(
         from bestofq.recipes.ranker import Ranker  # with PyTorch
 
         scorer = Ranker.load(q, embedder=embedder).scorer
-    agents = ("prompting", "best-of-q") if ab else ("best-of-q",) if config.mode == "rank" else ("prompting",)
+    own = "explore" if explore else "prompting"
+    agents = (own, "best-of-q") if ab else ("best-of-q",) if rank else (own,)
     made = Provenance(version=__version__, command=this_command())
     with listen("127.0.0.1", port) as listener, Store.open(Location.of(store, files)) as opened:
         checkpoint = scorer.checkpoint if scorer else None
@@ -81,6 +89,13 @@ def serve(
             asyncio.run(opened.interrupt(run, agent))
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         console.print(f"{address} stands before {upstream}: {config.mode} (stop it with Ctrl-C)", soft_wrap=True)
-        app = proxy_app(config, upstream, Sessions(opened, run, made, agents), scorer)
+        sessions = Sessions(opened, run, made, agents)
+        app = proxy_app(config, upstream, sessions, scorer)
         with suppress(KeyboardInterrupt):
             uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[listener])
+        if unknown := sessions.ended["unjudged"]:
+            console.print(
+                f"{unknown} of {sessions.ended.total()} sessions ended without an outcome and teach nothing yet: POST "
+                f'{{"success": true}} to /outcome at the end of each, or run `bestofq judge --run {run}`',
+                style="yellow", highlight=False, markup=False,
+            )  # fmt: skip

@@ -105,15 +105,18 @@ class Decision(FrozenModel):
     feedback: tuple[float | None, ...] | None = Field(
         default=None, description="[N] what a search ranked each by, Q̂ (Agent Q, 5.1.1); None: as visits, or no ranker"
     )
+    propensities: tuple[float, ...] | None = Field(
+        default=None, description="[N] with what probability each was taken; None: as the agent's name says"
+    )
     usage: tuple[Usage, ...] = Field(default=(), description="of the agent, and of a model that answered as its user")
     log: str | None = Field(default=None, description="more that an imported log says of the step, as JSON")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         count = len(self.candidates)
-        for name, of in (("numbers of visits", self.visits), ("feedbacks", self.feedback), ("scores", self.scores)):
-            if of is not None and len(of) != count:
-                raise ValueError(f"{count} candidates but {len(of)} {name}")
+        for name in ("scores", "visits", "feedback", "propensities"):
+            if (numbers := getattr(self, name)) is not None and len(numbers) != count:
+                raise ValueError(f"{count} candidates but {len(numbers)} {name}")
         if not 0 <= self.chosen < count:
             raise ValueError(f"chosen index {self.chosen} of {count} candidates")
         return self

@@ -12,7 +12,7 @@ from bestofq.core.observation import Element, Observation
 from bestofq.interop.nouns import UNJUDGED, Turn, episode_of, log_of, page_of, picture_of, taken
 
 _OUTCOMES = {True: "success", False: "failure"}
-_DECISION = ("scores", "state_value", "scorer", "explored", "checkpoint", "visits", "feedback", "usage")
+_DECISION = ("scores", "state_value", "scorer", "explored", "checkpoint", "visits", "feedback", "propensities", "usage")
 
 
 def episode(record: Any, file: Path) -> Episode:

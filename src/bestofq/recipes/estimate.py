@@ -105,9 +105,11 @@ def _propensities(episode: Episode, epsilon: object, width: int) -> Iterator[Flo
     for step in episode.steps:
         count = len(step.decision.candidates)
         row = np.zeros(width, np.float32)
-        if episode.agent == "random":
+        if step.decision.propensities is not None:
+            row[:count] = step.decision.propensities
+        elif episode.agent == "random":
             row[:count] = UniformSelector().probabilities(count)
-        elif episode.agent == "explore" and isinstance(epsilon, int | float):
+        elif episode.agent == "explore" and isinstance(epsilon, int | float) and epsilon > 0:
             row[:count] = EpsilonGreedySelector(float(epsilon)).probabilities(count)
         else:
             row[:count] = np.nan

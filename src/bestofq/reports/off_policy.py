@@ -2,7 +2,7 @@
 
 The model is "same proposer, other choice": what is proposed depends on the task, the page and the past actions, not on
 who chooses. Then no model of pages or proposers is needed, only the probabilities of each choice: under two policies π
-and π_0, and under the logging policy μ. μ must give every candidate a chance (ε-greedy, random).
+and π_0, and under the logging policy μ (ε-greedy, random). A policy chooses only what μ gives a chance.
 `experiments/estimators.py` has the other estimators that were tried.
 
 The reward is 1 at the last step of a success (Best-of-Q, 3.1), and success is not discounted. `pi` [T, N] are the
@@ -24,7 +24,7 @@ LEVELS = 200
 
 def greedy(log: LoggedChoices, n: int | None = None) -> Doubles:
     """π of the ranked agent [T, N]: the highest Q of the first `n` candidates, the first among equals."""
-    best = log.q[:, :n].argmax(axis=1)
+    best = np.where(log.propensity == 0, -np.inf, log.q)[:, :n].argmax(axis=1)
     return np.asarray(np.eye(log.q.shape[1])[best])
 
 
@@ -52,10 +52,13 @@ def local_approximation(log: LoggedChoices, pi: Doubles, base: Doubles) -> Quant
 
 
 def known(log: LoggedChoices) -> Bools:
-    """[E] episodes in whose every step each candidate is known to have had a chance."""
-    never = (log.propensity <= 0) & (log.q > -np.inf)
-    unknown = (never | np.isnan(log.propensity)).any(axis=1)
-    return np.asarray(np.bincount(log.episode, weights=unknown, minlength=len(log.task)) == 0)
+    """[E] episodes whose every step tells the chance of each candidate and gives the first one some. None if the agent
+    could have taken others and never had a chance to."""
+    unknown = np.isnan(log.propensity).any(axis=1) | (log.propensity[:, 0] <= 0)
+    told = np.bincount(log.episode, weights=unknown, minlength=len(log.task)) == 0
+    here = told[log.episode]
+    several, free = ((table[here].sum(axis=1) > 1).any() for table in (log.q > -np.inf, log.propensity > 0))
+    return np.asarray(told & (free or not several))
 
 
 def step_numbers(log: LoggedChoices) -> Ints:

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -81,6 +82,8 @@ class ServeConfig(FrozenModel):
     deadline: float = Field(default=45.0, gt=0, description="seconds after which what has come is ranked")
     repair: bool = Field(default=True, description="ask once more where no reply can be read, with what is wrong")
     patience: float = Field(default=600.0, gt=0, description="seconds that the upstream may be silent")
+    explore: float = Field(default=0.0, ge=0, lt=1, description="of the steps recorded, the share with another reply")
+    explore_steps: int = Field(default=3, ge=1, description="of a session that may have another reply")
 
 
 class Asking(NamedTuple):
@@ -93,6 +96,7 @@ class Asking(NamedTuple):
     url: str
     headers: Headers
     key: str  # of its session's name, its address and its content
+    client: str  # `client_of`
 
 
 class StoredAnswer(NamedTuple):
@@ -100,6 +104,12 @@ class StoredAnswer(NamedTuple):
 
     response: Response
     decision: bool
+
+
+def client_of(request: Request) -> str:
+    """Who asks: the hash of the key that it sends, or nothing."""
+    key = request.headers.get("authorization") or request.headers.get("x-api-key") or ""
+    return key and hashlib.sha256(key.encode()).hexdigest()
 
 
 def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None = None) -> Starlette:
@@ -113,7 +123,10 @@ def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Sc
     return Starlette(
         routes=[
             *decisions,
-            Route("/sessions/{session}/outcome", partial(outcome, sessions), methods=["POST"]),
+            *(
+                Route(f"{before}/outcome", partial(outcome, sessions), methods=["POST"])
+                for before in ("", "/sessions/{session}")
+            ),
             Route("/sessions/{session}/v1/{rest:path}", proxy.forward_request, methods=["GET", "POST", "DELETE"]),
             Route("/v1/{rest:path}", proxy.forward_request, methods=["GET", "POST", "DELETE"]),
         ],
@@ -123,9 +136,11 @@ def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Sc
 
 
 async def outcome(sessions: Sessions, request: Request) -> Response:
-    """Store the end of a session: `{"success": true}` or `{"reward": 0.4}`, with `reason` and `judge` if known."""
-    name = request.path_params["session"]
+    """Store the end of a session: `{"success": true}` or `{"reward": 0.4}`, with `reason` and `judge` if known.
+
+    Without a name it is the session that the client stepped in last. A client is known by its key."""
     try:
+        name = request.path_params.get("session") or sessions.last(client_of(request))
         body = json_in(await request.body())
         success = bool(body["success"])
         verdict = Verdict(
@@ -209,7 +224,8 @@ class Proxy:
             return reply.response()
         key = f"{given} {url} {hashlib.sha256(raw).hexdigest()}"
         retried = request.headers.get(RETRIED, "0") != "0"
-        replying = self._recall_reply(Asking(wire, wanted, body, raw, url, headers, key), given, retried=retried)
+        asking = Asking(wire, wanted, body, raw, url, headers, key, client_of(request))
+        replying = self._recall_reply(asking, given, retried=retried)
         if body.get("stream"):
             await asyncio.wait([replying], timeout=KEPT_ALIVE)  # an error is one to clients that stream, too
             if not replying.done():
@@ -258,7 +274,8 @@ class Proxy:
     async def _reply(self, session: AgentSession, asking: Asking) -> StoredAnswer:
         """What the agent is to do: one of the upstream's replies. Steps of one session follow one another."""
         ranks = self.config.mode == "rank" and session.agent == self.sessions.arms[-1]
-        replies = await self._draw(asking, self.config.n if ranks or self.config.mode == "shadow" else 1)
+        several = ranks or self.config.explore or self.config.mode == "shadow"
+        replies = await self._draw(asking, self.config.n if several else 1)
         read = [(_read(asking, one), one) for one in replies]
         why, own = read[0]
         if self.config.repair and isinstance(why, str) and not any(isinstance(one, Candidate) for one, _ in read):
@@ -307,7 +324,11 @@ class Proxy:
         scores, best = await self._rank(state, candidates, greedy)
         if ranks and best is None:
             return None
-        chosen = best if ranks and best is not None else 0
+        chosen, chances = best if ranks and best is not None else 0, None
+        if self.config.explore:
+            chances = self._chances(session, candidates)
+            [chosen] = random.choices(range(len(candidates)), chances)
+            session.explored += chosen > 0
         decision = Decision(
             candidates=candidates,
             scores=scores.values,
@@ -315,6 +336,8 @@ class Proxy:
             checkpoint=scores.checkpoint,
             scorer=type(self.scorer).__name__ if self.scorer else None,
             chosen=chosen,
+            explored=chances is not None and chosen > 0,
+            propensities=chances,
             usage=(_usage(replies), *scores.usage),
         )
         taken = next(reply for one, reply in found if one.action == candidates[chosen].action)
@@ -323,6 +346,7 @@ class Proxy:
         new: Mapping[str, str] = {}
         if self.sessions.is_open(session):  # else it was said meanwhile how it ended
             new = self.sessions.plant_ids(session, message)
+            session.client = asking.client
             step = self.sessions.step(session, state, decision, text_of(message.get("content")))
             await kept(step, f"a step of the session {session.id!r}")
         if taken is first and not ranks and not new:
@@ -331,6 +355,14 @@ class Proxy:
         if ranks or taken is not first:
             said = {**said, "usage": {**(said.get("usage") or {}), **total([one.json for one in replies if one.json])}}
         return JSONResponse(said)
+
+    def _chances(self, session: AgentSession, candidates: Sequence[Candidate]) -> tuple[float, ...]:
+        """With what probability each candidate [N] answers. The first is the agent's own reply. None of the others may
+        seem irreversible, and a session has `explore_steps` of them at most."""
+        free = session.explored < self.config.explore_steps
+        able = [free and index > 0 and not is_final(one) for index, one in enumerate(candidates)]
+        each = self.config.explore / max(1, sum(able))
+        return (1 - each * sum(able), *(each * one for one in able[1:]))
 
     async def _draw(self, asking: Asking, n: int) -> list[UpstreamReply]:
         """The reply to the request as it came, then what has come of n - 1 others by the deadline."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+import time
 from collections import Counter
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from bestofq.core.decision import Candidate, Decision, Provenance, State, Step, Verdict
+from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, State, Step, Verdict
 from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
@@ -36,6 +37,9 @@ class AgentSession:
     asking: set[asyncio.Future[Any]] = field(default_factory=set)  # its replies that are under way
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)  # one step at a time
     answered: tuple[str, Response] | None = None  # the last request that had a decision, and that
+    explored: int = 0  # steps whose answer was not the agent's own
+    client: str = ""  # who took the last step
+    active: float = 0.0  # when that was, on a clock of its own
 
     def state(self, asked: DecisionRequest) -> State:
         """What Q reads."""
@@ -53,6 +57,7 @@ class Sessions:
     _all: dict[str, AgentSession] = field(default_factory=dict)
     _of_id: dict[str, AgentSession] = field(default_factory=dict)  # by ids of their tool calls or responses
     _repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
+    ended: Counter[Outcome] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         for one in self.store.summaries(run=self.run, status=None):
@@ -107,9 +112,17 @@ class Sessions:
             session.episode = await self.store.begin_episode(self.run, session.agent, session.task, repeat, self.made)
         step = Step(index=len(session.decisions), observation=state.observation, decision=decision)
         session.steps += 1
+        session.active = time.monotonic()
         session.quoted = tuple(_quoted_texts(decision.candidate)) or tuple(filter(None, (said.strip(),)))
         await self.store.append_step(session.episode, step)
         session.decisions.append(decision)
+
+    def last(self, client: str) -> str:
+        """The open session of a client, "" for any, with the latest step. DataError if there is none."""
+        begun = [one for one in self._all.values() if one.episode and client in ("", one.client)]
+        if not begun:
+            raise DataError(f"there is no open session in the run {self.run}, or none of this key")
+        return max(begun, key=lambda one: one.active).id
 
     async def outcome(self, name: str, verdict: Verdict) -> None:
         """How a session ended. DataError where there is none of that name with a step, or it has ended."""
@@ -120,6 +133,7 @@ class Sessions:
         try:
             async with session.busy:
                 await self.store.finish_episode(session.episode, verdict, None)
+            self.ended[verdict.outcome] += 1
         except Exception:  # it can be said again
             self._all.setdefault(name, session)
             raise
