@@ -88,7 +88,7 @@ async def test_clickable_things_without_a_role(read: Any) -> None:
       <i tabindex=0>tab</i><i tabindex=-1>no</i><div style="cursor:pointer">row <a href=#>link</a></div>
       <div onclick="1">outer <a href=#>inner</a></div><div tabindex=0 role=tabpanel>panel</div><div role=tab>t</div>""")
     assert seen.text.split("\n") == [
-        *("card [1]", "point [2] tab [3] no", "row link [4]", "outer inner [5] outer inner [6]", "panel", "t [7]")
+        *("card [1]", "point [2] tab [3] no", "row link [4]", "outer inner [5] inner [6]", "panel", "t [7]")
     ]
 
 

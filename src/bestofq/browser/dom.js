@@ -40,6 +40,15 @@ globalThis.bestofq = (() => {
   const $ = JSON.parse(`{${Array.from(names, (name) => `"${name}":0`).join()}}`); // quicker to read than one that grew
   for (const name of names) $[name] = Symbol(name);
 
+  // The elements that the page listens to clicks on (listeners.js).
+  const heard = new Set();
+  addEventListener("bestofq:heard", (event) => {
+    const [el] = event.composedPath();
+    if (el === globalThis) heard.clear();
+    else heard.add(el);
+  }, true);
+  const hears = (el) => heard.has(el);
+
   // Gives the prototypes of a window their symbols.
   function arm(view) {
     for (const [owner, own] of Object.entries(BUILT_IN)) {
@@ -287,6 +296,6 @@ globalThis.bestofq = (() => {
     for (const known of [styles, sights, colours, papers, legibles]) known.clear();
   }
 
-  return { $, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
+  return { $, hears, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
     collapse, squeeze, unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget };
 })();

@@ -1,7 +1,7 @@
 // One pass over the flat tree: what a reader sees, and what can be acted on. Text format: docstring of snapshot.py.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse,
+  const { $, hears, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse,
     squeeze, unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget } = globalThis.bestofq;
   const NAME_LIMIT = 200; // characters of an accessible name
   const TITLE_LIMIT = 2000;
@@ -54,12 +54,50 @@ Object.assign(globalThis.bestofq, (() => {
       case "HTML": case "BODY": case "IFRAME": return null;
     }
     if (hostsEditing(el)) return "textbox";
-    if (el[$.hasAttribute]("onclick")) return "clickable";
+    if (el[$.hasAttribute]("onclick")) return repeats(el) ? null : "clickable";
     if (opens && !clickableAbove && el[$.matches](opens) && opensUnseen(el)) return "clickable";
-    const reached = el[$.hasAttribute]("tabindex") && el[$.tabIndex] >= 0 && !el[$.hasAttribute]("role");
+    if (hears(el)) return answers(el, style) ? "clickable" : null;
+    const reached = el[$.hasAttribute]("tabindex") && !el[$.hasAttribute]("role") && (el[$.tabIndex] >= 0 || isItem(el));
     if (!reached && !pointed(el, style, clickableAbove)) return null;
     if (squeeze(el[$.textContent]).length > NAME_LIMIT) return null; // a region, not a button
-    return reached || !el[$.querySelector](NATIVE) ? "clickable" : null;
+    return (reached ? !repeats(el) && itemsOf(el) < 2 : !insideOf(el).length) ? "clickable" : null;
+  }
+
+  // The first widgets within an element, as many as tell whether it is a box around them.
+  function insideOf(el, most = 2, depth = 0) {
+    const inside = [];
+    for (const child of depth < 40 ? children(el) : []) {
+      if (!isElement(child)) continue;
+      if (child[$.matches](NATIVE) || hears(child)) inside.push(child);
+      if (inside.length < most) inside.push(...insideOf(child, most - inside.length, depth + 1));
+      if (inside.length >= most) break;
+    }
+    return inside;
+  }
+
+  // Whether a click on it is a click on a widget within it that has the same words.
+  function repeats(el) {
+    const inside = insideOf(el, 6).filter((one) => one[$.getClientRects]().length);
+    const words = inside.length && squeeze(textOf(el));
+    return inside.some((one) => !INPUTS.has(tag(one)) && squeeze(textOf(one)) === words);
+  }
+
+  // Whether an element that listens to clicks is one thing, and no region around others and no drawing.
+  function answers(el, style) {
+    if (is(el, "svg", "canvas")) return false;
+    const { width, height } = rectOf(el), words = el[$.innerText] || "", above = flatParent(el);
+    if (width * height > innerWidth * innerHeight / 2 || words.length > 3 * NAME_LIMIT) return false;
+    if (style.cursor === "pointer" && isElement(above) && styleOf(above).cursor !== "pointer") return !repeats(el);
+    return !insideOf(el, 1).length && words.trim().split(/\n+/).length < 4;
+  }
+
+  // The items of a list that takes the focus for them: a key or a click chooses among them.
+  const itemsOf = (el) => el[$.querySelectorAll]("[tabindex]").length;
+  function isItem(el) {
+    for (let node = flatParent(el), up = 0; isElement(node) && up < 4; node = flatParent(node), up++) {
+      if (node[$.hasAttribute]("tabindex")) return node[$.tabIndex] >= 0 && itemsOf(node) > 1;
+    }
+    return false;
   }
 
   let opens = ""; // selectors of what shows more while the pointer is over it
@@ -100,6 +138,23 @@ Object.assign(globalThis.bestofq, (() => {
     try { return file(decodeURI(url)); } catch { return file(url); }
   }
 
+  const ICON = /(?:^|\s)(?:(?:[a-z]{1,4}-)?icon|fa|bi|mdi|ti|ph|glyphicon|codicon|octicon|lucide|feather)[_-]+([a-z][\w-]{2,})/i;
+
+  // What a nameless element has instead of a name: its box's label, if it alone is in the box, or its icon's own name.
+  function iconOf(el) {
+    for (let box = flatParent(el), up = 0; isElement(box) && up < 2 && insideOf(box).length < 2; box = flatParent(box), up++) {
+      const label = attribute(box, "aria-label") || attribute(box, "title");
+      if (label) return label;
+    }
+    for (const part of [el, ...Array.from(el[$.querySelectorAll]("*")).slice(0, 8)]) {
+      const used = is(part, "use") ? attribute(part, "href") || attribute(part, "xlink:href") : "";
+      const icon = attribute(part, "data-icon") || attribute(part, "data-lucide") || used.split("#")[1] || pictured(part)
+        || ICON.exec(attribute(part, "class"))?.[1];
+      if (icon) return icon.replace(/[_-]+/g, " ").replace(/^icons? | icon$/g, "");
+    }
+    return "";
+  }
+
   // Text of a subtree as one line, for names: alternatives of images in place, blocks apart, `skip` left out. `left` is
   // how many nodes may still be read; `all`: unseen text too.
   function textOf(node, { skip = null, all = false, left = { nodes: NAME_NODES } } = {}, depth = 0) {
@@ -118,7 +173,8 @@ Object.assign(globalThis.bestofq, (() => {
       if (!isSvg(node) && hidden) return "";
       if (label) return label;
     }
-    const text = Array.from(children(node), (child) => textOf(child, { skip, all, left }, depth + 1)).join("");
+    let text = Array.from(children(node), (child) => textOf(child, { skip, all, left }, depth + 1)).join("");
+    if (style && !/\S/.test(text)) text = attribute(node, "title");
     return !style || isInline(style) ? text : ` ${text} `;
   }
 
@@ -144,7 +200,7 @@ Object.assign(globalThis.bestofq, (() => {
     }
     if (!FIELDS.has(role) && role !== "listbox" && kind !== "INPUT") name = read([el]);
     return [name || cut(el[$.alt] || "") || cut(el[$.placeholder] || attribute(el, "aria-placeholder"))
-      || cut(attribute(el, "title")) || (FIELDS.has(role) ? "" : cut(pictured(el))), false];
+      || cut(attribute(el, "title")) || (FIELDS.has(role) ? "" : cut(pictured(el) || iconOf(el))), false];
   }
 
   function valueOf(el, role) {
@@ -240,6 +296,7 @@ Object.assign(globalThis.bestofq, (() => {
       elements.push([role, name, value, box, states, ...said]);
       add(` ${name || role}${value === null ? "" : `: "${squeeze(value)}"`}`
         + `${shown.length ? ` (${shown.join(", ")})` : ""} ${MARK} `);
+      return name;
     }
 
     function walkFrame(el, place, depth) {
@@ -314,13 +371,13 @@ Object.assign(globalThis.bestofq, (() => {
         const rect = rectOf(el);
         if (!rect.width || !rect.height || unreachable(el, rect)) role = null;
       }
-      if (role) mark(el, target, role, place);
+      const named = role && mark(el, target, role, place);
       const inner = INPUTS.has(kind) ? [] : children(el);
       if (kind === "IMG") {
         if (seen.shown && !role && !silent && el[$.alt]) put(el[$.alt]);
         if (seen.shown && el[$.hasAttribute]("usemap")) walkMap(el, place);
       } else if (!role || (target === el && hasWidget(el, depth))) {
-        const hush = silent || (kind === "LABEL" && speaksFor(el));
+        const hush = silent || (kind === "LABEL" && speaksFor(el)) || (named && named === squeeze(textOf(el)));
         for (const child of inner) walk(child, place, seen.shown, clickableAbove || Boolean(role), hush, depth + 1);
       }
       if (block) flush();

@@ -8,9 +8,10 @@ separates the cells of a table row. An interactive element is written in its pla
     {name}: "{value}"{states} [{mark}]      Search: "red shoes" [2]      fields and lists
 
 An element without a name is written by its role. States are those that matter to a reader, ` (checked, disabled)`. The
-words of a check box's label are its name and not written twice. The inside of an interactive element is written again
-only if it holds further interactive elements. Pictures are their alternative text and the links of their map. Frames of
-other origins, and frames in perspective, are one line `(frame: https://origin)`.
+words of a check box's label are its name and not written twice. The inside of an interactive element is written only if
+it holds further interactive elements; its words are left out if its name has all of them. Pictures are their
+alternative text and the links of their map. Frames of other origins, and frames in perspective, are one line
+`(frame: https://origin)`.
 
 Marks are 1 … n in the order of the flat tree, with open shadow roots and frames of the same origin in place. Page words
 that look like a mark are written in round brackets (`core/page_text.py`). Invisible parts are left out, and of a large
@@ -30,6 +31,8 @@ SOURCE = "\n".join(
     files("bestofq.browser").joinpath(name).read_text("utf-8")
     for name in ("dom.js", "snapshot.js", "rest.js", "act.js")
 )
+LISTENERS = files("bestofq.browser").joinpath("listeners.js").read_text("utf-8")
+"""A script for the page's own world: which elements listen to clicks."""
 
 
 _Text = str | None

@@ -14,12 +14,13 @@ from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.settling import PULSE, Traffic
-from bestofq.browser.snapshot import SOURCE
+from bestofq.browser.snapshot import LISTENERS, SOURCE
 from bestofq.core.errors import BrowserError
 from bestofq.core.page_text import page_words
 
 T = TypeVar("T")
 WORLD = "bestofq"
+READING = {"snapshot", "clickPoint", "fill", "submit", "press", "pressEnter"}  # calls that may read the page
 REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request that `guard.Guard` stopped
 NOT_ACTIVE = "Not attached to an active page"  # Chromium's words while one document is just replacing another
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
@@ -153,7 +154,7 @@ class Tab:
             self._world = None
             raise Moved(error.message) from error
 
-    async def _evaluate(self, expression: str, **world: int) -> Any:
+    async def _evaluate(self, expression: str, **world: int | bool) -> Any:
         answer = await self.send(
             "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, **world
         )
@@ -165,7 +166,16 @@ class Tab:
 
     async def call(self, name: str, *arguments: object) -> Any:
         """A function of snapshot.js or act.js on JSON arguments."""
-        return await self.run(f"{name}({', '.join(map(json.dumps, arguments))})")
+        call = self.run(f"{name}({', '.join(map(json.dumps, arguments))})")
+        if name not in READING or self._world is None:
+            return await call
+        _, answer = await asyncio.gather(self._listen(), call)
+        return answer
+
+    async def _listen(self) -> None:
+        """Let our world know which elements listen to clicks, before the call that is sent next."""
+        with suppress(PlaywrightError, BrowserError):  # the call itself fails, if the page is gone
+            await self._evaluate(LISTENERS, includeCommandLineAPI=True)
 
     async def goto(self, url: str, patience: float | None = None) -> None:
         """Load a page until its document and its history entry are there, for at most `patience` milliseconds. On a

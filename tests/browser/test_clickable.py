@@ -1,0 +1,97 @@
+"""What can be clicked is offered once, under its name, however the page listens for clicks."""
+
+from typing import Any
+
+import pytest
+
+from bestofq.core.actions import Click
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+DID = "<p id=out></p><script>const did = (what) => { out.textContent = `did ${what}` }</script>"
+LISTENING = {  # page → the names of its marks, each of which says its own name when it is clicked
+    "rows of a table": (
+        "<table id=t><tr data-n=1><td>Invoice<td>10 EUR<tr data-n=2><td>Offer<td>20 EUR</table>"
+        "<script>t.addEventListener('click', (e) => did(e.target.closest('tr').innerText))</script>",
+        ["Invoice 10 EUR", "Offer 20 EUR"],
+    ),
+    "cards of a grid": (
+        "<main id=m><section><b>Basic</b></section><section><b>Plus</b></section></main>"
+        "<script>m.addEventListener('click', (e) => did(e.target.innerText))</script>",
+        ["Basic", "Plus"],
+    ),
+    "a card": ("<div id=c>Premium plan</div><script>c.onclick = () => did(c.innerText)</script>", ["Premium plan"]),
+    "the whole document": (
+        "<div class=row>One</div><div class=row>Two</div><div>Three</div><script>document.addEventListener('click', "
+        "(e) => { if (e.target.classList.contains('row')) did(e.target.innerText) })</script>",
+        ["One", "Two"],
+    ),
+    "a pointer on the body": (
+        "<style>body { cursor: pointer }</style><div id=a>Basic plan</div><div id=b>Other plan</div><p>text</p>"
+        "<script>for (const el of [a, b]) el.onclick = () => did(el.innerText)</script>",
+        ["Basic plan", "Other plan"],
+    ),
+    "a list that takes the focus": (
+        "<ul tabindex=0 id=u><li><div tabindex=-1>Java</div><li><div tabindex=-1>Perl</div></ul>"
+        "<script>u.addEventListener('click', (e) => did(e.target.innerText))</script>",
+        ["Java", "Perl"],
+    ),
+    "a focus that moves in a box": (
+        "<div tabindex=0 id=u><p tabindex=-1>Red</p><p tabindex=-1>Blue</p></div>"
+        "<script>document.onclick = (e) => did(e.target.innerText)</script>",
+        ["Red", "Blue"],
+    ),
+    "a shadow root": (
+        "<div id=h></div><script>const root = h.attachShadow({ mode: 'open' });"
+        "root.innerHTML = '<div>Inside</div>'; root.firstChild.onclick = () => did('Inside')</script>",
+        ["Inside"],
+    ),
+    "a card around buttons": (
+        "<style>.c { cursor: pointer; width: 200px; height: 90px }</style><div class=c id=c>Mug <button>Like</button>"
+        "</div><script>c.onclick = (e) => did(e.target.closest('button') ? 'Like' : 'Mug Like')</script>",
+        ["Mug Like", "Like"],
+    ),
+}
+SILENT = {  # pages whose listeners are for something else
+    "closing it": "<div id=m><p>Words</div><script>m.onclick = (e) => { if (e.target === m) did(1) }</script>",
+    "keeping clicks inside": "<div id=m>Words</div><script>m.onclick = (e) => e.stopPropagation()</script>",
+    "dragging": "<ul id=m><li>One<li>Two</ul><script>m.onmousedown = () => did(1)</script>",
+    "a drawing": "<svg id=m width=90 height=90></svg><script>m.addEventListener('click', () => did(1))</script>",
+}
+ONCE = {  # page → name of its only mark
+    "a wrapper around its button": ("<div tabindex=0 style='cursor:pointer'><button>Run</button></div>", "Run"),
+    "a label of the wrapper": ("<span title=Save><button><svg width=9 height=9></svg></button></span>", "Save"),
+    "a component around its button": (
+        "<my-b style='cursor:pointer'>Cut</my-b><script>document.querySelector('my-b').attachShadow({ mode: 'open' })"
+        ".innerHTML = '<button><slot></slot></button>'</script>",
+        "Cut",
+    ),
+    "an icon by its title": ("<button><i title=Settings></i></button>", "Settings"),
+    "an icon by its class": ("<button><i class='fa fa-trash'></i></button>", "trash"),
+    "an icon by its symbol": ("<button><svg width=9 height=9><use href='#icon-cart'/></svg></button>", "cart"),
+}
+
+
+@pytest.mark.parametrize("kind", LISTENING)
+async def test_what_listens_to_clicks_is_offered(session: Any, read: Any, kind: str) -> None:
+    page, names = LISTENING[kind]
+    assert [element.name for element in (await read(DID + page)).elements] == names
+    for mark, name in enumerate(names, 1):
+        assert await session.act(Click(mark=mark)) is None
+        assert "did " + name in " ".join((await session.snapshot()).text.split())
+
+
+@pytest.mark.parametrize("kind", SILENT)
+async def test_what_listens_for_something_else_is_no_mark(read: Any, kind: str) -> None:
+    assert (await read(DID + SILENT[kind])).elements == ()
+
+
+@pytest.mark.parametrize("kind", ONCE)
+async def test_what_does_the_same_is_offered_once(read: Any, kind: str) -> None:
+    page, name = ONCE[kind]
+    assert [element.name for element in (await read(page)).elements] == [name]
+
+
+async def test_the_words_of_a_row_are_written_once(read: Any) -> None:
+    seen = await read("<div tabindex=0>Mail from Ann <p><button>Star</button> <button>Delete</button></div>")
+    assert seen.text.split("\n") == ["Mail from Ann Star Delete [1]", "Star [2] Delete [3]"]
