@@ -221,7 +221,7 @@ async def test_an_outcome_that_cannot_be_stored_is_refused_and_can_be_given_agai
     assert [one.verdict.outcome for one in episodes(tmp_path)] == ["success"]
 
 
-async def test_half_an_emoji_is_a_question_mark(tmp_path: Path) -> None:
+async def test_half_an_emoji_is_replaced(tmp_path: Path) -> None:
     """In the goal, in a page and in a reply; whole ones stay."""
     half = "\ud83d"
     written = {"name": "write", "arguments": json.dumps({"mark": 1, "text": f"kettle{half}"})}
@@ -241,8 +241,8 @@ async def test_half_an_emoji_is_a_question_mark(tmp_path: Path) -> None:
         last = json.dumps({"model": "m", "messages": talk, "tools": tools})
         await client.post(f"{root}/sessions/x/v1/chat/completions", content=last)
     [episode] = episodes(tmp_path)
-    assert (episode.task.goal, episode.steps[2].observation.text) == ("buy 🫖?", "two?")
-    assert episode.steps[0].decision.candidate.action == Write(mark=1, text="kettle?")
+    assert (episode.task.goal, episode.steps[2].observation.text) == ("buy 🫖\ufffd", "two\ufffd")
+    assert episode.steps[0].decision.candidate.action == Write(mark=1, text="kettle\ufffd")
 
 
 async def test_an_outcome_ends_what_is_remembered_of_its_session(tmp_path: Path) -> None:

@@ -14,19 +14,34 @@ from bestofq.core.observation import Element
 from bestofq.interop.nouns import element_of, json_in, json_of
 
 _KINDS: Mapping[str, str] = {  # by the names of other tools
-    **dict.fromkeys(("click_element", "click_element_by_index"), "click"),
-    **dict.fromkeys(("input", "input_text"), "write"),
-    **dict.fromkeys(("navigate", "go_to_url", "open_url"), "goto"),
-    "back": "go_back",
+    **dict.fromkeys(("click_element", "click_element_by_index", "browser_click"), "click"),
+    **dict.fromkeys(("input", "input_text", "fill", "browser_type"), "write"),
+    **dict.fromkeys(("navigate", "go_to_url", "open_url", "open_tab", "browser_navigate"), "goto"),
+    **dict.fromkeys(("back", "browser_navigate_back"), "go_back"),
+    **dict.fromkeys(("scroll_down", "scroll_up"), "scroll"),
     "reload": "refresh",
     "done": "answer",
 }
-_ARGUMENTS = {"index": "mark", "num_pages": "pages"}
-_SAY_NOTHING = (("clear", True), ("new_tab", False), ("success", True), ("success", False))
-"""Arguments at their defaults, and an agent's own word that it succeeded, which is in its reply."""
+_ARGUMENTS = {
+    **dict.fromkeys(("index", "element_id", "element_index", "ref", "bid"), "mark"),
+    "num_pages": "pages",
+    "value": "text",
+    "submit": "enter",
+}
+_DEFAULTS = {
+    **dict.fromkeys(("clear", "clear_existing"), True),
+    **dict.fromkeys(("while_holding_ctrl", "doubleClick", "slowly"), False),
+    "button": "left",
+    "num_clicks": 1,
+}
+_SAY_NOTHING = {"new_tab", "success"}
+"""An agent's own word that it succeeded is in its reply."""
+_NAMES_AGAIN = {"xpath", "css_selector", "element", "description"}
+"""What says a second time which element a mark is."""
 
 NOTHING = "no action"
 _LINE = re.compile(r"""^\s*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$)""", re.M)
+_SNAPSHOT = re.compile(r"""^\s*- '?(\w+)(?: "((?:[^"\\]|\\.)*)")?[^"\n]*?\[ref=e(\d{1,9})\]""", re.M)
 _SIGNATURES: Mapping[str, tuple[str, ...]] = {  # BrowserGym's actions that are exactly ours, with their arguments
     "click": ("click", "mark"),
     "fill": ("write", "mark", "text"),
@@ -51,10 +66,15 @@ class Call(NamedTuple):
     @property
     def action(self) -> Action:
         kind = _KINDS.get(self.name, self.name)
-        given = {name: value for name, value in self.arguments.items() if value is not None and value != []}
-        if kind == "scroll" and isinstance(down := given.pop("down", None), bool):
-            given["direction"] = "down" if down else "up"
-        values = {_ARGUMENTS.get(n, n): value for n, value in given.items() if (n, value) not in _SAY_NOTHING}
+        own = {_ARGUMENTS.get(name, name): value for name, value in self.arguments.items() if value not in (None, [])}
+        silent = _SAY_NOTHING | (_NAMES_AGAIN if "mark" in own else set())
+        values = {n: value for n, value in own.items() if n not in silent and (n, value) not in _DEFAULTS.items()}
+        if isinstance(ref := values.get("mark"), str):  # Playwright's e12
+            values["mark"] = ref.removeprefix("e")
+        if self.name in ("scroll_down", "scroll_up"):  # by a page
+            values = {"pages": 1.0, "direction": self.name.removeprefix("scroll_"), **values}
+        if kind == "scroll" and isinstance(down := values.pop("down", None), bool):
+            values["direction"] = "down" if down else "up"
         if kind in ("scroll", "wait") and not values:  # how far, how long?
             return Other(text=self.text)
         return _exactly(kind, self.text, values)
@@ -105,8 +125,10 @@ def candidate_of(actions: Sequence[Action], elements: Sequence[Element], **words
 
 
 def elements_in(text: str) -> tuple[Element, ...]:
-    """Return the elements of a BrowserGym accessibility tree, a line each: `[12] button 'Search', clickable`."""
-    found = (element_of(int(mark), role, name) for mark, role, name in _LINE.findall(text))
+    """Return the elements of a page's text, a line each: `[12] button 'Search', clickable` as BrowserGym writes them,
+    or `- button "Search" [ref=e12]` as Playwright does."""
+    lines = [*_LINE.findall(text), *((mark, role, name) for role, name, mark in _SNAPSHOT.findall(text))]
+    found = (element_of(int(mark), role, name) for mark, role, name in lines)
     return tuple({element.mark: element for element in found if element is not None}.values())
 
 

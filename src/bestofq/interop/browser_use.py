@@ -24,12 +24,14 @@ from bestofq.interop.nouns import (
 _STATE = re.compile(r"<browser_state>\s*(.*?)\s*</browser_state>", re.S)
 _REQUEST = re.compile(r"<user_request>\s*(.*?)\s*</user_request>", re.S)
 _ELEMENT = re.compile(
-    r"^(\t*)(?:\|[A-Z]+[^|\n]*\|)?\*?\[(\d+)\]<(\w+)([^\n]*)((?:\n\1\t+(?!\|[A-Z]|\*?\[\d)[^\t\n].*)*)", re.M
+    r"^(\t*)(?:\|[A-Z]+[^|\n]*\|)?\*?\[(\d+)\]\*?<(\w+)([^\n]*)((?:\n\1\t+(?!\|[A-Z]|\*?\[\d)[^\t\n].*)*)", re.M
 )
 """`[7]<button id=x />`, and its words on the lines below it that are further in, up to the next element. Before it may
 stand what holds it, as `|SHADOW(open)|`."""
 _NAMED = re.compile(r" (?:aria-label|placeholder|title|alt|value)=(.+?)(?= [\w-]+=| ?/?>|$)")
 """What an element without words is called by its attributes."""
+_INLINE = re.compile(r">\s*([^<>\n]*[^<>\s])\s*(?:/>|</\w+>)\s*$")
+"""Earlier versions write an element's words in its own line: `[7]<a >Kettle />`, `[7]<a>Kettle</a>`."""
 
 
 def episode(record: Any, file: Path) -> Episode:
@@ -44,7 +46,7 @@ def episode(record: Any, file: Path) -> Episode:
         goal, page = goal or goal_in(message), page_in(message)
         output = known.get("model_output", {})
         calls = calls_of(output)
-        state, unread = taken(known.get("state", {}), "url", "title", "tabs", "interacted_element")
+        state, unread = taken(known.get("state", {}), "url", "title", "tabs", "interacted_element", "screenshot")
         touched = _touched_elements(calls, state.get("interacted_element", ()))
         tabs = (tab.get("title", "") if isinstance(tab, Mapping) else tab for tab in state.get("tabs", ()))
         seen = page_of(
@@ -52,7 +54,8 @@ def episode(record: Any, file: Path) -> Episode:
             ({one.mark: one for one in elements_on(page)} | touched).values(),
             url=state.get("url", ""),
             title=state.get("title", ""),
-            screenshot=picture_of(unread.get("screenshot_path"), file.parent),
+            screenshot=picture_of(unread.get("screenshot_path"), file.parent)
+            or picture_of(f"data:,{text_of(state.get('screenshot')).rpartition(',')[2]}", file.parent),
             tabs=tuple(map(str, tabs)),
             error="; ".join(said for one in results if (said := text_of(one.get("error")))) or None,
             notices=tuple(said for one in results if (said := text_of(one.get("extracted_content")))),
@@ -78,10 +81,15 @@ def page_in(message: str) -> str:
 def elements_on(page: str) -> tuple[Element, ...]:
     """Those that the agent's words for a page number."""
     found = (
-        element_of(int(mark), tag, words.strip() or next(iter(_NAMED.findall(attributes)), ""))
+        element_of(int(mark), tag, words.strip() or _name_in(attributes))
         for _, mark, tag, attributes, words in _ELEMENT.findall(page)
     )
     return tuple(filter(None, found))
+
+
+def _name_in(attributes: str) -> str:
+    named = _INLINE.search(attributes) or _NAMED.search(attributes)
+    return named.group(1).strip("'\"") if named else ""
 
 
 def calls_of(output: Mapping[str, Any]) -> list[Call]:
@@ -90,9 +98,11 @@ def calls_of(output: Mapping[str, Any]) -> list[Call]:
 
 
 def candidate_of_output(output: Mapping[str, Any], calls: Sequence[Call], elements: Sequence[Element]) -> Candidate:
-    """A reply with `thinking`, `memory`, `next_goal` and `action`."""
+    """A reply with `thinking`, `memory`, `next_goal` and `action`; earlier versions have them in `current_state`."""
+    state = {**(output.get("current_state") or {}), **output}
     words = {"thought": "thinking", "note": "memory", "explanation": "next_goal"}
-    said = {ours: text_of(output.get(theirs)) for ours, theirs in words.items()}
+    said = {ours: text_of(state.get(theirs)) for ours, theirs in words.items()}
+    said["thought"] = said["thought"] or text_of(state.get("evaluation_previous_goal"))
     return candidate_of([call.action for call in calls], elements, **said, reply=output)
 
 
@@ -101,8 +111,10 @@ def _touched_elements(calls: Sequence[Call], touched: Sequence[Any]) -> dict[int
     found: dict[int, Element] = {}
     for call, one in zip(calls, touched, strict=False):
         if isinstance(one, Mapping):
-            named = (one.get(name) for name in ("node_name", "ax_name", "bounds"))
-            if (element := element_of(call.arguments.get("index"), *named)) is not None:
+            about = one.get("attributes") or {}
+            said = (one.get("ax_name"), *map(about.get, ("aria-label", "placeholder", "title", "alt", "name")))
+            role, name = one.get("node_name") or one.get("tag_name"), next(filter(None, said), "")
+            if (element := element_of(call.arguments.get("index"), role, name, one.get("bounds"))) is not None:
                 found[element.mark] = element
     return found
 

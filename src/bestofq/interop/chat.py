@@ -98,9 +98,11 @@ def sample(record: Any, file: Path) -> Episode:
     """A decision for each call of the model; if it gave several choices they are its candidates, the first taken. A
     call that begins with other words than the first one is not the agent's: a scorer's, say. LookupError without an
     attachment that a message names."""
-    own, rest = taken(record, "events", "scores", "messages")
+    own, rest = taken(record, "events", "scores", "messages", "events_data")
+    pooled, kept = taken(own.get("events_data", {}), "messages")
+    pool = pooled.get("messages", ())
     attached = {f"{_ATTACHED}{name}": held for name, held in (rest.get("attachments") or {}).items()}
-    events = own.get("events", ())
+    events = [_with_input(event, pool) for event in own.get("events", ())]
     begun = next(filter(None, map(_first_message, events)), None)
     calls = [event for event in events if begun and _first_message(event) == begun]
     turns: list[Turn] = []
@@ -114,9 +116,15 @@ def sample(record: Any, file: Path) -> Episode:
             left = {name: value for name, value in event.items() if name != "input"}
             turns.append((seen, decision_of(left, *offered)))
     others = [event for event in events if not begun or _first_message(event) != begun]  # the calls hold the messages
-    rest |= {"scores": own.get("scores"), "events": others}
+    rest |= {"scores": own.get("scores"), "events": others, "events_data": kept}
     said = _whole(calls[0].get("input") or [] if calls else own.get("messages", []), attached)
     return episode_of("inspect", goal_of(said), turns, verdict=_verdict(own.get("scores", {})), rest=rest)
+
+
+def _with_input(event: Json, pool: Sequence[Json]) -> Json:
+    """The event with its input, of which later versions keep only the places in the sample's pool of messages."""
+    spans = event.get("input_refs")
+    return {**event, "input": [pool[n] for begin, end in spans for n in range(begin, end)]} if spans else event
 
 
 def _whole(part: Any, attached: Json) -> Any:

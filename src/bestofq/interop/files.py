@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
+from bestofq.interop.nouns import json_in
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = ""
 
 
 def _load_json(file: Path) -> Any:
-    return from_json(file.read_bytes())
+    return json_in(file.read_bytes())
 
 
 def files_of(path: Path, pattern: str) -> list[Path]:
@@ -76,7 +76,7 @@ class Naming:
     def read(self, where: str, record: Any, file: Path, parse: Parse) -> Episode | Malformed:
         """The episode of a record of `file`; of one that is still JSON, too."""
         encoded = isinstance(record, bytes)
-        episode = attempt(where, lambda: parse(from_json(record) if encoded else record, file))
+        episode = attempt(where, lambda: parse(json_in(record) if encoded else record, file))
         if isinstance(episode, Malformed) or episode.id:
             return episode
         body = record if encoded else json.dumps(record, sort_keys=True, default=str).encode()

@@ -5,12 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pydantic_core import from_json
-
 from bestofq.core.decision import Episode
 from bestofq.interop.actions import action_of, candidate_of, elements_in
 from bestofq.interop.files import Malformed, Naming, attempt, files_of
-from bestofq.interop.nouns import UNJUDGED, Turn, decision_of, episode_of, page_of, taken, text_of, verdict_by
+from bestofq.interop.nouns import UNJUDGED, Turn, decision_of, episode_of, json_in, page_of, taken, text_of, verdict_by
 
 NAME = "go-browse"
 
@@ -29,7 +27,7 @@ def read(path: Path) -> Iterator[Episode | Malformed]:
                     places.setdefault(key, []).append(at)
                 at += len(line)
             for (goal, trajectory), offsets in places.items():
-                steps = [from_json(_line_at(lines, offset)) for offset in offsets]
+                steps = [json_in(_line_at(lines, offset)) for offset in offsets]
                 yield named.read(f"{file.name}, trajectory {trajectory} of {goal!r}", steps, file, episode)
 
 
@@ -39,7 +37,7 @@ def _line_at(lines: BinaryIO, offset: int) -> bytes:
 
 
 def _key(line: bytes) -> tuple[str, str]:
-    trajectory = from_json(line)["traj_data"]
+    trajectory = json_in(line)["traj_data"]
     return str(trajectory["goal"]), str(trajectory["traj_num"])
 
 

@@ -75,12 +75,14 @@ def log_of(rest: Mapping[str, Any]) -> str | None:
 
 
 def json_in(text: str | bytes) -> Any:
-    """ValueError if it is no JSON, or has thousands of open brackets. Half an emoji in it, which JavaScript leaves
-    where it cuts a text and no store can keep, is a question mark."""
+    """ValueError if it is no JSON, or has thousands of open brackets. Half an emoji in it, which tools leave if they
+    cut a text and no store can keep, becomes U+FFFD."""
     words = text.decode("utf-8-sig", "replace") if isinstance(text, bytes) else text
     try:
         found = json.loads(words)
-        return json.loads(json_of(found).encode(errors="replace")) if "\\ud" in words.lower() else found
+        if "\\ud" in words.lower():
+            found = json.loads(json_of(found).encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        return found
     except RecursionError as error:
         raise ValueError("it nests too deeply") from error
 

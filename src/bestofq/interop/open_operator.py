@@ -3,15 +3,16 @@ browser-use's form; in the other dialects it stays as it was written."""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bestofq.core.actions import Other
 from bestofq.core.decision import Candidate, Episode, Verdict
+from bestofq.core.observation import Element
 from bestofq.interop.actions import candidate_of
-from bestofq.interop.browser_use import calls_of, candidate_of_output
-from bestofq.interop.nouns import UNJUDGED, Turn, decision_of, episode_of, page_of, taken, text_of, verdict_by
+from bestofq.interop.browser_use import calls_of, candidate_of_output, elements_on
+from bestofq.interop.nouns import UNJUDGED, Turn, decision_of, episode_of, json_of, page_of, taken, text_of, verdict_by
 
 NAME = "open-operator-evals"
 _OBJECT = re.compile(r"\{.*\}", re.S)
@@ -34,14 +35,19 @@ def _turn(step: Any) -> Turn:
     messages = left.get("messages_in") or []
     text = text_of(messages[-1].get("content")) if messages and isinstance(messages[-1], Mapping) else ""
     kept = {**rest, "llm_calls": [*earlier, {**left, "pretty_out": call.get("pretty_out")}]}
-    return page_of(text, url=own.get("url", "")), decision_of(kept, _candidate(call))
+    seen = page_of(text, elements_on(text), url=own.get("url", ""))
+    return seen, decision_of(kept, _candidate(call, seen.elements))
 
 
-def _candidate(call: Mapping[str, Any]) -> Candidate:
-    message = call.get("message_out")  # a message, or its content alone
+def _candidate(call: Mapping[str, Any], elements: Sequence[Element]) -> Candidate:
+    message = call.get("message_out")  # a message with content or with a tool's call, or the content alone
     reply = text_of(message.get("content") if isinstance(message, Mapping) and "content" in message else message)
+    if not reply and isinstance(message, Mapping):
+        called = [one.get("function") or {} for one in message.get("tool_calls") or ()]
+        given = next((one.get("arguments") for one in called), "")
+        reply = given if isinstance(given, str) else json_of(given)
     if (output := _output(reply)) is not None:
-        return candidate_of_output(output, calls_of(output), ()).model_copy(update={"reply": reply})
+        return candidate_of_output(output, calls_of(output), elements).model_copy(update={"reply": reply})
     written = text_of(call.get("pretty_out")) or reply
     return candidate_of([Other(text=written)] if written else [], (), reply=reply)
 
@@ -50,14 +56,13 @@ def _output(reply: str) -> Mapping[str, Any] | None:
     """The reply as browser-use's object; None if it is none."""
     found = _OBJECT.search(reply)
     try:
-        output: Any = json.loads(found.group()) if found else None
+        output: Mapping[str, Any] | None = json.loads(found.group()) if found else None
     except ValueError:
         return None
-    actions = output.get("action") if isinstance(output, dict) else None
+    actions = output.get("action") if isinstance(output, Mapping) else None
     if not isinstance(actions, list) or not actions or not all(isinstance(one, dict) for one in actions):
         return None
-    state = output.get("current_state")
-    return {**state, **output} if isinstance(state, dict) else output
+    return output
 
 
 def _verdict(said: Any) -> Verdict:

@@ -12,7 +12,7 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
 from bestofq.interop.actions import candidate_of
 from bestofq.interop.chat import Json, goal_of, heard, turns_of
-from bestofq.interop.nouns import element_of, episode_of, text_of
+from bestofq.interop.nouns import element_of, episode_of, picture_of, text_of
 
 _TASK = re.compile(r"Now given a task:\s*(.*?)\s*Please interact with\s+(\S+)", re.S)
 _MARK = re.compile(r'\[(\d{1,9})\]: (?:<(\w+)> )?"(.*?)"(?=[;,]|\s*$)', re.M)
@@ -32,6 +32,8 @@ _ACTIONS: Commands = (
 def episode(record: Any, file: Path) -> Episode:
     """ValueError, LookupError or TypeError if it is none."""
     turns, final = turns_of(record, file, _look, _parse)
+    turns = [(_with_picture(seen, n, file), decision) for n, (seen, decision) in enumerate(turns, 1)]
+    final = final and _with_picture(final, len(turns) + 1, file)
     begun = goal_of(record)
     found = _TASK.search(begun)
     goal, url = found.groups() if found else (begun, "")
@@ -45,6 +47,12 @@ def _look(messages: Sequence[Json], file: Path) -> Observation:
     seen = heard(messages, file)
     elements = (element_of(int(mark), tag, name) for mark, tag, name in _MARK.findall(seen.text))
     return seen.model_copy(update={"elements": tuple({one.mark: one for one in elements if one is not None}.values())})
+
+
+def _with_picture(seen: Observation, number: int, file: Path) -> Observation:
+    """The page with its picture, which is a file of the task's folder if the messages hold none."""
+    shot = seen.screenshot or picture_of(f"screenshot{number}.png", file.parent)
+    return seen.model_copy(update={"screenshot": shot})
 
 
 def _parse(message: Json, seen: Observation, _last: bool) -> Candidate:

@@ -22,6 +22,7 @@ from bestofq.safety.irreversible import irreversible
 Json = Mapping[str, Any]
 END = b"data: [DONE]\n\n"
 GOAL = 2_000  # characters of a goal that no tag parts from the rest
+_ARGUMENT = re.compile(r'"\w+": ')
 _STEP = re.compile(r"<step_info>\s*Step\s*(\d+)")
 
 
@@ -176,9 +177,9 @@ def correct_request(body: Json, turns: str, message: Json, problem: str) -> Json
 
 
 def is_final(one: Candidate) -> bool:
-    """Whether one of its actions seems irreversible, by its words."""
+    """Whether one of its actions seems irreversible, by its words; the names of a call's arguments are none."""
     nowhere = Observation(url="", title="", text="", elements=())
-    named = (action.partition(" ")[2] for action in one.label.split("; "))
+    named = (_ARGUMENT.sub("", action.partition(" ")[2]) for action in one.label.split("; "))
     return any(irreversible(Click(target=words), nowhere) for words in named if words)
 
 

@@ -1,0 +1,266 @@
+"""The forms that other tools' logs take: each version's actions, pools of messages, pictures, half characters."""
+
+import base64
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from logs import bestofq, counts, imported, written
+from PIL import Image
+
+from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Refresh, Scroll, Wait, Write
+from bestofq.core.decision import Candidate
+from bestofq.core.observation import Observation
+from bestofq.interop.actions import call_of, candidate_of
+from bestofq.interop.chat import heard
+from bestofq.interop.nouns import element_of
+from bestofq.serve.wire import is_final
+
+BROWSER_USE: list[tuple[dict[str, Any], Action]] = [  # from version 0.1 to 0.13
+    ({"click_element_by_index": {"index": 3, "while_holding_ctrl": False}}, Click(mark=3)),
+    ({"click_element_by_index": {"index": 3, "xpath": None}}, Click(mark=3)),
+    ({"click_element": {"index": 3, "xpath": "//button"}}, Click(mark=3)),
+    ({"click": {"index": 3, "coordinate_x": None, "coordinate_y": None}}, Click(mark=3)),
+    ({"input_text": {"index": 3, "text": "hi", "clear_existing": True}}, Write(mark=3, text="hi")),
+    ({"input_text": {"index": 3, "text": "hi", "xpath": "//input"}}, Write(mark=3, text="hi")),
+    ({"input": {"index": 3, "text": "hi", "clear": True}}, Write(mark=3, text="hi")),
+    ({"scroll": {"down": True, "num_pages": 1.0, "frame_element_index": None}}, Scroll(pages=1)),
+    ({"scroll": {"down": False, "pages": 0.5, "index": None}}, Scroll(direction="up", pages=0.5)),
+    ({"scroll_down": {"amount": None}}, Scroll(pages=1)),
+    ({"scroll_up": {}}, Scroll(direction="up", pages=1)),
+    ({"go_to_url": {"url": "http://a", "new_tab": False}}, Goto(url="http://a")),
+    ({"open_tab": {"url": "http://a"}}, Goto(url="http://a")),
+    ({"navigate": {"url": "http://a", "new_tab": True}}, Goto(url="http://a")),
+    ({"wait": {"seconds": 3}}, Wait(seconds=3)),
+    ({"go_back": {}}, GoBack()),
+    ({"done": {"text": "ok", "success": True, "files_to_display": []}}, Answer(text="ok")),
+    # what is not exactly ours stays as it was written
+    ({"click_element_by_index": {"index": 3, "while_holding_ctrl": True}}, Other(text="click_element_by_index")),
+    ({"input": {"index": 3, "text": "hi", "clear": False}}, Other(text="input")),
+    ({"scroll_down": {"amount": 400}}, Other(text="scroll_down")),
+    ({"send_keys": {"keys": "Enter"}}, Other(text="send_keys")),
+    ({"done": {"text": "ok", "files_to_display": ["a.md"]}}, Other(text="done")),
+]
+OTHERS: list[tuple[str, dict[str, Any], Action]] = [
+    ("browser_click", {"element": "Save button", "ref": "e3"}, Click(mark=3)),
+    ("browser_click", {"ref": "e3", "button": "left", "doubleClick": False}, Click(mark=3)),
+    ("browser_click", {"ref": "f1e3"}, Other(text="browser_click")),  # of a frame
+    (
+        "browser_type",
+        {"ref": "e3", "text": "hi", "submit": True, "slowly": False},
+        Write(mark=3, text="hi", enter=True),
+    ),
+    ("browser_navigate", {"url": "http://a"}, Goto(url="http://a")),
+    ("browser_navigate_back", {}, GoBack()),
+    ("click", {"bid": "3", "button": "left"}, Click(mark=3)),
+    ("click", {"bid": "a3"}, Other(text="click")),
+    ("click", {"index": 3, "num_clicks": 2}, Other(text="click")),
+    ("click", {"selector": "#a"}, Other(text="click")),
+    ("fill", {"bid": "3", "value": "hi"}, Write(mark=3, text="hi")),
+    ("scroll", {"direction": "down", "element": "the list"}, Other(text="scroll")),
+    ("reload", {}, Refresh()),
+]
+
+
+def _same(found: Action, expected: Action) -> bool:
+    """Equal, or both of no kind of ours, with the name of the tool."""
+    if isinstance(expected, Other):
+        return isinstance(found, Other) and found.text.partition(" ")[0] == expected.text
+    return found == expected
+
+
+def history(*actions: dict[str, Any], element: Any = None, **state: Any) -> dict[str, Any]:
+    said = {"thinking": "t", "memory": "m", "next_goal": "n"}
+    url = {"url": "http://x/", "title": "T", "tabs": [], "interacted_element": [element]}
+    steps = [{"model_output": {**said, "action": [one]}, "result": [], "state": {**url, **state}} for one in actions]
+    return {"history": steps}
+
+
+def test_the_actions_of_each_version_of_browser_use(tmp_path: Path) -> None:
+    save = {"node_name": "BUTTON", "ax_name": "Save"}
+    log = written(tmp_path / "run.json", history(*(action for action, _ in BROWSER_USE), element=save))
+    (episode,) = imported("browser-use", log, tmp_path / "store")
+    for step, (written_as, expected) in zip(episode.steps, BROWSER_USE, strict=True):
+        candidate = step.decision.candidate
+        assert _same(candidate.action, expected), written_as
+        assert (candidate.thought, candidate.note, candidate.explanation) == ("t", "m", "n")
+        if isinstance(expected, Click):
+            assert candidate.label == "click button Save"
+
+
+def picture(width: int) -> bytes:
+    data = BytesIO()
+    Image.new("RGB", (width, 2)).save(data, "PNG")
+    return data.getvalue()
+
+
+OLD = {"evaluation_previous_goal": "Success", "memory": "1 of 2", "next_goal": "press Save"}
+DOT = base64.b64encode(picture(1)).decode()
+
+
+@pytest.mark.parametrize("shot", [DOT, f"data:image/png;base64,{DOT}"])
+@pytest.mark.parametrize(
+    "element",
+    [
+        {"node_name": "BUTTON", "ax_name": "Save"},
+        {"tag_name": "button", "xpath": "html/button", "attributes": {"aria-label": "Save", "class": "b"}},
+        {"tag_name": "button", "highlight_index": 3, "attributes": {"title": "Save"}},
+    ],
+)
+def test_old_histories_have_thoughts_pictures_and_names(tmp_path: Path, element: Any, shot: str) -> None:
+    record = history({"click_element": {"index": 3}}, element=element, screenshot=shot)
+    record["history"][0]["model_output"] = {"current_state": OLD, "action": [{"click_element": {"index": 3}}]}
+    (episode,) = imported("browser-use", written(tmp_path / "run.json", record), tmp_path / "store")
+    (step,) = episode.steps
+    candidate = step.decision.candidate
+    assert (candidate.thought, candidate.note, candidate.explanation) == ("Success", "1 of 2", "press Save")
+    assert candidate.label == "click button Save"
+    assert step.observation.screenshot is not None
+    assert DOT not in (step.decision.log or "")
+
+
+@pytest.mark.parametrize(("name", "arguments", "expected"), OTHERS)
+def test_the_actions_of_other_tools(name: str, arguments: dict[str, Any], expected: Action) -> None:
+    assert _same(call_of(name, arguments).action, expected)
+
+
+def test_the_elements_of_playwrights_snapshots() -> None:
+    page = """- main [ref=e1]:
+  - 'button "Save: all" [ref=e3] [cursor=pointer]':
+  - link "Say \\"hi\\"" [active] [ref=e4]:
+    - /url: /a
+  - textbox [ref=e5]
+  - button "Inside" [ref=f1e6]"""
+    seen = heard([{"role": "tool", "content": page}], Path())
+    found = [(one.mark, one.role, one.name) for one in seen.elements if one.role != "main"]
+    assert found == [(3, "button", "Save: all"), (4, "link", 'Say \\"hi\\"'), (5, "textbox", "")]
+
+
+PAGE = (element_of(3, "button", "Place order"), element_of(4, "button", "Show details"))
+FINAL: list[tuple[list[tuple[str, dict[str, Any]]], bool]] = [
+    ([("click", {"index": 3})], True),
+    ([("click_element_by_index", {"index": 3, "while_holding_ctrl": False})], True),
+    ([("click_element_by_index", {"index": 3, "while_holding_ctrl": True})], False),  # in a new tab, by its number
+    ([("click_element", {"index": 3, "xpath": "/html/body/button"})], True),
+    ([("click", {"index": 3, "button": "left"})], True),
+    ([("click", {"index": 3, "num_clicks": 1})], True),
+    ([("browser_click", {"ref": "3"})], True),
+    ([("browser_click", {"ref": "e3"})], True),
+    ([("browser_click", {"element": "Place order button", "ref": "f1e3"})], True),
+    ([("click", {"bid": "3"})], True),
+    ([("click", {"bid": "a3"})], False),
+    ([("click", {"bid": "4"})], False),
+    ([("click", {"element": "Show details", "bid": "4"})], False),
+    ([("click", {"element_id": 3})], True),
+    ([("click_element", {"index": 3, "description": ""})], True),
+    ([("click", {"index": "3"})], True),
+    ([("click", {"index": 4}), ("click_element", {"index": 3, "xpath": "//a"})], True),
+    ([("click", {"index": 4}), ("scroll_down", {})], False),
+]
+
+
+@pytest.mark.parametrize(("calls", "final"), FINAL)
+def test_the_proxy_knows_a_final_click_in_each_form(calls: list[tuple[str, dict[str, Any]]], final: bool) -> None:
+    actions = [call_of(name, arguments).action for name, arguments in calls]
+    candidate: Candidate = candidate_of(actions, [one for one in PAGE if one])
+    assert is_final(candidate) is final
+
+
+@pytest.mark.parametrize("half", ["\\ud83d", "\\ude00", "\\ud83d\\ud83d\\ude00", "\\uD83D!"])
+@pytest.mark.parametrize("kind", ["jsonl", "browser-use", "chat", "inspect", "go-browse"])
+def test_half_a_character_is_replaced(tmp_path: Path, kind: str, half: str) -> None:
+    seen = f"price {half}"
+    talk = f'[{{"role": "user", "content": "{seen}"}}, {{"role": "assistant", "content": "ok"}}]'
+    step = {"step_data": {"parsed_action": "noop()", "obs": {"axtree_txt": "SEEN"}}, "traj_data": {}}
+    step["traj_data"] = {"traj_num": 0, "goal": "buy", "reward": 1.0}
+    logs = {
+        "jsonl": f'{{"goal": "buy", "steps": [{{"observation": "{seen}", "candidates": ["click [1]"]}}]}}',
+        "browser-use": json.dumps(history({"go_back": {}}, title="SEEN")).replace("SEEN", seen),
+        "chat": talk,
+        "inspect": f'{{"samples": [{{"id": 1, "events": [{{"event": "model", "input": {talk[: talk.index("}, ")]}}}], '
+        '"output": {"choices": [{"message": {"role": "assistant", "content": "ok"}}]}}]}]}',
+        "go-browse": json.dumps(step).replace("SEEN", seen),
+    }
+    log = written(tmp_path / ("log.json" if kind in ("browser-use", "inspect") else "log.jsonl"), logs[kind])
+    (episode,) = imported(kind, log, tmp_path / "store")
+    page = episode.steps[0].observation
+    replaced = json.loads(f'"{seen}"').encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert "\ufffd" in replaced
+    assert replaced in (page.title, page.text)
+
+
+def test_inspects_pool_of_messages(tmp_path: Path) -> None:
+    """Later versions write each message once; the calls of the model name their places."""
+    call = {"id": "1", "function": "click", "arguments": {"index": 7}}
+    attached = {"attachments": {"0a": "Page: Buy [7] now"}}
+
+    def sample(number: int, goal: str, *spans: list[list[int]], **more: Any) -> dict[str, Any]:
+        pool = [
+            {"role": "system", "content": "You use a browser."},
+            {"role": "user", "content": goal},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "user", "content": "never shown"},
+            {"role": "tool", "tool_call_id": "1", "content": "attachment://0a"},
+        ]
+        replies = (pool[2], {"role": "assistant", "content": "done"})
+        events = [
+            {"event": "model", "input": [], "input_refs": refs, "output": {"choices": [{"message": reply}]}}
+            for refs, reply in zip(spans, replies, strict=True)
+        ]
+        return {"id": number, "events": events, "events_data": {"messages": pool, "calls": []}, **more}
+
+    good = [[[0, 2]], [[0, 3], [4, 5]]]
+    samples = [sample(n, goal, *good, **attached) for n, goal in enumerate(("Buy a kettle", "Buy a lamp"))]
+    samples.append(sample(9, "Beyond the pool", [[0, 2]], [[0, 99]], **attached))
+    log = written(tmp_path / "log.json", {"version": 2, "samples": samples})
+    assert counts(bestofq("import", "inspect", log, "--store", tmp_path / "first"))["malformed"] == 1
+    episodes = imported("inspect", log, tmp_path / "store")
+    assert {episode.task.goal for episode in episodes} == {"Buy a kettle", "Buy a lamp"}
+    assert len({episode.task.id for episode in episodes}) == 2
+    for episode in episodes:
+        assert [step.observation.text for step in episode.steps] == [episode.task.goal, "Page: Buy [7] now"]
+
+
+ACT = {"current_state": {"next_goal": "Open"}, "action": [{"click_element": {"index": 9}}]}
+
+
+@pytest.mark.parametrize("arguments", [ACT, json.dumps(ACT)])
+@pytest.mark.parametrize("content", [{}, {"content": None}, {"content": []}])
+@pytest.mark.parametrize(
+    ("page", "label"),
+    [
+        ("page [9]", "click [9]"),
+        ("[9]<a >Lamp />", "click link Lamp"),
+        ("[9]<a>Lamp</a>\n[10]<a>Oven</a>", "click link Lamp"),
+        ("*[9]*<button title='Lamp' />", "click button Lamp"),
+    ],
+)
+def test_open_operators_replies_in_tool_calls(
+    tmp_path: Path, content: dict[str, Any], arguments: object, page: str, label: str
+) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "AgentOutput", "arguments": arguments}}
+    turn = {"messages_in": [{"content": page}], "message_out": {**content, "tool_calls": [call], "refusal": None}}
+    step = {"url": "about:blank", "llm_calls": [{**turn, "pretty_out": "clicks"}]}
+    run = {"task": {"question": "Find a lamp", "url": "https://shop.example/"}, "steps": [step]}
+    (episode,) = imported("open-operator-evals", written(tmp_path / "results.json", run), tmp_path / "store")
+    candidate = episode.steps[0].decision.candidate
+    assert (candidate.action, candidate.label, candidate.explanation) == (Click(mark=9), label, "Open")
+
+
+def test_webvoyagers_pictures_lie_beside_the_messages(tmp_path: Path) -> None:
+    task = tmp_path / "taskShop--1"
+    holder = {"type": "image_url", "image_url": {"url": "data:image/png;base64,{b64_img}"}}
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "robot"}]
+    for reply in ("Action: Wait", "Action: GoBack", "Action: Wait"):
+        messages += [
+            {"role": "user", "content": [{"type": "text", "text": "Observation: x"}, holder]},
+            {"role": "assistant", "content": reply},
+        ]
+    written(task / "interact_messages.json", [*messages, messages[1]])
+    for number in (1, 3, 4):  # the second look failed
+        (task / f"screenshot{number}.png").write_bytes(picture(number))
+    (episode,) = imported("webvoyager", tmp_path, tmp_path / "store")
+    pages: list[Observation | None] = [*(step.observation for step in episode.steps), episode.final]
+    assert [page and page.screenshot and page.screenshot.width for page in pages] == [1, None, 3, 4]
