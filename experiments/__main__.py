@@ -142,7 +142,7 @@ def golden(
     limit: Annotated[int | None, typer.Option(min=1, help="So many episodes at most.")] = None,
     set_: Set = None,
     out: Annotated[Path | None, typer.Option(help="JSON file for the result.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="File for the picture (Fig. 3): .svg, .png or .pdf.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="File for the picture (Fig. 3), SVG.")] = None,
     budget: Budget = None,
 ) -> None:
     """Compare failures with a golden episode of their task: was the right step not proposed, or not chosen?"""

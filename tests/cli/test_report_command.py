@@ -142,7 +142,7 @@ def test_looking_at_runs_loads_no_model_and_no_browser(folder: Path) -> None:
 def test_a_price_must_be_one(folder: Path) -> None:
     for price in ("proposer=1", "nobody=1,2", "proposer=a,b", "proposer=-1,2", "proposer=1,nan", "proposer=inf,1"):
         with pytest.raises(InputError, match="is not ROLE=IN,OUT with a role of proposer"):
-            type_in("report", str(folder), "--table", "spending", "--price", price)
+            type_in("report", str(folder), "--table", "costs", "--price", price)
 
 
 def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.observation import Point
 from bestofq.reports.recall import rated_shares, recall_table, sibling_steps, split_failures
-from bestofq.reports.report import differences_table, measure_agents
 from bestofq.reports.stats import Interval, PairedDifference
 from bestofq.store.store import Store
 
@@ -56,14 +55,11 @@ def test_a_recall_of_all_tasks_is_not_certain() -> None:
 def test_recall_and_regret_of_two_agents_are_paired_by_task() -> None:
     ours = [Rated("t", (True, False), 0), Rated("u", (True, False), 1), Rated("v", (True, False), 0)]
     theirs = [Rated("t", (True, False), 1), Rated("u", (False, False), 0), Rated("w", (True, False), 0)]
-    measures = measure_agents([], ["a", "b"], rated={"a": ours, "b": theirs})
-    rows = {row.cells[2]: row.cells[3] for row in differences_table(measures, "b", {}).rows}
-    assert set(rows) == {"candidate recall", "ranker's regret"}
-    found = rows["candidate recall"]
+    mine, other = rated_shares(ours), rated_shares(theirs)
+    found = mine["recall"].minus(other["recall"])
     assert found == PairedDifference(mean=0.5, low=0.0, high=1.0, tasks=2)  # v and w are not both's
     # regret on t and u: 1/2 against 1/1, u holding nothing to rank of theirs
-    regret = rows["ranker's regret"]
-    assert isinstance(regret, PairedDifference)
+    regret = mine["regret"].minus(other["regret"])
     assert regret.mean == -0.5
 
 

@@ -27,7 +27,7 @@ from bestofq.cli.options import (
     refuse_given,
     with_files,
 )
-from bestofq.cli.writing import check_out, draw, write_out
+from bestofq.cli.writing import check_out, write_out
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
 from bestofq.reports.figures import bars_svg
@@ -39,12 +39,11 @@ from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
-from bestofq.viewer.pages import figure_file
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PRICES = TypeAdapter(dict[Role, tuple[Dollars, Dollars]])
 PERCENT = TypeAdapter(Annotated[float, Field(ge=0, le=100)])
-_ENDINGS = (".html", ".csv", ".json", ".md", ".png", ".pdf")
+_ENDINGS = (".html", ".csv", ".json", ".md")
 ByOption = partial(Option, rich_help_panel="With --by or several stores")
 PriceOption = partial(Option, rich_help_panel="Costs and judges")
 TreeOption = partial(Option, rich_help_panel="Search trees")
@@ -61,8 +60,6 @@ def report(
     csv: Annotated[Place, Option(help="Folder for the tables as CSV, unrounded.")] = None,
     json: Annotated[Place, Option(help="Folder for the tables as JSON, unrounded.")] = None,
     markdown: Annotated[Place, Option(help="Folder for the tables as Markdown.")] = None,
-    png: Annotated[Place, Option(help="Folder for the figures as PNG.")] = None,
-    pdf: Annotated[Place, Option(help="Folder for the figures as PDF.")] = None,
     table: Annotated[Texts, Option(help="Print it: agents, domains, reliability, … or all. Repeatable.")] = None,
     run: Annotated[Texts, Option(help="Only this run. Repeatable.")] = None,
     agent: Annotated[Texts, Option(help="Only this agent or row. Repeatable.")] = None,
@@ -80,7 +77,7 @@ def report(
             "Repeatable."
         ),
     ] = None,
-    svg: Annotated[Place, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6): .svg, .png or .pdf.")] = None,
+    svg: Annotated[Place, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None,
     reference: Annotated[Texts, ByOption(help="NAME=PERCENT, a line among the bars: human=50.")] = None,
     discount: Annotated[
         float | None, Option(min=0, max=1, help="Of the outcome Q is compared with. Default: Q's own, if known.")
@@ -91,11 +88,11 @@ def report(
     ] = None,
     threshold: Annotated[float | None, TreeOption(min=0, help="Least difference in Q of a pair (Algorithm 1).")] = None,
 ) -> None:
-    tables_to, figures_to = {"csv": csv, "json": json, "md": markdown}, {"png": png, "pdf": pdf}
-    for option, path in {"html": html, "csv": csv, "json": json, "markdown": markdown, "png": png, "pdf": pdf}.items():
+    tables_to = {"csv": csv, "json": json, "md": markdown}
+    for option, path in {"html": html, "csv": csv, "json": json, "markdown": markdown}.items():
         if path is not None and path.suffix in _ENDINGS:
             raise InputError(
-                f"--{option} is a folder, for a file each table, figure or page, and {path} is a file's name: give "
+                f"--{option} is a folder, for a file each table or page, and {path} is a file's name: give "
                 f"--{option} {path.with_suffix('')}"
             )
     places = with_files(stores or [store], files)
@@ -115,7 +112,7 @@ def report(
     )
     with Store.open(places[0], read_only=True) as opened:
         gathered = gather(opened, selection, options)
-        if html is not None or not (table or any(tables_to.values()) or any(figures_to.values())):
+        if html is not None or not (table or any(tables_to.values())):
             written = export(opened, gathered, html or places[0] / "report", title="Best-of-Q")
             console.print(f"written: {written}", soft_wrap=True)
     names, printed = [each.name for each in gathered.tables], table or ()
@@ -125,10 +122,6 @@ def report(
         if each.name in printed or "all" in printed:
             console.print(each)
     _write(tables_to, gathered.tables)
-    for ending, folder in figures_to.items():
-        if folder is not None:
-            draw({(folder / figure_file(f)).with_suffix(f".{ending}"): str(f.svg) for f in gathered.figures})
-            console.print(f"written: {len(gathered.figures)} figures in {folder}")
 
 
 def _compare_stores(

@@ -1,6 +1,5 @@
 """What commands put out: results as files; what a model used outside of any episode, in a line."""
 
-import asyncio
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,22 +39,13 @@ def find_place(path: Path) -> Path:
 
 
 def write_out(path: Path, result: str | Mapping[str, object]) -> None:
-    """Write a text (SVG as PNG or PDF if the file ends so), or a result as JSON; print a line that says so."""
+    """Write a text, or a result as JSON; print a line that says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(result, str):
         write_json(path, result)
-    elif path.suffix in (".png", ".pdf"):
-        draw({path: result})
     else:
         path.write_text(result, "utf-8")
     console.print(f"written: {path}")
-
-
-def draw(pictures: Mapping[Path, str]) -> None:
-    """Write SVG as PNG or PDF, by the files' endings."""
-    from bestofq.browser.picture import save_pictures  # loads a browser's driver, which nothing else here needs
-
-    asyncio.run(save_pictures(pictures.items()))
 
 
 def _known(value: object) -> object:

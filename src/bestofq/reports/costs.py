@@ -1,27 +1,26 @@
 """What runs have cost by role, per task and per success (Best-of-Q, 4.4 and J): tokens, calls, seconds, USD.
 
-A task is one finished episode. Episodes that were cut or interrupted were paid for too, so `agent_costs` counts them;
-`spending_table` has only finished ones, because its intervals are over tasks. The cost of a Q-function is the tokens
-that its embedder reads. A sum with an unknown price is unknown: its known part is shown as `≥`, never as the whole.
+A task is one finished episode. Episodes that were cut or interrupted were paid for too, and count. The cost of a
+Q-function is the tokens that its embedder reads. A sum with an unknown price is unknown: its known part is shown as
+`≥`, never as the whole.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self, get_args
 
 from markupsafe import Markup
 
-from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Role, Usage
 from bestofq.reports import stats
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
-from bestofq.reports.stats import Interval, Quantity, attempts_of, group_by, tally_by_task
+from bestofq.reports.stats import Interval, attempts_of, group_by
 from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shorten
-from bestofq.reports.table import Column, RowSource, Table, columns
+from bestofq.reports.table import Column, Table
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
@@ -29,15 +28,6 @@ ALL = "all"
 Prices = Mapping[Role, tuple[float, float]]
 """USD per million tokens, in and out, of a role; for the Q-function's embedder see Best-of-Q, Table 13."""
 LETTER, LINE = 6.5, 13  # about the width of a letter and the height of a line in a figure
-HEADS = {
-    "tokens / task": ("tokens", False, 0),
-    "seconds / task": ("seconds", False, 2),
-    "USD / task": ("usd", False, 5),
-    "tokens / success": ("tokens", True, 0),
-    "seconds / success": ("seconds", True, 2),
-    "USD / success": ("usd", True, 5),
-}
-"""Columns of `spending_table`: the sum of `Spent`, whether it is divided by successes, and the digits shown."""
 _PAID: Sequence[Status] = ("finished", "cut", "interrupted")
 
 
@@ -125,7 +115,6 @@ class Costs(FrozenModel):
         lost, undecided = sum(row.lost for row in self.rows), sum(row.undecided for row in self.rows)
         notes = {
             "Tokens as the models and endpoints count them; the embedder's are what a Q-function costs.": True,
-            "With intervals over tasks: the table `spending` of `bestofq report`.": True,
             '"unknown": no price is set (usd_in, usd_out of the endpoint). "≥": only part of the cost is known.': any(
                 row.total.unpriced for row in self.rows
             ),
@@ -187,56 +176,6 @@ def cost_table(found: Costs) -> Table:
     digits = [0 if name.startswith("tokens/") else 1 for name in names]
     heads = [Column(name=name, digits=digit) for name, digit in zip(names, digits, strict=True)]
     return Table.of("costs", "Costs", heads[first:], [row[first:] for row in cells], *found.notes)
-
-
-def measure_costs(
-    episodes: Iterable[Episode], agent: str, *, prices: Prices | None = None
-) -> dict[str, dict[str, Quantity]]:
-    """By role (`ALL` last), then by head. Undefined for unknown prices; `prices` for what has none in the store."""
-    used: dict[str, dict[Hashable, Spent]] = defaultdict(lambda: defaultdict(Spent))  # by role, by task
-    done: list[tuple[Hashable, bool]] = []  # an episode's task, and whether it succeeded
-    for episode in episodes:
-        if episode.agent == agent:
-            task = (episode.task.suite, episode.task.id)
-            done.append((task, episode.verdict.outcome == "success"))
-            for usage in episode.usage:
-                for role in (usage.role, ALL):
-                    used[role][task] += Spent.of(usage, prices)
-
-    def quantity(spent: Mapping[Hashable, Spent], amount: str, per_success: bool) -> Quantity:
-        if amount == "usd" and any(one.unpriced for one in spent.values()):
-            return Quantity({})
-        wholes = tally_by_task((task, 0, won if per_success else 1) for task, won in done)
-        return Quantity({task: (getattr(spent[task], amount), whole) for task, (_, whole) in wholes.items()})
-
-    roles = {role: used[role] for role in (*get_args(Role), ALL) if role in used}
-    return {
-        role: {head: quantity(spent, amount, won) for head, (amount, won, _) in HEADS.items()}
-        for role, spent in roles.items()
-    }
-
-
-def spending_table(
-    episodes: Sequence[Episode], made: Mapping[str, RowSource], *, prices: Prices | None = None
-) -> Table:
-    """A row for each agent of `made` and role, and one for all roles if there are several."""
-    by_agent = {agent: measure_costs(episodes, agent, prices=prices) for agent in made}
-    heads = [Column(name=head, digits=digits) for head, (_, _, digits) in HEADS.items()]
-    return Table.of(
-        "spending",
-        "Tokens, seconds and USD by role",
-        (*columns("agent", "role"), *heads),
-        [
-            (agent, role, *(quantity.measure for quantity in found.values()))
-            for agent, roles in by_agent.items()
-            for role, found in roles.items()
-            if role != ALL or len(roles) > 2
-        ],
-        "Of finished episodes; a success carries the cost of the failures. 95 % bootstrap over tasks.",
-        "∞: in too many of the resamples nothing succeeds, so a success may cost any amount.",
-        "USD –: no price is known. Seconds: waiting for the models, not for the pages.",
-        made=made,
-    )
 
 
 class CostPoint(NamedTuple):

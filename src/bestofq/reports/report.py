@@ -7,17 +7,8 @@ from dataclasses import dataclass, replace
 from bestofq.core.decision import Candidate, Episode, Step
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Rated
-from bestofq.reports.behaviour import behaviour_table, habits
-from bestofq.reports.calibration import (
-    Valued,
-    are_values,
-    bin_steps,
-    calibration,
-    calibration_table,
-    ece,
-    valued_steps,
-)
-from bestofq.reports.costs import ALL, Prices, agent_costs, measure_costs, pareto_svg, spending_table
+from bestofq.reports.calibration import are_values, calibration, calibration_table, valued_steps
+from bestofq.reports.costs import Prices, agent_costs, cost_table, pareto_svg
 from bestofq.reports.figures import (
     calibration_svg,
     failure_split_svg,
@@ -28,24 +19,21 @@ from bestofq.reports.figures import (
 )
 from bestofq.reports.naming import shown
 from bestofq.reports.origin import origins, search_origin
-from bestofq.reports.recall import count_contested, rated_shares, recall_table, sibling_steps, split_failures
-from bestofq.reports.reliability import pass_at, pass_table, pass_variance
+from bestofq.reports.recall import count_contested, recall_table, sibling_steps, split_failures
+from bestofq.reports.reliability import pass_table
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
 from bestofq.reports.searches import search_rows, search_table, telling_trees
-from bestofq.reports.stats import UNIT, Attempts, Quantity, Tries, attempts_of, distinct, group_by
+from bestofq.reports.stats import attempts_of, distinct, group_by
 from bestofq.reports.success import agent_results, dev_base, dev_curve, domain_results, success_table
 from bestofq.reports.svg import Figure
-from bestofq.reports.table import Cell, RowSource, Table, columns
-from bestofq.reports.values import telling_pair, values_table
+from bestofq.reports.table import RowSource, Table
+from bestofq.reports.values import telling_pair
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
 
 DOMAINS = 200  # with more the table of domains is left out
 MAX_TREES = 6  # how many search trees are drawn
-_HABITS = ("steps / episode", "same step again %", "page again %", "episodes in a loop %")
-Measures = Mapping[str, Mapping[str, Quantity]]
-"""By agent and name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +90,8 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     made = {name: known[name] for name in names}
     read = replace(selection, runs=results.runs, agents=rows.agents(names))
     domains = domain_results(store, replace(selection, agents=names, baseline=results.baseline))
-    more_tables, more_figures = _diagnose(store, episodes, made, results.baseline, options)
+    more_tables, more_figures = _diagnose(store, episodes, made, options)
+    costs = agent_costs(store, read, prices=options.prices)
     figures = [
         Figure(
             name="success",
@@ -112,7 +101,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
         Figure(
             name="pareto",
             caption="Success against cost (Fig. 2)",
-            svg=pareto_svg(agent_costs(store, read, prices=options.prices)),
+            svg=pareto_svg(costs),
         ),
     ]
     if curve := dev_curve(store):
@@ -126,6 +115,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
             success_table(results, made),
             *([success_table(domains, made)] if 2 < len({row.values[0] for row in domains.rows}) < DOMAINS else []),
             *more_tables,
+            cost_table(costs),
             *found.tables,
         ],
         figures=[*figures, *more_figures],
@@ -136,11 +126,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
 
 
 def _diagnose(
-    store: Store,
-    episodes: Sequence[EpisodeSummary],
-    made: Mapping[str, RowSource],
-    baseline: str | None,
-    options: Options,
+    store: Store, episodes: Sequence[EpisodeSummary], made: Mapping[str, RowSource], options: Options
 ) -> tuple[list[Table], list[Figure]]:
     """Return the other tables and figures of episodes whose agents are rows' names, in the order of `made`."""
     by_agent = group_by(episodes, lambda e: e.agent)
@@ -183,15 +169,7 @@ def _diagnose(
         passes,
         recall_table(rates, made, rater=who, of={agent: sum(e.steps for e in of_agent[agent]) for agent in made}),
         *([calibration_table(calibrated, made)] if calibrated else []),
-        *([values_table(drawn, made)] if drawn else []),
-        behaviour_table(read, made),
-        spending_table(read, made, prices=options.prices),
     ]
-    common = [agent for agent in made if tasks[agent] & tasks.get(baseline or "", set())]
-    if baseline is not None and len(common) > 1:
-        tried = {agent: attempts[agent] for agent in common}
-        measures = measure_agents(read, common, attempts=tried, rated=rates, valued=valued, prices=options.prices)
-        tables.append(differences_table(measures, baseline, made))
     return tables, figures
 
 
@@ -210,61 +188,3 @@ def _slim(episode: Episode, agent: str) -> Episode:
     final = None if episode.final is None else page(episode.final)
     steps = tuple(map(slim_step, episode.steps))
     return episode.model_copy(update={"agent": agent, "steps": steps, "final": final})
-
-
-def measure_agents(
-    episodes: Sequence[Episode],
-    agents: Sequence[str],
-    *,
-    attempts: Mapping[str, Attempts] | None = None,
-    rated: Mapping[str, Sequence[Rated]] | None = None,
-    valued: Mapping[str, Sequence[Valued]] | None = None,
-    prices: Prices | None = None,
-) -> Measures:
-    """pass@k of `attempts`, recall and regret of `rated` steps, ECE of `valued` ones, habits and costs of the episodes.
-
-    k is the number of runs that every agent has at some task. `prices` are for tokens without one in the episodes.
-    """
-    attempts, rated, valued = attempts or {}, rated or {}, valued or {}
-    k = min((int(Tries.of(tried).done.sum(axis=1).max(initial=0)) for tried in attempts.values()), default=0)
-    found: dict[str, dict[str, Quantity]] = {}
-    for agent in agents:
-        own = found[agent] = {}
-        if k > 1:
-            own |= {f"pass@{k}": pass_at(attempts[agent], k), "task variance": pass_variance(attempts[agent], 1)}
-        shares = rated_shares(rated.get(agent, ()))
-        own |= {"candidate recall": shares["recall"], "ranker's regret": shares["regret"]}
-        own["ECE of Q"] = Quantity(bin_steps(valued.get(agent, ())), UNIT, ece)
-        did = habits(episodes, agent)
-        own |= {head.removesuffix(" %"): did[head] for head in _HABITS}
-        own |= measure_costs(episodes, agent, prices=prices).get(ALL, {})
-    return found
-
-
-def differences_table(measures: Measures, baseline: str, made: Mapping[str, RowSource]) -> Table:
-    """A row for each agent and measure: the difference to the baseline, paired by task.
-
-    If a measure is not defined for the baseline (an agent without Q-values has no ECE), it is to the first agent that
-    has the measure.
-    """
-    rows: list[tuple[Cell, ...]] = []
-    for agent, own in measures.items():
-        for what, quantity in own.items():
-            known = (n for n in (baseline, *measures) if what in measures[n] and measures[n][what].value is not None)
-            against = next(known, agent)
-            if against != agent and (difference := quantity.minus(measures[against][what])) is not None:
-                rows.append((agent, against, what, difference, difference.tasks))
-    return Table.of(
-        "differences",
-        "Differences between agents, paired by task",
-        (
-            *columns("agent", "against", "what"),
-            *columns("difference", signed=["difference"], digits=None),
-            *columns("tasks"),
-        ),
-        rows,
-        "The agent's minus the other's on the tasks of both, shares in [0, 1]; 95 % bootstrap, paired by task.",
-        "Against the baseline, or the first agent that has the measure. ∞: resamples without a success have no "
-        "bound on its cost.",
-        made=made,
-    )

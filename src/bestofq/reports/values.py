@@ -4,13 +4,12 @@ What scores mean depends on the scorer that a decision names. Neither reports no
 are listed here. For other names, and decisions from before they were recorded, the numbers decide.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple
 
 from bestofq.core.decision import Decision, Episode
-from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.store.records import EpisodeSummary
 
 
@@ -80,22 +79,3 @@ def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     beside = [e for e in won if worst is not None and e.key[:2] == worst.key[:2]]
     best = min(beside or won, key=lambda e: e.steps, default=None)
     return [episode for episode in (best, worst) if episode is not None]
-
-
-def values_table(episodes: Iterable[Episode], made: Mapping[str, RowSource]) -> Table:
-    """A row a step."""
-    heads = ("episode", "run", "agent", "task", "outcome", "step", "V", "Q taken", "best other Q", "others", "action")
-    rows = []
-    for episode in episodes:
-        own = (episode.id, episode.run, episode.agent, episode.task.id, episode.verdict.outcome)
-        for step in read_values(episode):
-            best = max(step.others, default=None)
-            cells = (*own, step.index, step.state_value, step.taken, best, len(step.others), step.label)
-            rows.append(Row(cells=cells, origin=made.get(episode.agent)))
-    return Table(
-        name="values",
-        title="Values over steps (Best-of-Q, Fig. 12)",
-        columns=columns(*heads, digits=3),
-        rows=tuple(rows),
-        notes=("V: the state's value; taken: the candidate that was carried out. Numbers as stored, no estimates.",),
-    )
