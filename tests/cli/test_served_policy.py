@@ -21,7 +21,7 @@ from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.decision import State
-from bestofq.core.errors import ConfigError, DataError, SetupError
+from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.language import ids_hash
 from bestofq.core.preferences import PreferencePair
 from bestofq.envs.serving import serve_app
@@ -30,7 +30,6 @@ from bestofq.models.chat import ChatConfig
 from bestofq.models.local import LocalModel
 from bestofq.models.serving import model_app
 from bestofq.recipes.policy_training import policy_prompt
-from bestofq.rollouts.console import console
 from bestofq.store.pairs import read_pairs
 from bestofq_sites.shipped import POCKET, POCKET_AGENTQ
 
@@ -190,21 +189,3 @@ async def test_without_a_server_s_tokens_nothing_is_searched_or_paired(instructe
         await search(*where, tasks=1, **{"endpoints.chat.token_ids": "false"})
     with pytest.raises(DataError, match="token_ids=true"):
         await pairs(tmp_path / "store", instructed)
-
-
-async def test_a_dry_run_says_whether_it_can_be_tuned_and_what_it_takes(
-    instructed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(console, "_width", 200)
-    model = LocalModel.load(instructed, device="cpu", precision="float32")
-    async with server(model, models=["policy"]) as served:
-        said = await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
-        assert len(served.requests) == 1
-    assert "token ids" in said
-    async with server(model, models=["policy"], refuses=["return_token_ids"]) as served:
-        with pytest.raises(SetupError, match="1 of the things"):
-            await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
-    monkeypatch.setattr(Models, "check_token_ids", None)  # of a server that has ended nobody asks for tokens
-    with pytest.raises(SetupError, match="2 of the things"):
-        await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
-    assert not (tmp_path / "store").exists()

@@ -1,17 +1,14 @@
 """Checkpoints: a model and its tokenizer from a transformers directory, a hub's name or a GGUF file; and their hash."""
 
 import hashlib
-import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from transformers import AutoConfig, AutoTokenizer
-from transformers.utils.hub import cached_file
 from transformers.utils.logging import disable_progress_bar
 
 from bestofq.core.errors import SetupError
@@ -102,32 +99,3 @@ def weights_hash(path: Path) -> str:
         with file.open("rb") as weights:
             hashlib.file_digest(weights, lambda: digest)
     return digest.hexdigest()[:16]
-
-
-_PARAMETERS = re.compile(r"(\d+(?:\.\d+)?)b(?![a-z])", re.I)
-_PER_NAMED = 1.25  # parameters for each in the name: Qwen2.5-VL-3B has 3.75 billion with what sees
-
-
-class GpuRoom(NamedTuple):
-    """Bytes. `needed` is None where nothing tells the model's size."""
-
-    device: str
-    needed: int | None
-    free: int  # of a GPU what is free now, of the CPU the machine's memory
-
-
-def room_for(path: str, device: str = "auto") -> GpuRoom:
-    """Return the room for a checkpoint's weights, in bfloat16 on a GPU and in float32 elsewhere.
-
-    Its files tell the size if it is a directory or lies in the hub's cache, else its name does (`3B`).
-    """
-    target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
-    on_gpu = target.startswith("cuda")
-    free = torch.cuda.mem_get_info(target)[0] if on_gpu else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        folder = Path(cached_file(path, "config.json", local_files_only=True)).parent
-        half = sum(file.stat().st_size for file in weight_files(folder))
-    except OSError:
-        named = _PARAMETERS.search(path.rpartition("/")[2])
-        half = round(float(named[1]) * 1e9 * _PER_NAMED) * 2 if named else 0
-    return GpuRoom(target, (half if on_gpu else 2 * half) or None, free)
