@@ -32,20 +32,19 @@ class EmbeddingTexts:
         if not self.page:
             blank = state.observation.model_copy(update={"text": ""})
             state = state.model_copy(update={"observation": blank})
-        text = propose_prompt(state) if self.context == "review" else state_text(state)
+        text, matched = propose_prompt(state) if self.context == "review" else state_text(state), None
         if self.matches:
             words = state_text(state.model_copy(update={"task": state.task.model_copy(update={"goal": ""})}))
-            matched = words, state.task.goal
-            return EmbedItem(text=text if self.context == "review" else words, matched=matched)
+            text, matched = text if self.context == "review" else words, (words, state.task.goal)
         if not self.pictures:
-            return EmbedItem(text=text)
+            return EmbedItem(text=text, matched=matched)
         shot = state.observation.screenshot
         if shot is None:
             raise DataError(
                 f"step {len(state.decisions)} of task {state.task.id} has no screenshot to embed: take "
                 "them (--set suite.screenshots=true, in a browser), or embed texts alone (--set model.embed.pixels=0)"
             )
-        return EmbedItem(text=text, screenshots=(shot,))
+        return EmbedItem(text=text, screenshots=(shot,), matched=matched)
 
     def action(self, state: State, candidate: Candidate) -> EmbedItem:
         matched = (candidate.label, state.task.goal) if self.matches else None  # what its mark names, not the mark

@@ -43,7 +43,7 @@ class Models:
 
     def with_embedding(self, spec: EmbedSpec) -> "Models":
         """The models with texts embedded the way a Q-function was trained on."""
-        reads_texts_alone = self.settings.model.embedder is None
+        reads_texts_alone = self.settings.model.embedder is None or self.settings.endpoint_of("embedder") is not None
         names = set(EmbedSettings.model_fields) - ({"pixels"} if reads_texts_alone else set())
         changes = {name: getattr(spec, name) for name in names}
         return self._with_model({"embed": self.settings.model.embed.model_copy(update=changes)})
@@ -189,34 +189,39 @@ class Models:
     def embedder(self) -> "CachedEmbedder":
         """The proposer's own model, or another one (Table 12).
         ConfigError where no model is named that embeds for an endpoint, or the user's own is no `CachedEmbedder`."""
-        from bestofq.models.cached_embedder import CachedEmbedder
-        from bestofq.models.embed import LocalEmbedder
-        from bestofq.models.embed_vision import load_embedder
-
-        chosen = self.settings.model
         check_embedder(self.settings)
         if self.actors is not None:
             from bestofq.rollouts.cluster import ActorEmbedder
 
             return ActorEmbedder(self.actors)
-        how = EmbedConfig(prompt=prompt_hash(), **chosen.embed.model_dump())
-        if chosen.embedder is None:
+        embedder = self._load_embedder(EmbedConfig(prompt=prompt_hash(), **self.settings.model.embed.model_dump()))
+        if not self.settings.model.embed.matches or embedder.spec.matches:
+            return embedder
+        from bestofq.models.embed_text import MatchEmbedder
+
+        return MatchEmbedder(embedder)
+
+    def _load_embedder(self, how: EmbedConfig) -> "CachedEmbedder":
+        from bestofq.models.cached_embedder import CachedEmbedder
+        from bestofq.models.embed import LocalEmbedder
+        from bestofq.models.embed_text import EndpointEmbedder
+        from bestofq.models.embed_vision import load_embedder
+
+        chosen, endpoint = self.settings.model, self.settings.endpoint_of("embedder")
+        if endpoint is not None and endpoint.base_url != HERE:
+            return EndpointEmbedder(endpoint, how)
+        name = chosen.embedder if endpoint is None else endpoint.model
+        if name is None:
             return LocalEmbedder(self.local, how)
-        if ":" in chosen.embedder or chosen.embedder in list_plugins("embedder"):
-            own: CachedEmbedder = make_part("embedder", chosen.embedder, CachedEmbedder, how)
+        if ":" in name or name in list_plugins("embedder"):
+            own: CachedEmbedder = make_part("embedder", name, CachedEmbedder, how)
             return own
-        path = find_model(chosen.embedder)
-        return load_embedder(path, how, device=chosen.device, precision=chosen.precision)
+        return load_embedder(find_model(name), how, device=chosen.device, precision=chosen.precision)
 
     @property
     def texts(self) -> EmbeddingTexts:
         """ConfigError where the embedder does not read them as the settings ask."""
         spec, chosen = self.embedder.spec, self.settings.model.embed
-        if chosen.matches and not spec.matches:
-            raise ConfigError(
-                f"{spec.model} does not tell how tokens match the goal's: set model.embed.matches=false, or embed by a "
-                "local language model"
-            )
         if (chosen.action, chosen.state) != (spec.action, spec.state):
             raise ConfigError(
                 f"{spec.model} is to embed the {spec.action} of an action and the {spec.state} of a state: set "
@@ -236,10 +241,12 @@ def check_embedder(settings: BestOfQSettings, proposer: str | None = None, name:
     proposer = proposer or (chat.model if chat else None)
     if proposer is None:
         return
-    if chosen.embedder is None and proposer.rpartition("/")[2] != chosen.path:
+    named = chosen.embedder is not None or settings.endpoint_of("embedder") is not None
+    if not named and proposer.rpartition("/")[2] != chosen.path:
         raise ConfigError(
-            f"{proposer} proposes behind an endpoint, and no model is named that embeds its texts: "
-            f"add --set model.embedder={name}, the directory or hub name of the model"
+            f"{proposer} proposes behind an endpoint, and no model is named that embeds its texts: add "
+            f"--set model.embedder={name}, the directory or hub name of the model, or "
+            f"--set endpoints.embedder.model={name} with its base_url"
         )
 
 

@@ -47,9 +47,9 @@ class ModelSettings(FrozenModel):
     )
     embedder: Annotated[str | None, FREE] = Field(
         default=None,
-        description="model that embeds: directory, hub name or a shipped one (Table 12), or one of your own, "
-        "`my_package.my_module:make_embedder`, called with an `EmbedConfig`. Default: the one at `path`, where no "
-        "endpoint proposes",
+        description="model that embeds: directory, hub name or a shipped one (Table 12), of a language model or a "
+        "sentence encoder; or one of your own, `my_package.my_module:make_embedder`, called with an `EmbedConfig`. "
+        "Default: the endpoint embedder, else the model at `path` if no endpoint proposes",
     )
     embed: Annotated[EmbedSettings, FREE] = EmbedSettings()
 
@@ -122,8 +122,8 @@ class BestOfQSettings(FrozenModel):
     endpoints: Annotated[dict[str, ChatConfig], FREE] = Field(
         default={},
         description="models behind endpoints, a table each: `[endpoints.chat]` proposes and picks instead of `model`, "
-        "`picker_chat` picks (Table 3), `localizer_chat` localizes, `judge` judges, and `user` answers what an agent "
-        "asks its user (Agent Q, 6.1)",
+        "`picker_chat` picks (Table 3), `localizer_chat` localizes, `judge` judges, `user` answers what an agent "
+        "asks its user (Agent Q, 6.1), and `embedder` embeds texts by `/v1/embeddings`",
     )
     judge: str | None = Field(
         default=None,

@@ -27,7 +27,7 @@ class EmbedSettings(FrozenModel):
         default="alone", description="texts alone (A.3); review: an action as the model's own review of it"
     )
     matches: bool = Field(
-        default=False, description="with how the tokens of states and actions match the goal's; not in the paper"
+        default=False, description="with how the words of states and actions match the goal's; not in the paper"
     )
     action: ActionText = Field(
         default="label", description="of an action in words: label, or reasoning, its thought too (3.1)"

@@ -27,6 +27,7 @@ from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.checkpoints import Precision, gguf_of, load_checkpoint
 from bestofq.models.decoding import pad_ids
 from bestofq.models.embed import LocalEmbedder, hidden_states, pool_vectors
+from bestofq.models.embed_text import SentenceEmbedder, is_sentence_encoder
 from bestofq.models.local import LocalModel
 
 _MOST_THREADS = 8  # that prepare pictures
@@ -253,13 +254,16 @@ class VisionEmbedder(CachedEmbedder):
 def load_embedder(
     path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
 ) -> CachedEmbedder:
-    """The embedder of a checkpoint of `QWEN`, or of a language model, which reads texts alone.
+    """The embedder of a checkpoint of `QWEN`, of a sentence encoder or a language model, which read texts alone.
 
-    SetupError if it cannot be found, ConfigError for another vision-language model or an impossible context.
+    SetupError if it cannot be found, ConfigError for another kind of model or an impossible context.
     """
     place, gguf = gguf_of(path)
+    if not gguf and is_sentence_encoder(path):
+        return SentenceEmbedder.load(path, config, device=device, precision=precision)
     try:
-        kind = transformers.AutoConfig.from_pretrained(place, **gguf).model_type
+        known = transformers.AutoConfig.from_pretrained(place, **gguf)
+        kind, classes = known.model_type, known.architectures or ()
     except (OSError, ValueError) as error:
         raise SetupError(f"no model at {path}: give a transformers directory or a hub name ({error})") from error
     if kind in QWEN:
@@ -267,5 +271,10 @@ def load_embedder(
     if kind in VISION:
         raise ConfigError(
             f"{path} is of the kind {kind}, and pictures are embedded by {', '.join(QWEN)}: name one of these"
+        )
+    if classes and not any("CausalLM" in name or "LMHead" in name for name in classes):
+        raise ConfigError(
+            f"{path} is a {classes[0]}, which writes no text, and no modules.json says how it embeds: save it by "
+            "sentence-transformers, or name a language model or a sentence encoder"
         )
     return LocalEmbedder(LocalModel.load(path, device=device, precision=precision), config)

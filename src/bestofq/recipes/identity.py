@@ -37,7 +37,7 @@ UNFINISHED = ".training"  # the last checkpoint of a training that has not ended
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
 _ENDPOINT = {"model", "base_url", "temperature"}
-_OF_CHAT = ("by", "chat_screenshots", "localizer", "localizer_chat")
+_OF_CHAT = ("by", "candidates", "thoughts", "chat_screenshots", "localizer", "localizer_chat")
 _DEFAULTS = {**BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT}), "localizer_chat": None}
 
 
@@ -57,7 +57,8 @@ def policy_identity(settings: BestOfQSettings) -> dict[str, JsonValue]:
         kept[name] = None if chat is None else chat.model_dump(mode="json", include=_ENDPOINT)
     kept["judge"] = settings.own_judge or kept["judge"]
     kept["model"] = {**identity_of(settings.model), "reply_tokens": settings.model.most_tokens}
-    unused = {"suite", *(name for name in _OF_CHAT if settings.chat is None and kept[name] == _DEFAULTS[name])}
+    unused = {name for name in _OF_CHAT if settings.chat is None and kept[name] == _DEFAULTS[name]}
+    unused |= {"suite", "embedder"}
     unused |= {"judge_screenshots", "judge_criteria"} if settings.endpoint_of("judge") is None else set()
     unused |= {"proposer"} if settings.proposer is None else set()
     return {name: hidden(value) for name, value in kept.items() if name not in unused}

@@ -7,6 +7,7 @@ async with FaultServer(lambda request: '{"candidates": []}', faults, seed=0) as 
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import random
 from collections import Counter
@@ -38,7 +39,7 @@ class FaultServer:
     """Answer each request by `reply`, or by a fault that is drawn with its share in `faults`.
 
     Args:
-        reply: text of the completion, from the request's body.
+        reply: text of the completion, from the request's body. A request for embeddings gets vectors by hash instead.
         faults: names of `STATUSES`; "reset" cuts the connection; "silence" keeps it open and sends nothing; "empty" is
             a completion without text; "truncated" cuts a reply at max_tokens.
         script: the first answers, each a fault or "ok".
@@ -128,7 +129,9 @@ class FaultServer:
     def _complete(
         self, request: Mapping[str, Any], text: str | None, tokens: Sequence[object] = (), finish: str = "stop"
     ) -> dict[str, Any]:
-        """A completion, with the log-probability of each token if the request asks for it."""
+        """A completion, with the log-probability of each token if the request asks for it. Embeddings of its input."""
+        if "input" in request:
+            return _embed(request["input"])
         choice: dict[str, Any] = {"index": 0, "message": {"role": "assistant", "content": text, "refusal": None}}
         if self.log_prob is not None and request.get("logprobs"):
             log_prob = self.log_prob(request) if callable(self.log_prob) else self.log_prob
@@ -150,6 +153,19 @@ class FaultServer:
             if point < 0:
                 return fault
         return "ok"
+
+
+def _embed(texts: Sequence[str]) -> dict[str, Any]:
+    """A vector of 32 numbers for each text, from its hash."""
+    vectors = [[byte / 255 for byte in hashlib.sha256(text.encode()).digest()] for text in texts]
+    data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+    tokens = sum(len(text.split()) for text in texts)
+    return {
+        "object": "list",
+        "model": "faults",
+        "data": data,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
 
 
 def error(message: str, fault: str = "") -> bytes:

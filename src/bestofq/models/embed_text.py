@@ -1,0 +1,221 @@
+"""Embedders of texts that are no language models: sentence encoders, and endpoints with `/v1/embeddings`."""
+
+import json
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+from zlib import crc32
+
+import numpy as np
+import openai
+import torch
+import transformers
+from transformers.utils.hub import cached_file
+
+from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
+from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
+from bestofq.core.secrets import hide
+from bestofq.models.batching import in_groups
+from bestofq.models.cached_embedder import CachedEmbedder, Vector
+from bestofq.models.chat import ChatConfig
+from bestofq.models.checkpoints import Precision, checkpoint_errors, load_checkpoint
+from bestofq.models.embed import MATCHES, matches, pool_vectors
+from bestofq.models.endpoint import api_error_of, key_of
+
+log = logging.getLogger(__name__)
+
+BATCH = 32  # texts a call
+WORD_NUMBERS = 256  # of a word's vector
+LEAST_CHARACTERS = 64  # of a text that an endpoint refuses as too long: a shorter one is not cut again
+
+
+class _TextEmbedder(CachedEmbedder):
+    """An embedder that reads texts alone and has one way to pool them."""
+
+    def __init__(self, config: EmbedConfig, *, model: str, revision: str, dim: int) -> None:
+        """ConfigError if `config` has a layer, pooling or context that only a language model has."""
+        for name in ("layer", "pooling", "context"):
+            if (value := getattr(config, name)) != (own := getattr(DEFAULTS, name)):
+                raise ConfigError(
+                    f"{model} has one way to embed a text, not {name}={value}: set model.embed.{name}={own}"
+                )
+        how = config.model_dump(include={"prompt", "action", "state"})
+        super().__init__(EmbedSpec(model=model, revision=revision, dim=dim, **how), batch=4 * BATCH)
+
+    def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        if any(item.screenshots or item.answer for item in items):
+            raise ConfigError(
+                f"{self.spec.model} embeds texts alone: set model.embed.context=alone and model.embed.pixels=0"
+            )
+        texts = [item.text for item in items]
+        return in_groups(texts, self._embed, size=BATCH, length=len)
+
+    def _embed(self, texts: list[str]) -> list[Vector]:
+        raise NotImplementedError
+
+
+class SentenceEmbedder(_TextEmbedder):
+    """`Embedder` over a sentence encoder, as its sentence-transformers files say: pooling, normalizing, length."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        config: EmbedConfig,
+        *,
+        name: str,
+        revision: str,
+        pooling: str,
+        normalizes: bool,
+    ) -> None:
+        super().__init__(config, model=name, revision=revision, dim=int(model.config.hidden_size))
+        self._model, self._tokenizer = model.eval().requires_grad_(False), tokenizer
+        self._pooling, self._normalizes = pooling, normalizes
+        tokenizer.padding_side = "right"
+
+    @classmethod
+    def load(
+        cls, path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
+    ) -> Self:
+        """Load a directory or hub name with modules.json. SetupError if it cannot be read, ConfigError for a module
+        other than a transformer, pooling by mean, first or last token, and normalizing."""
+        folders = {module["type"].rpartition(".")[2]: module["path"] for module in _read_json(path, "modules.json")}
+        if others := folders.keys() - {"Transformer", "Pooling", "Normalize"}:
+            raise ConfigError(f"{path} has a module {others.pop()}: known are Transformer, Pooling and Normalize")
+        pooling = _read_pooling(path, folders["Pooling"]) if "Pooling" in folders else "mean"
+        with checkpoint_errors(path):
+            model, tokenizer, target, revision = load_checkpoint(transformers.AutoModel, path, device, precision)
+        if length := (_read_json(path, "sentence_bert_config.json") or {}).get("max_seq_length"):
+            tokenizer.model_max_length = length
+        return cls(
+            model.to(target),
+            tokenizer,
+            config,
+            name=Path(path).name,
+            revision=revision,
+            pooling=pooling,
+            normalizes="Normalize" in folders,
+        )
+
+    @torch.inference_mode()
+    def _embed(self, texts: list[str]) -> list[Vector]:
+        inputs = self._tokenizer(texts, padding=True, truncation=True, return_tensors="pt").to(self._model.device)
+        hidden, own = self._model(**inputs).last_hidden_state, inputs["attention_mask"].bool()
+        if self._pooling == "first":
+            hidden, own = hidden[:, :1], own[:, :1]
+        vectors = pool_vectors(hidden, own, "last" if self._pooling == "last" else "mean")
+        if self._normalizes:
+            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return [
+            Vector(vector, sum(mask)) for vector, mask in zip(vectors, inputs["attention_mask"].tolist(), strict=True)
+        ]
+
+
+def _read_pooling(path: str | Path, folder: str) -> str:
+    ways = {"cls_token": "first", "mean_tokens": "mean", "lasttoken": "last"}
+    settings = _read_json(path, f"{folder}/config.json")
+    modes = [name.removeprefix("pooling_mode_") for name, value in settings.items() if value is True]
+    chosen = [mode for mode in modes if mode != "include_prompt"]
+    if len(chosen) != 1 or chosen[0] not in ways:
+        raise ConfigError(f"{path} pools by {' and '.join(chosen)}: known are {', '.join(ways)}, each alone")
+    return ways[chosen[0]]
+
+
+def is_sentence_encoder(path: str | Path) -> bool:
+    """Tell whether a directory or hub name has the files of sentence-transformers."""
+    return _read_json(path, "modules.json") is not None
+
+
+def _read_json(path: str | Path, name: str) -> Any:
+    """A file of a directory or of the hub; None if there is none."""
+    try:
+        file = cached_file(path, name, _raise_exceptions_for_missing_entries=False)
+    except (OSError, ValueError):
+        return None
+    return None if file is None else json.loads(Path(file).read_text("utf-8"))
+
+
+class EndpointEmbedder(_TextEmbedder):
+    """`Embedder` over `/v1/embeddings` of an OpenAI-compatible server. Its address is part of its identity.
+
+    A text that the server refuses as too long is halved until it fits.
+    """
+
+    def __init__(self, endpoint: ChatConfig, config: EmbedConfig = DEFAULTS) -> None:
+        """Learn the dimension from a first reply. SetupError if nobody is there, ConfigError if it is refused."""
+        self._endpoint, self._cut = endpoint, False
+        self._client = openai.OpenAI(
+            base_url=endpoint.base_url, api_key=key_of(endpoint.key_variable), timeout=endpoint.deadline, max_retries=4
+        )
+        [probe] = self._embed(["dimension"])
+        super().__init__(config, model=endpoint.model, revision=hide(endpoint.base_url), dim=len(probe.values))
+
+    def _embed(self, texts: list[str]) -> list[Vector]:
+        where = self._endpoint.place
+        try:
+            answer = self._client.embeddings.create(
+                model=self._endpoint.model, input=[text or " " for text in texts], encoding_format="float"
+            )
+            rows = [np.asarray(row.embedding, np.float32) for row in sorted(answer.data, key=lambda row: row.index)]
+        except Exception as error:
+            try:
+                failure = api_error_of(error, where, self._endpoint.key_variable, self._endpoint.deadline)
+            except ContextError:
+                return self._embed_shorter(texts)
+            absent = failure.kind == "absent"
+            advice = ": start the server there (llama-server --embeddings), or give another base_url" if absent else ""
+            raise (SetupError if absent else ModelError)(f"{where}: {failure.what}{advice}") from error
+        if len(rows) != len(texts) or len({row.shape for row in rows}) != 1 or rows[0].ndim != 1:
+            raise ModelError(f"{where} gave {len(rows)} vectors for {len(texts)} texts, or vectors of several lengths")
+        tokens = (answer.usage.prompt_tokens if answer.usage else 0) // len(texts)
+        return [Vector(row, tokens) for row in rows]
+
+    def _embed_shorter(self, texts: list[str]) -> list[Vector]:
+        """Each text by itself, and one that is too long by its first half."""
+        if len(texts) > 1:
+            return [vector for text in texts for vector in self._embed([text])]
+        if len(texts[0]) < LEAST_CHARACTERS:
+            raise ConfigError(
+                f"{self._endpoint.place} refuses {texts[0]!r} as too long: serve it with a larger context"
+            )
+        if not self._cut:
+            self._cut = True
+            log.warning("%s takes no text of %d characters: longer ones are cut", self._endpoint.place, len(texts[0]))
+        return self._embed([texts[0][: len(texts[0]) // 2]])
+
+
+class MatchEmbedder(CachedEmbedder):
+    """An embedder's vectors, each followed by how the words of its text match those of the goal (`embed.matches`).
+
+    A word's vector counts its groups of three letters, so that like words are close.
+    """
+
+    def __init__(self, embedder: CachedEmbedder) -> None:
+        spec = embedder.spec
+        super().__init__(spec.model_copy(update={"matches": True, "dim": spec.dim + MATCHES}), batch=4 * BATCH)
+        self._embedder = embedder
+
+    def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        vectors = self._embedder._compute(items)
+        return [Vector(np.append(v.values, _match_words(i)), v.tokens) for i, v in zip(items, vectors, strict=True)]
+
+
+def _match_words(item: EmbedItem) -> Any:
+    """[MATCHES] float32; zeros for the goal itself."""
+    if item.matched is None:
+        return np.zeros(MATCHES, np.float32)
+    ours, theirs = (torch.from_numpy(np.stack([*map(_word_vector, _words(text))])) for text in item.matched)
+    return matches(ours, theirs).numpy()
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold()) or [""]
+
+
+def _word_vector(word: str) -> Any:
+    vector = np.zeros(WORD_NUMBERS, np.float32)
+    for start in range(len(word)):
+        vector[crc32(f"^{word}$"[start : start + 3].encode()) % WORD_NUMBERS] += 1
+    return vector
