@@ -10,11 +10,12 @@ import pytest
 from starlette.responses import Response
 
 from bestofq.core.decision import Candidate, Provenance
+from bestofq.reports.rollout import replay
 from bestofq.serve.app import KEPT_ALIVE, ServeConfig, StoredAnswer, _stream_reply, proxy_app
 from bestofq.serve.sessions import Sessions
 from bestofq.serve.wire import CHAT, candidate, parse_request
 from bestofq.store.store import Store
-from bestofq.testing import serve_app
+from bestofq.testing import ScriptedScorer, serve_app
 from tests.serve.agents import (
     JUDGE,
     PAGE,
@@ -180,6 +181,34 @@ async def test_an_outcome_without_a_name_ends_the_last_session_of_the_same_key(t
     assert ended == {
         "buy shoes": "success", "find socks": "unjudged", "sell hats": "success", "mend a coat": "success",
     }  # fmt: skip
+
+
+async def test_a_rollout_of_a_harmful_q_ends_itself_and_stays_ended_after_a_restart(tmp_path: Path) -> None:
+    """Blue is what Q wants and always fails; the agent's own red always succeeds."""
+    upstream = Upstream(lambda body, count: click(1 if body["temperature"] == 0.2 else 3))
+
+    async def sessions(count: int, start: int) -> list[str]:
+        """Return what was taken in each of so many sessions of one process."""
+        taken: list[str] = []
+        with Store.open(tmp_path) as store:
+            state = replay(store.summaries(run="serve"), "best-of-q")[-1]
+            known = Sessions(store, "serve", Provenance(version="test"), ("prompting", "best-of-q"), state)
+            async with serve_app(upstream.app) as url:
+                app = proxy_app(ServeConfig(mode="rank", n=2), f"{url}/v1", known, ScriptedScorer(by_label("blue")))
+                async with serve_app(app) as root, app.router.lifespan_context(app), httpx.AsyncClient() as client:
+                    for number in range(start, start + count):
+                        at = f"{root}/sessions/s{number}"
+                        got = await client.post(f"{at}/v1/chat/completions", json=browser_use("shoes", 1))
+                        taken.append(got.json()["choices"][0]["message"]["content"])
+                        await client.post(f"{at}/outcome", json={"success": taken[-1] == click(1)})
+        return taken
+
+    with Store.open(tmp_path) as store:
+        await store.begin_run("serve", {}, Provenance(version="test"))
+    first = await sessions(90, 0)
+    assert 1 <= first.count(click(3)) <= 20
+    assert click(3) not in first[-20:]
+    assert click(3) not in await sessions(30, 90)
 
 
 async def test_messages_without_a_role_pass_through(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import validate_settings
 from bestofq.models.endpoint import address_of
 from bestofq.recipes.identity import this_command
+from bestofq.reports.rollout import replay
 from bestofq.rollouts.console import console
 from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
@@ -34,6 +35,10 @@ def serve(
     shadow: Annotated[Place, Option(metavar="Q", help="Keep what this Q-function would have chosen.")] = None,
     rank: Annotated[Place, Option(metavar="Q", help="Answer with what this Q-function chooses.")] = None,
     ab: Annotated[bool, Option("--ab", help="With --rank: half of the sessions without it, as the baseline.")] = False,
+    rollout: Annotated[
+        bool,
+        Option("--rollout", help="With --rank: a tenth of the sessions, then more or none, as their outcomes say."),
+    ] = False,
     insist: Annotated[
         bool, Option("--insist", help="With --rank: even where its estimate says that it harms.")
     ] = False,
@@ -53,8 +58,8 @@ def serve(
 ) -> None:
     if rank and shadow:
         raise ConfigError("--rank answers and --shadow only watches: give one of them")
-    if ab and not rank:
-        raise ConfigError("--ab compares answers by a Q-function with those without: give --rank Q, too")
+    if (ab or rollout) and not rank:
+        raise ConfigError("--ab and --rollout compare answers by a Q-function with those without: give --rank Q, too")
     if explore and (rank or shadow):
         raise ConfigError("--explore records, and Q chooses nothing meanwhile: leave --rank and --shadow out")
     if rank and not insist:
@@ -75,13 +80,13 @@ def serve(
 
         scorer = Ranker.load(q, embedder=embedder).scorer
     own = "explore" if explore else "prompting"
-    agents = (own, "best-of-q") if ab else ("best-of-q",) if rank else (own,)
+    agents = (own, "best-of-q") if ab or rollout else ("best-of-q",) if rank else (own,)
     made = Provenance(version=__version__, command=this_command())
     with listen("127.0.0.1", port) as listener, Store.open(Location.of(store, files)) as opened:
         checkpoint = scorer.checkpoint if scorer else None
         settings: dict[str, JsonValue] = {
             "chat": {"model": f"the model behind {upstream}"},  # so that training asks what embeds its texts
-            "serve": config.model_dump(mode="json"),
+            "serve": config.model_dump(mode="json") | ({"rollout": True} if rollout else {}),
             "q": checkpoint,
         }
         asyncio.run(opened.begin_run(run, settings, made))
@@ -89,7 +94,10 @@ def serve(
             asyncio.run(opened.interrupt(run, agent))
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         console.print(f"{address} stands before {upstream}: {config.mode} (stop it with Ctrl-C)", soft_wrap=True)
-        sessions = Sessions(opened, run, made, agents)
+        state = replay(opened.summaries(run=run), agents[-1])[-1] if rollout else None
+        sessions = Sessions(opened, run, made, agents, state)
+        if state:
+            console.print(state.describe(), highlight=False)
         app = proxy_app(config, upstream, sessions, scorer)
         with suppress(KeyboardInterrupt):
             uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[listener])

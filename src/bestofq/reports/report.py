@@ -21,6 +21,7 @@ from bestofq.reports.naming import shown
 from bestofq.reports.origin import origins, search_origin
 from bestofq.reports.recall import count_contested, recall_table, sibling_steps, split_failures
 from bestofq.reports.reliability import pass_table
+from bestofq.reports.rollout import replay, rollout_svg
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
 from bestofq.reports.searches import search_rows, search_table, telling_trees
 from bestofq.reports.stats import attempts_of, distinct, group_by
@@ -109,6 +110,12 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
         figures.append(Figure(name="curve", caption="Success by episodes learned from (Fig. 4)", svg=svg))
         svg = learning_curve_svg(curve, baseline=dev_base(store), by="successes")
         figures.append(Figure(name="curve-successes", caption="Success by successful episodes (Fig. 8)", svg=svg))
+    for run in (
+        run for run in of_runs.values() if isinstance(asked := run.config.get("serve"), dict) and asked.get("rollout")
+    ):
+        states = replay(store.summaries(run=run.name), "best-of-q")
+        caption = f"Rollout of {run.name}: {states[-1].describe()}"
+        figures.append(Figure(name=f"rollout-{run.name}", caption=caption, svg=rollout_svg(states)))
     return replace(
         found,
         tables=[

@@ -11,11 +11,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, State, Step, Verdict
+from bestofq.core.decision import DECIDED, Candidate, Decision, Outcome, Provenance, State, Step, Verdict
 from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
+from bestofq.envs.splits import uniform
 from bestofq.interop.nouns import text_of
+from bestofq.reports.rollout import Rollout
 from bestofq.serve.wire import DecisionRequest, Json, ids_of
 from bestofq.store.store import Store
 
@@ -48,12 +50,14 @@ class AgentSession:
 
 @dataclass
 class Sessions:
-    """The open episodes of one run. `arms` names the agents that sessions are dealt to, by a hash of their ids."""
+    """The open episodes of one run. `arms` names the agents that sessions are dealt to, by a hash of their ids: as many
+    to each, or as the `rollout` says to the last."""
 
     store: Store
     run: str
     made: Provenance
     arms: tuple[str, ...]
+    rollout: Rollout | None = None
     _all: dict[str, AgentSession] = field(default_factory=dict)
     _of_id: dict[str, AgentSession] = field(default_factory=dict)  # by ids of their tool calls or responses
     _repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -83,7 +87,8 @@ class Sessions:
         return max(quoted, key=lambda one: (not one.asking, len(one.decisions)), default=None)
 
     def _new(self, asked: DecisionRequest, name: str) -> AgentSession:
-        arm = self.arms[int(key_of({"session": name}), 16) % len(self.arms)]
+        share = self.rollout.share if self.rollout else 1 / len(self.arms)
+        arm = self.arms[-1 if uniform(key_of({"session": name})) < share else 0]
         task = Task(id=key_of({"goal": asked.goal}), suite=SUITE, goal=asked.goal, start_url="", split="train")
         return self._all.setdefault(name, AgentSession(id=name, agent=arm, task=task))
 
@@ -134,6 +139,11 @@ class Sessions:
             async with session.busy:
                 await self.store.finish_episode(session.episode, verdict, None)
             self.ended[verdict.outcome] += 1
+            if self.rollout and verdict.outcome in DECIDED:
+                before, won = self.rollout, verdict.outcome == "success"
+                self.rollout = before.after(won, ranked=session.agent == self.arms[-1])
+                if before.share != self.rollout.share and (self.rollout.share in (0, 1) or before.share in (0, 1)):
+                    log.warning(self.rollout.describe())
         except Exception:  # it can be said again
             self._all.setdefault(name, session)
             raise

@@ -1,0 +1,119 @@
+"""A rollout that raises its own share and ends itself: an interval of a difference in success that always holds."""
+
+from collections.abc import Iterable, Sequence
+from math import lgamma, log
+from typing import NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from bestofq.core.decision import DECIDED
+from bestofq.reports.stats import Doubles, Interval
+from bestofq.reports.svg import Plot, figure, nice_ticks, round_step
+from bestofq.store.records import EpisodeSummary
+
+ALPHA = 0.05  # chance that the interval ever leaves the truth out
+RISK = 0.1  # successes in a session that may be lost at most, whatever the interval still allows
+MOST = 0.5  # share of the ranked sessions until they are known to be better
+RATES = np.linspace(0, 1, 201)  # of success, in each arm
+
+
+class Tried(NamedTuple):
+    """Sessions of one arm that ended."""
+
+    won: int = 0
+    lost: int = 0
+
+
+def difference_bounds(ranked: Tried, own: Tried, alpha: float = ALPHA) -> Interval:
+    """Return an interval of the difference in success rates, ranked less own, in [-1, 1].
+
+    It may be looked at after every session: the chance that any of the intervals leaves the truth out is at most
+    `alpha`. The sessions of an arm succeed independently at one rate. For rates (p, q) the product of both arms'
+    likelihood ratios against a uniform mixture of rates is a martingale that starts at 1 (Robbins 1970). So by
+    Ville's inequality it ever reaches 1 / alpha with probability alpha at most; the interval holds all p - q of pairs
+    for which it has not. The ends are rounded outwards to the next of `RATES`.
+    """
+    allowed = _log_evidence(ranked)[:, None] + _log_evidence(own)[None, :] < log(1 / alpha)
+    rows = np.flatnonzero(allowed.any(axis=1))
+    first = allowed[rows].argmax(axis=1)  # the evidence against a rate has one valley, so each row is an interval
+    last = len(RATES) - 1 - allowed[rows, ::-1].argmax(axis=1)
+    low, high = (rows - last).min() - 1, (rows - first).max() + 1
+    return Interval(low=max(-1.0, float(low * RATES[1])), high=min(1.0, float(high * RATES[1])))
+
+
+def _log_evidence(tried: Tried) -> Doubles:
+    """Return the logarithm of the mixture's likelihood over that of each rate [R]."""
+    mixture = lgamma(tried.won + 1) + lgamma(tried.lost + 1) - lgamma(tried.won + tried.lost + 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        likelihood = _times_log(tried.won, RATES) + _times_log(tried.lost, 1 - RATES)
+    return np.asarray(mixture - likelihood)
+
+
+def _times_log(count: int, rates: Doubles) -> Doubles:
+    return np.asarray(count * np.log(rates)) if count else np.zeros_like(rates)
+
+
+class Rollout(NamedTuple):
+    """What the sessions that ended say of ranking, and the share of new sessions that are ranked.
+
+    The share is 10 % at first. Until ranking is known to be better it is at most a half, and so small that no more than
+    one success in ten sessions can be lost. Above zero with its lower bound, all sessions are ranked. Once the upper
+    bound falls below zero, none is, for good.
+    """
+
+    ranked: Tried = Tried()
+    own: Tried = Tried()
+    stopped: bool = False
+    bounds: Interval = Interval(low=-1, high=1)
+
+    @property
+    def share(self) -> float:
+        if self.stopped:
+            return 0.0
+        return 1.0 if self.bounds.low > 0 else min(MOST, RISK / max(-self.bounds.low, RISK))
+
+    @property
+    def sessions(self) -> int:
+        return sum(self.ranked) + sum(self.own)
+
+    def after(self, won: bool, *, ranked: bool) -> "Rollout":
+        """Return it with one more session that ended."""
+        before = self.ranked if ranked else self.own
+        tried = Tried(before.won + won, before.lost + (not won))
+        more = self._replace(ranked=tried) if ranked else self._replace(own=tried)
+        bounds = difference_bounds(more.ranked, more.own)
+        return more._replace(bounds=bounds, stopped=self.stopped or bounds.high < 0)
+
+    def describe(self) -> str:
+        """Say in one sentence where the rollout stands."""
+        low, high = (f"{100 * end:+.1f}" for end in (self.bounds.low, self.bounds.high))
+        state = "it has ended, and the agent's own replies are back" if self.stopped else f"{self.share:.0%} are ranked"
+        return f"after {self.sessions:,} sessions ranking changes success by {low} to {high} points: {state}"
+
+
+def replay(episodes: Iterable[EpisodeSummary], ranked: str) -> list[Rollout]:
+    """Return the rollout after each ended session [E + 1], from none; `ranked` names the agent of the ranked ones."""
+    ended = sorted((e for e in episodes if e.outcome in DECIDED), key=lambda e: (e.ended_at or "", e.id))
+    states = [Rollout()]
+    for episode in ended:
+        states.append(states[-1].after(episode.success, ranked=episode.agent == ranked))
+    return states
+
+
+def rollout_svg(states: Sequence[Rollout]) -> Markup:
+    """The interval of the difference and the share of ranked sessions, after each session."""
+    last = max(len(states) - 1, 1)
+    step = max(1, len(states) // 400)
+    kept = [*range(0, len(states), step), len(states) - 1]
+    points = [(at, states[at]) for at in kept]
+    ticks = nice_ticks(-1, 1)
+    return figure(
+        "rollout",
+        "Rollout: difference in success of ranked sessions, and their share",
+        plot=Plot(x=(0, last), y=(-1, 1)),
+        rows=[(tick, f"{100 * tick:+.0f}") for tick in ticks if -1 <= tick <= 1],
+        columns=[(at, f"{at:,}") for at in range(0, last + 1, round_step(last / 5))],
+        bounds=[(at, state.bounds) for at, state in points],
+        shares=[(at, state.share) for at, state in points],
+    )
