@@ -11,10 +11,13 @@ from bestofq.core.actions import (
     Click,
     GoBack,
     Goto,
+    Press,
     Refresh,
     Restart,
     Scroll,
     Submit,
+    SwitchTab,
+    Upload,
     Wait,
     Write,
     action_text,
@@ -35,7 +38,10 @@ actions = st.one_of(
     st.builds(Write, mark=marks, text=texts, enter=st.booleans()),
     st.builds(Submit, mark=marks),
     st.builds(Clear, mark=marks),
-    st.builds(Scroll, direction=st.sampled_from(["up", "down", "left", "right"])),
+    st.builds(Scroll, direction=st.sampled_from(["up", "down", "left", "right"]), mark=st.none() | marks),
+    st.builds(Press, keys=st.sampled_from(["Escape", "Control+a Delete", "x", "+"]), mark=st.none() | marks),
+    st.builds(Upload, mark=marks, file=texts.filter(bool)),
+    st.builds(SwitchTab, tab=marks),
     st.builds(Goto, url=st.from_regex(r"https?://[a-z]{1,9}(/[a-z?=&]{0,9}){0,2}", fullmatch=True)),
     st.sampled_from([GoBack(), Refresh(), Restart()]),
     st.builds(Wait, seconds=st.integers(1, 1000).map(lambda n: n / 100)),
@@ -111,3 +117,17 @@ def test_a_click_may_say_what_it_is_on() -> None:
         parse_reply("click green [9]", page)
     with pytest.raises(ReplyError, match="no command"):
         parse_reply("clicking blue [3]", page)
+
+
+@pytest.mark.parametrize(
+    ("written", "keys"),
+    [("esc", "Escape"), ("CTRL+A", "Control+A"), ("down  return", "ArrowDown Enter"), ("Control++", "Control++")],
+)
+def test_keys_have_one_name(written: str, keys: str) -> None:
+    assert Press(keys=written).keys == keys
+
+
+@pytest.mark.parametrize("keys", ["", "Enterr", "Control+foo", "é", "a " * 21])
+def test_what_is_no_key_is_refused(keys: str) -> None:
+    with pytest.raises(ReplyError, match="key"):
+        parse_action(f"press {keys}" if keys else "press  ")

@@ -2,11 +2,14 @@
 
 import asyncio
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bestofq.core.actions import Clear, Click, Scroll, Write
+from bestofq.browser.browser import Browser
+from bestofq.browser.session import BrowserSession
+from bestofq.core.actions import Clear, Click, Press, Scroll, SwitchTab, Upload, Write
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -104,3 +107,139 @@ async def test_a_menu_that_opens_under_the_pointer_is_offered(session: Any, read
     assert [element.name for element in seen.elements] == ["Shoes"]
     assert await session.act(Click(mark=1)) is None
     assert (await session.snapshot()).url.endswith("#shoes")
+
+
+KEYED = """<input id=i aria-label=City><ul id=u></ul><p id=out></p><script>
+  const cities = ['Bern', 'Bonn', 'Brno']; let at = -1
+  const draw = () => { u.innerHTML = cities.map((city, n) => `<li${n === at ? ' class=on' : ''}>${city}`).join('') }
+  i.onkeydown = (event) => {
+    if (event.key === 'ArrowDown') at += 1
+    if (event.key === 'Enter') out.textContent = 'chose ' + cities[at]
+    if (event.key === 'Escape') out.textContent = 'closed'
+    draw()
+  }</script>"""
+
+
+@pytest.mark.parametrize(
+    ("page", "keys", "text"),
+    [
+        (KEYED, "ArrowDown ArrowDown Enter", "chose Bonn"),
+        (KEYED, "down enter", "chose Bern"),
+        (KEYED, "Esc", "closed"),
+        ("<textarea aria-label=Note>old words</textarea>", "Control+a Delete n e w", 'Note: "new" [1]'),
+        ("<button onclick=\"document.title = 1, this.textContent = 'sent'\">Send</button>", "Space", "sent [1]"),
+    ],
+)
+async def test_keys_are_pressed_on_an_element(session: Any, read: Any, page: str, keys: str, text: str) -> None:
+    await read(page)
+    assert await session.act(Press(mark=1, keys=keys)) is None
+    assert text in (await session.snapshot()).text
+
+
+async def test_keys_go_to_what_has_the_focus(session: Any, read: Any) -> None:
+    await read("<dialog id=d><p>Hello<button>OK</button></dialog><script>d.showModal()</script><p tabindex=-1>x")
+    assert await session.act(Press(keys="Escape")) is None
+    assert "Hello" not in (await session.snapshot()).text
+    await read("<label>Name <input></label><label>City <input></label>")
+    assert await session.act(Press(mark=1, keys="Tab B e r n")) is None
+    assert [element.value for element in (await session.snapshot()).elements] == ["", "Bern"]
+
+
+async def test_the_box_around_an_element_scrolls(session: Any, read: Any) -> None:
+    box = "<div style='height:100px;overflow:auto'>{}<p style='height:900px'>{}<p>end</div>"
+    await read(box.format("<button>A</button>", "") + box.format("<button>B</button>", "") + box.format("", ""))
+    assert await session.act(Scroll(mark=2, pages=1)) is None
+    tops = await session.evaluate("Array.from(document.querySelectorAll('div'), (box) => box.scrollTop)")
+    assert tops == [0, 100, 0]
+
+
+@pytest.mark.parametrize("text", ["Onion, Ham", "Onion\nHam", "onion; HAM"])
+async def test_several_options_of_a_list_are_chosen_in_one_act(session: Any, read: Any, text: str) -> None:
+    await read(
+        "<label>Toppings <select multiple><optgroup label=Veg><option>Onion<option>Pepper</optgroup><option>Ham"
+        "<option>Cheese, grated</select></label>"
+    )
+    assert await session.act(Write(mark=1, text=text)) is None
+    assert (await session.snapshot()).elements[0].value == "Onion, Ham"
+    assert '"Fish"' in await session.act(Write(mark=1, text="Pepper, Fish"))
+    assert await session.act(Write(mark=1, text="Cheese, grated")) is None
+    assert (await session.snapshot()).elements[0].value == "Onion, Ham, Cheese, grated"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("date", "3 March 2026", "2026-03-03"),
+        ("date", "Tuesday, March 3rd, 2026", "2026-03-03"),
+        ("date", "03/03/2026", "2026-03-03"),
+        ("date", "25/12/2026", "2026-12-25"),
+        ("date", "12/25/2026", "2026-12-25"),
+        ("date", "4.3.2026", "2026-03-04"),
+        ("date", "2026/3/4", "2026-03-04"),
+        ("date", "04/03/2026", None),
+        ("date", "31 February 2026", None),
+        ("date", "tomorrow", None),
+        ("month", "March 2026", "2026-03"),
+        ("month", "3/2026", "2026-03"),
+        ("time", "3 pm", "15:00"),
+        ("time", "12:05 a.m.", "00:05"),
+        ("time", "15:30", "15:30"),
+        ("time", "at three", None),
+        ("datetime-local", "3 March 2026 at 3:30 pm", "2026-03-03T15:30"),
+        ("datetime-local", "2026-03-03 09:00", "2026-03-03T09:00"),
+        ("datetime-local", "3 March 2026", None),
+    ],
+)
+async def test_dates_are_taken_as_people_write_them(
+    session: Any, read: Any, kind: str, text: str, value: str | None
+) -> None:
+    await read(f"<input type={kind} aria-label=When>")
+    error = await session.act(Write(mark=1, text=text))
+    assert (await session.snapshot()).elements[0].value == (value or "")
+    assert (error is None) == (value is not None)
+    assert value is not None or "YYYY" in error or "HH:MM" in error
+
+
+async def test_tabs_are_switched_by_their_number(session: Any, read: Any, site: Any) -> None:
+    site.page("<title>Second</title><p>the second", "/second")
+    await read("<title>First</title><a href=/second target=_blank>Open</a>")
+    assert await session.act(Click(mark=1)) is None
+    assert (await session.snapshot()).tabs == ("Second", "First")
+    assert await session.act(SwitchTab(tab=2)) is None
+    seen = await session.snapshot()
+    assert (seen.title, seen.tabs) == ("First", ("First", "Second"))
+    assert "2 open" in await session.act(SwitchTab(tab=3))
+
+
+CHOOSERS = """<label>CV <input type=file id=f onchange="out.textContent = `got ${this.files[0].name}`"></label>
+  <button onclick="f.click()">Upload a file</button><button>Nothing</button><p id=out></p>"""
+
+
+@pytest.mark.parametrize("mark", [1, 2])
+async def test_files_come_from_the_folder_that_the_user_names(
+    browser: Browser, read: Any, session: Any, site: Any, tmp_path: Path, mark: int
+) -> None:
+    await read(CHOOSERS)
+    assert "browser.uploads" in await session.act(Upload(mark=mark, file="cv.pdf"))
+    assert await session.act(Click(mark=mark)) is None
+    assert "browser.uploads" in (await session.snapshot()).notices[0]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "cv.pdf").write_bytes(b"%PDF")
+    (tmp_path / "secret").write_bytes(b"")
+    allowed = BrowserSession(browser)
+    allowed.config = browser.config.model_copy(update={"uploads": tmp_path / "mine"})
+    await allowed.reset(site.page(CHOOSERS))
+    allowed.tab.uploads = tmp_path / "mine"
+    await allowed.snapshot()
+    assert "there are cv.pdf" in (await allowed.act(Upload(mark=mark, file="../secret")) or "")
+    assert await allowed.act(Upload(mark=mark, file="cv.pdf")) is None
+    assert "got cv.pdf" in (await allowed.snapshot()).text
+    assert "file chooser" in (await allowed.act(Upload(mark=3, file="cv.pdf")) or "")
+    await allowed.close()
+
+
+@pytest.mark.parametrize("act", [Click(mark=2), Write(mark=1, text="", enter=True)])
+async def test_what_validation_swallows_is_reported(session: Any, read: Any, act: Any) -> None:
+    await read("<form><label>E-mail <input type=email required></label><button>Join</button></form>")
+    assert await session.act(act) is None
+    assert 'The page does not take "E-mail"' in (await session.snapshot()).notices[0]

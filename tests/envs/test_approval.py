@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from bestofq.browser.browser import Browser
 from bestofq.config.context import seems_irreversible
-from bestofq.core.actions import Action, Click, Goto, Refresh, Submit, Write
+from bestofq.core.actions import Action, Click, Goto, Press, Refresh, Submit, Write
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Point, Task
 from bestofq.core.repeating import DivergedError, repeat
@@ -183,6 +183,15 @@ async def test_enter_is_asked_about_where_the_focus_has_moved(visit: Visit, site
     await env.session.evaluate("document.querySelector('[name=q]').oninput = () => document.forms[2][0].focus()")
     await env.step(Write(mark=1, text="kettle", enter=True))
     assert (len(site.asked), site.sent) == (1, [])
+
+
+async def test_a_key_on_what_buys_is_asked_about(visit: Visit, site: Site) -> None:
+    env, seen = await visit()
+    buy = next(element for element in seen.elements if element.name == "Buy now")
+    for way in (Press(mark=buy.mark, keys="Enter"), Press(keys="Enter")):  # the second where the focus is
+        await env.session.evaluate("document.forms[2][0].focus()")
+        await env.step(way)
+    assert (len(site.asked), site.sent) == (2, [])
 
 
 async def looked(env: WebEnv, site: Site, script: str) -> StepResult:

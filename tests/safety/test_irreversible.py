@@ -4,7 +4,21 @@ from typing import Any
 
 import pytest
 
-from bestofq.core.actions import Action, Answer, Clear, Click, GoBack, Goto, Refresh, Scroll, Submit, Wait, Write
+from bestofq.core.actions import (
+    Action,
+    Answer,
+    Clear,
+    Click,
+    GoBack,
+    Goto,
+    Press,
+    Refresh,
+    Scroll,
+    Submit,
+    Upload,
+    Wait,
+    Write,
+)
 from bestofq.core.observation import Box, Element, Observation, Point
 from bestofq.safety.irreversible import irreversible
 
@@ -121,6 +135,12 @@ def login(*, password: str = "", form: int | None = 1) -> Observation:
         (Write(mark=4, text="red shoes", enter=True), login(password="••••"), None),
         (Submit(mark=1), login(password="••••"), "submit personal data (a password)"),
         (Submit(mark=4), login(password="••••"), None),
+        (Press(mark=2, keys="Tab Enter"), login(password="••••"), "submit personal data (a password)"),
+        (Press(mark=3, keys="Space"), login(password="••••"), "submit personal data (a password)"),
+        (Press(mark=2, keys="Space"), login(password="••••"), None),
+        (Press(mark=3, keys="Escape"), login(password="••••"), None),
+        (Press(keys="Enter"), login(password="••••"), None),
+        (Upload(mark=7, file="cv.pdf"), login(), 'upload a file ("cv.pdf")'),
     ],
 )
 def test_what_a_form_sends(action: Action, seen: Observation, reason: str | None) -> None:

@@ -5,6 +5,8 @@ Object.assign(globalThis.bestofq, (() => {
     styled, act: beginAct, unmarked, viewOf, within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
+  const FORMS = { date: "YYYY-MM-DD", time: "HH:MM", "datetime-local": "YYYY-MM-DDTHH:MM", month: "YYYY-MM",
+    week: "YYYY-Www", range: "a number", color: "#rrggbb" };
   const fail = (error) => ({ error: error.toWellFormed() });
   const said = (text) => unmarked(squeeze(text)); // by the page
 
@@ -104,6 +106,8 @@ Object.assign(globalThis.bestofq, (() => {
       if (hit && reaches(hit, el)) return { x, y };
       cover ||= hit;
     }
+    const site = cover && is(cover, "iframe", "frame") && !within(cover);
+    if (site) return fail(`Element [${ref}] is covered by a frame of another site, which cannot be used from here.`);
     return fail(cover ? `Element [${ref}] is covered by ${describe(cover)}.`
       : `Element [${ref}] cannot be scrolled into view.`);
   }
@@ -111,21 +115,29 @@ Object.assign(globalThis.bestofq, (() => {
   const listed = (words) => words.slice(0, 20).join(", ") + (words.length > 20 ? `, and ${words.length - 20} more` : "");
 
   function choose(ref, el, text) {
-    const wanted = squeeze(text), options = Array.from(el[$.options]), near = wanted.toLowerCase();
+    const options = Array.from(el[$.options]), wanted = squeeze(text);
     if (!wanted && el[$.multiple]) {
       for (const option of options) option.selected = false;
       return changed(el);
     }
     const same = (left, right) => left.toLowerCase() === right.toLowerCase();
-    const begins = near ? options.filter((option) => squeeze(option.label).toLowerCase().startsWith(near)) : [];
-    const only = begins.length === 1 ? begins[0] : null;
-    const found = options.find((option) => [squeeze(option.label), said(option.label)].includes(wanted))
-      || options.find((option) => option.value === text) || options.find((option) => same(squeeze(option.label), wanted)) || only;
-    const names = [...begins, ...options.filter((option) => !begins.includes(option))].map((option) => `"${said(option.label)}"`);
-    if (!found) return fail(`${nameIn(ref, el)} has no option "${wanted}"; its options are ${listed(names)}.`);
-    if (found.disabled) return fail(`The option "${wanted}" is disabled.`);
+    const beginning = (part) => options.filter((option) => part && same(squeeze(option.label).slice(0, part.length), part));
+    const find = (part) => options.find((option) => [squeeze(option.label), said(option.label)].includes(part))
+      || options.find((option) => option.value === part) || options.find((option) => same(squeeze(option.label), part))
+      || (beginning(part).length === 1 ? beginning(part)[0] : null);
+    let parts = [find(text) ? text : wanted];
+    if (el[$.multiple] && !find(parts[0])) parts = text.split(/[\n;,]/).map(squeeze).filter(Boolean);
+    const chosen = parts.map(find), missing = parts[chosen.findIndex((option) => !option)];
+    const begins = beginning(missing), names = [...begins, ...options.filter((option) => !begins.includes(option))];
+    if (!chosen.every(Boolean)) {
+      const listing = listed(names.map((option) => `"${said(option.label)}"`));
+      return fail(`${nameIn(ref, el)} has no option "${missing}"; its options are ${listing}.`);
+    }
+    const off = chosen.find((option) => option.disabled);
+    if (off) return fail(`The option "${said(off.label)}" is disabled.`);
     el[$.focus]({ preventScroll: true });
-    if (el[$.multiple]) found.selected = true; else el[$.value] = found.value, el[$.selectedIndex] = found.index;
+    if (el[$.multiple]) for (const option of chosen) option.selected = true;
+    else el[$.value] = chosen[0].value, el[$.selectedIndex] = chosen[0].index;
     return changed(el);
   }
 
@@ -144,11 +156,54 @@ Object.assign(globalThis.bestofq, (() => {
     return el[$.querySelector]("input:not([type=hidden]),textarea,select");
   }
 
+  const MONTH = /\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b\.?/i;
+  const NUMBER = /^(\d{1,2})([-/. ])(\d{1,2})\2(\d{4})$/; // a date in numbers, the year last
+  const two = (number) => String(number).padStart(2, "0");
+
+  // "3 March 2026" as "2026-03-03", "March 2026" as "2026-03"; null for what can be read in two ways.
+  function readDate(text) {
+    const plain = text.replace(/\b(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?\b\.?,?|,|\bof\b/gi, " ").trim();
+    const word = MONTH.exec(plain), year = /\b(\d{4})\b/.exec(plain)?.[1];
+    const iso = /^(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?$/.exec(plain), month = /^(\d{1,2})[-/](\d{4})$/.exec(plain);
+    if (iso) return [iso[1], ...iso.slice(2).filter(Boolean).map(two)].join("-");
+    if (month) return `${month[2]}-${two(month[1])}`;
+    if (word && year) {
+      const days = Array.from(plain.matchAll(/\b(\d{1,2})(?:st|nd|rd|th)?\b/gi), (day) => day[1]);
+      const at = "janfebmaraprmayjunjulaugsepoctnovdec".indexOf(word[1].toLowerCase()) / 3 + 1;
+      return days.length < 2 ? [year, two(at), ...days.map(two)].join("-") : null;
+    }
+    const [, first, sign, second, whole] = NUMBER.exec(plain) || [];
+    if (!whole || first !== second && sign !== "." && first <= 12 && second <= 12) return null;
+    return first > 12 || sign === "." ? `${whole}-${two(second)}-${two(first)}` : `${whole}-${two(first)}-${two(second)}`;
+  }
+
+  // "3:30 pm" as "15:30".
+  function readTime(text) {
+    const [, hour, minute, second, half] = /^(\d{1,2})(?:[:.](\d\d))?(?::(\d\d))?\s*(?:([ap])\.?m\.?)?$/i.exec(text) || [];
+    if (!hour || !minute && !half || half && (hour > 12 || hour < 1)) return null;
+    const hours = half ? hour % 12 + (half.toLowerCase() === "p" ? 12 : 0) : hour;
+    return [hours, minute || 0, ...(second ? [second] : [])].map(two).join(":");
+  }
+
+  // The value of a field whose form is fixed, from the words that people use; the words themselves if it is not clear.
+  function readValue(type, text) {
+    const words = squeeze(text);
+    if (type === "time") return readTime(words) || words;
+    if (type === "date" || type === "month") return readDate(words) || words;
+    if (type !== "datetime-local") return text;
+    const [, day, hour] = /^(.*?\S)(?:T|,? at |,? )(\d{1,2}(?:[:.]\d\d)*\s*(?:[ap]\.?m\.?)?)$/i.exec(words) || [];
+    const [date, time] = [day && readDate(day), hour && readTime(hour)];
+    return date && time ? `${date}T${time}` : words;
+  }
+
   // Makes a field ready for text: in view, focused, all of it selected; or done, where text is not typed but set.
   function fill(ref, text) {
     const { el, error } = resolve(ref);
     if (error) return fail(error);
     const field = fieldOf(el);
+    if (!field && el[$.getAttribute]("role") === "combobox") {
+      return fail(`${nameIn(ref, el)} is a list that opens: click it, then click one of its options.`);
+    }
     if (!field) return fail(`${nameIn(ref, el)} is no text field.`);
     if (disabled(field)) return fail(`${nameIn(ref, el)} is disabled.`);
     if (field[$.readOnly]) return fail(`${nameIn(ref, el)} is read-only.`);
@@ -157,10 +212,10 @@ Object.assign(globalThis.bestofq, (() => {
     if (is(field, "input") && SET.has(field[$.type])) {
       field[$.focus]({ preventScroll: true });
       const before = field[$.value];
-      field[$.value] = text;
+      field[$.value] = readValue(field[$.type], text);
       if (text && !field[$.value] || field[$.type] === "color" && field[$.value] !== text.toLowerCase()) {
         field[$.value] = before;
-        return fail(`${nameIn(ref, el)} takes a ${field[$.type]} value, not "${text}".`);
+        return fail(`${nameIn(ref, el)} takes a ${field[$.type]} value, ${FORMS[field[$.type]]}, not "${text}".`);
       }
       return changed(field);
     }
@@ -199,8 +254,11 @@ Object.assign(globalThis.bestofq, (() => {
     return { done: true };
   }
 
-  // Scrolls what lies at the viewport's centre, else the page, else the largest box in view that can move.
-  function scroll(across, down) {
+  // Scrolls the box that an element is or is in; without `ref` what lies at the viewport's centre, else the page, else
+  // the largest box in view that can move.
+  function scroll(across, down, ref = null) {
+    const { el: meant, error } = ref === null ? {} : resolve(ref);
+    if (error) return fail(error);
     const root = document[$.scrollingElement];
     const moves = (el) => {
       const [left, top] = [el[$.scrollLeft], el[$.scrollTop]], whole = el === root;
@@ -212,6 +270,15 @@ Object.assign(globalThis.bestofq, (() => {
       const style = getComputedStyle(el);
       return el !== el[$.ownerDocument][$.documentElement] && /auto|scroll/.test(down ? style.overflowY : style.overflowX);
     };
+    const told = (el) => {
+      const rest = down > 0 ? el[$.scrollHeight] - el[$.clientHeight] - el[$.scrollTop] : el[$.scrollTop];
+      return { box: describe(el), left: down ? (rest / el[$.clientHeight]).toFixed(1) : "some" };
+    };
+    const side = down > 0 ? "down" : down < 0 ? "up" : across > 0 ? "right" : "left";
+    for (let node = meant; isElement(node); node = flatParent(node)) if (scrolls(node) && moves(node)) return told(node);
+    const inner = meant && Array.from(meant[$.querySelectorAll]("*")).find((el) => scrolls(el) && moves(el));
+    if (inner) return told(inner);
+    if (meant) return fail(`${nameIn(ref, meant)} is in no box that can scroll further ${side}.`);
     for (let node = under(innerWidth / 2, innerHeight / 2); isElement(node); node = flatParent(node)) {
       if (scrolls(node) && moves(node)) return { done: true };
     }
@@ -223,12 +290,25 @@ Object.assign(globalThis.bestofq, (() => {
     };
     const boxes = Array.from(document[$.querySelectorAll]("*")).filter((el) => (el[$.scrollHeight] > el[$.clientHeight] + 1
       || el[$.scrollWidth] > el[$.clientWidth] + 1) && area(el) > 400 && scrolls(el));
-    for (const el of boxes.sort((one, other) => area(other) - area(one))) {
-      if (!moves(el)) continue;
-      const rest = down > 0 ? el[$.scrollHeight] - el[$.clientHeight] - el[$.scrollTop] : el[$.scrollTop];
-      return { box: describe(el), left: down ? (rest / el[$.clientHeight]).toFixed(1) : "some" };
+    for (const el of boxes.sort((one, other) => area(other) - area(one))) if (moves(el)) return told(el);
+    return fail(`The page cannot scroll further ${side}.`);
+  }
+
+  // Gives the focus to an element, or to the field that it is the label of.
+  function focus(ref) {
+    const { el, error } = resolve(ref);
+    if (error) return fail(error);
+    const field = fieldOf(el) || el;
+    field[$.focus]();
+    return focused() === field ? { done: true } : fail(`${nameIn(ref, el)} cannot take the focus: click it instead.`);
+  }
+
+  function focused() {
+    let hit = document[$.activeElement];
+    for (let inner = hit; inner; inner = (inner[$.shadowRoot] || is(inner, "iframe") && within(inner))?.[$.activeElement]) {
+      hit = inner;
     }
-    return fail(`The page cannot scroll further ${down > 0 ? "down" : down < 0 ? "up" : across > 0 ? "right" : "left"}.`);
+    return hit;
   }
 
   // The page at the press of an action, and the mark there of what will be pressed (null: of nothing that has one): the
@@ -251,12 +331,8 @@ Object.assign(globalThis.bestofq, (() => {
 
   // The page before Enter is pressed, and the mark there of what has the focus.
   function pressEnter(textLimit) {
-    let hit = document[$.activeElement];
-    for (let inner = hit; inner; inner = (inner[$.shadowRoot] || is(inner, "iframe") && within(inner))?.[$.activeElement]) {
-      hit = inner;
-    }
     const [page, marked] = read(textLimit);
-    return { page, mark: marked.indexOf(hit) + 1 || null };
+    return { page, mark: marked.indexOf(focused()) + 1 || null };
   }
 
   // What a page makes of a call is no reason to fail here.
@@ -264,6 +340,6 @@ Object.assign(globalThis.bestofq, (() => {
     beginAct(true);
     try { return await act(...given); } catch (error) { return fail(`The page did not allow it: ${error.message}`); }
   };
-  const acts = Object.entries({ clickPoint, fill, content, submit, scroll, press, pressEnter });
+  const acts = Object.entries({ clickPoint, fill, content, submit, scroll, focus, press, pressEnter });
   return { ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])) };
 })());

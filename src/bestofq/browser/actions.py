@@ -7,9 +7,23 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
 from bestofq.browser.snapshot import observe
-from bestofq.browser.tab import Tab, within
-from bestofq.core.actions import Action, Clear, Click, Other, Scroll, Submit, Targeted, Wait, Write
+from bestofq.browser.tab import NO_UPLOADS, Tab, within
+from bestofq.core.actions import (
+    Action,
+    Clear,
+    Click,
+    Other,
+    Press,
+    Scroll,
+    Submit,
+    Targeted,
+    Upload,
+    Wait,
+    Write,
+)
 from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation
 
@@ -17,6 +31,7 @@ May = Callable[[Action, Observation], Awaitable[bool]]
 """What is about to be pressed, and the page now → whether it may be pressed. False if somebody had to agree first: then
 the page must be read again. Raises Impossible if it may not."""
 KEYS = 12  # the last characters of a text are typed by keys, for pages that listen to them; the others are inserted
+CHOOSER_SECONDS = 2.0  # that a click has to open a file chooser
 LOOKS = 5  # at a page that changes while somebody decides
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -29,14 +44,16 @@ async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
     """Carry out one action that is not a navigation. The session settles the page. `may` decides at the press."""
     match action:
         case Click():
-            at = await _ask(tab, "clickPoint", _ref(action))
-            if may is None:
-                await within(tab.limit, "click", tab.page.mouse.click(at["x"], at["y"]))
-                return
-            await within(tab.limit, "mouse.move", tab.page.mouse.move(at["x"], at["y"]))
-            await _look_again(tab, action, may, "press", _ref(action), (at["x"], at["y"]))
-            await within(tab.limit, "mouse.down", tab.page.mouse.down())
-            await within(tab.limit, "mouse.up", tab.page.mouse.up())
+            await _click(tab, action, may)
+        case Upload():
+            await _upload(tab, action, may)
+        case Press():
+            if action.mark is not None:
+                await _ask(tab, "focus", action.mark)
+            for stroke in action.keys.split():
+                if may is not None and stroke.rpartition("+")[2] in {"Enter", "Space"}:
+                    await _look_again(tab, action, may, "pressEnter")
+                await within(tab.limit, f"press({stroke})", tab.page.keyboard.press(stroke))
         case Write():
             await write(tab, action, action.text)
             if action.enter:
@@ -51,7 +68,7 @@ async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
             await _ask(tab, "submit", _ref(action))
         case Scroll():
             across, down = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}[action.direction]
-            moved = await _ask(tab, "scroll", across * action.pages, down * action.pages)
+            moved = await _ask(tab, "scroll", across * action.pages, down * action.pages, action.mark)
             if moved.get("box"):
                 tab.notice(f"Scrolled {moved['box']}, {moved['left']} more of its heights can be scrolled.")
         case Wait():
@@ -62,16 +79,51 @@ async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
             raise BrowserError(f"`{action.kind}` is not an action of the browser; the environment carries it out.")
 
 
-async def _look_again(tab: Tab, action: Click | Submit | Write, may: May, name: str, *arguments: object) -> None:
+async def _click(tab: Tab, action: Click | Upload, may: May | None) -> None:
+    at = await _ask(tab, "clickPoint", _ref(action))
+    if may is None:
+        await within(tab.limit, "click", tab.page.mouse.click(at["x"], at["y"]))
+        return
+    await within(tab.limit, "mouse.move", tab.page.mouse.move(at["x"], at["y"]))
+    await _look_again(tab, action, may, "press", _ref(action), (at["x"], at["y"]))
+    await within(tab.limit, "mouse.down", tab.page.mouse.down())
+    await within(tab.limit, "mouse.up", tab.page.mouse.up())
+
+
+async def _upload(tab: Tab, action: Upload, may: May | None) -> None:
+    """Click what opens a file chooser, and choose the file."""
+    if tab.uploads is None:
+        raise Impossible(NO_UPLOADS)
+    folder = tab.uploads.resolve()
+    file = (folder / action.file).resolve()
+    if not (file.is_file() and file.is_relative_to(folder)):
+        names = sorted(path.name for path in folder.glob("*") if path.is_file())
+        raise Impossible(f'There is no file "{action.file}" to upload; there are {", ".join(names[:20]) or "none"}.')
+    tab.uploading = True
+    try:
+        async with tab.page.expect_file_chooser(timeout=CHOOSER_SECONDS * 1000) as chooser:
+            await _click(tab, action, may)
+        await within(tab.limit, "set_files", (await chooser.value).set_files(file))
+    except PlaywrightTimeout as error:
+        raise Impossible("The click opened no file chooser; name the element that does.") from error
+    finally:
+        tab.uploading = False
+
+
+async def _look_again(
+    tab: Tab, action: Click | Submit | Write | Press | Upload, may: May, name: str, *arguments: object
+) -> None:
     """Read the page at the press, after hovering and typing, until `may` has no more questions. Raises Impossible if
     the action no longer means what would be pressed, or if it is not allowed."""
     for _ in range(LOOKS):
         answer = await _ask(tab, name, *arguments, tab.text_limit)
         seen, mark = observe(answer["page"]), answer["mark"]
-        if mark is None and action.mark is not None:
+        if mark is None and action.mark is not None and not isinstance(action, Press):
             raise Impossible(f"Element [{action.mark}] is no longer what it was.")
         pressed: Action = action
-        if mark is not None:
+        if isinstance(action, Press):
+            pressed = action.model_copy(update={"mark": mark})
+        elif mark is not None:
             pressed = action.model_copy(update={"mark": mark, "point": None, "target": None})
         if isinstance(pressed, Write) and mark is not None and seen.elements[mark - 1].value is None:
             pressed = Click(mark=mark)  # the page has moved the focus from the field to a button

@@ -44,6 +44,9 @@ class BrowserConfig(FrozenModel):
     settle: Literal["patient", "instant"] = Field(default="patient", description=_SETTLE)
     patience: float = Field(default=3.0, gt=0, description="seconds to wait at most for a page's answer to an act")
     load_patience: float = Field(default=10.0, gt=0, description="seconds to wait at most for a new page")
+    uploads: Annotated[Path | None, FREE] = Field(
+        default=None, description="folder whose files may be uploaded. Default: none may"
+    )
     arguments: Annotated[tuple[str, ...], FREE] = Field(default=(), description="more switches for Chromium")
 
     @model_validator(mode="after")

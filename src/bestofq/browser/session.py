@@ -17,7 +17,7 @@ from bestofq.browser.recycle import RecycledContext
 from bestofq.browser.settling import describe
 from bestofq.browser.snapshot import jpeg, observe
 from bestofq.browser.tab import REFUSED, Moved, Tab, is_gone, within
-from bestofq.core.actions import Action, GoBack, Goto, Refresh, Restart
+from bestofq.core.actions import Action, GoBack, Goto, Refresh, Restart, SwitchTab
 from bestofq.core.errors import BrowserError, ConfigError
 from bestofq.core.observation import Observation
 
@@ -123,6 +123,8 @@ class BrowserSession:
                 await self._goto(self.start_url)
             case GoBack():
                 await self._go_back()
+            case SwitchTab():
+                await self._switch_tab(action.tab)
             case Refresh():
                 page = self.tab.page
                 if page.url.partition("#")[0] in self.tab.posted:
@@ -222,6 +224,8 @@ class BrowserSession:
             shot = jpeg(drawn[0]) if drawn else None
             tab.title = page["title"] or page["url"]
             titles = tuple(other.title for other in self._open_tabs())
+            if page.get("refusal"):
+                tab.notice(page["refusal"])
             notices = tuple(notice for other in self._tabs for notice in other.notices)
             for other in self._tabs:
                 other.notices.clear()
@@ -340,6 +344,15 @@ class BrowserSession:
             return False
         await within(self.config.deadline, "page.close", self.tab.page.close())
         return True
+
+    async def _switch_tab(self, number: int) -> None:
+        tabs = self._open_tabs()
+        if number > len(tabs):
+            raise Impossible(f"There is no tab {number}: {len(tabs)} open.")
+        tab = tabs[number - 1]
+        self._tabs.remove(tab)
+        self._tabs.append(tab)
+        await within(self.config.deadline, "page.bring_to_front", tab.page.bring_to_front())
 
     async def history(self) -> tuple[str, ...]:
         """The addresses that `go_back` leads through, the current one last."""

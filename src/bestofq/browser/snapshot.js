@@ -396,11 +396,10 @@ Object.assign(globalThis.bestofq, (() => {
       return found;
     }
 
-    // Whether a label's words are the name of a visible check box or radio button, and so are written there.
+    // Whether a label's words are the name of a visible field, and so are written there.
     function speaksFor(label) {
       const control = label[$.control];
-      if (!control || !["checkbox", "radio"].includes(typed(control))) return false;
-      return drawn(control) && nameOf(control, typed(control))[1];
+      return control && drawn(control) && nameOf(control, roleOf(control, styleOf(control), false))[1];
     }
 
     forget();
@@ -419,10 +418,24 @@ Object.assign(globalThis.bestofq, (() => {
     return [{ url: location.href, title: unmarked(squeeze(document[$.title].slice(0, TITLE_LIMIT))), text, elements }, marked];
   }
 
+  // What the page's own validation said to a click or to Enter.
+  let hand = -Infinity, refusal = "";
+  for (const type of ["click", "keydown"]) {
+    addEventListener(type, (event) => {
+      if (event.isTrusted && (type === "click" || event.key === "Enter")) [hand, refusal] = [performance.now(), ""];
+    }, true);
+  }
+  addEventListener("invalid", ({ target }) => {
+    if (refusal || performance.now() - hand > 200) return;
+    const name = nameOf(target, "textbox")[0] || target[$.name];
+    refusal = `The page does not take "${name}": ${unmarked(squeeze(target[$.validationMessage])).slice(0, 200)}`;
+  }, true);
+
   let marks = [], rows = []; // element of mark n at n - 1, and what was said of it
   function snapshot(textLimit) {
     const [page, marked] = read(textLimit);
     [marks, rows] = [marked, page.elements];
+    [page.refusal, refusal] = [refusal, ""];
     return page;
   }
 

@@ -21,7 +21,7 @@ page the parts far from the viewport. The text says so.
 import hashlib
 import io
 from importlib.resources import files
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from PIL import Image
 
@@ -46,6 +46,8 @@ class PageSnapshot(TypedDict):
     title: str
     text: str
     elements: list[_Row]
+    refusal: NotRequired[str]
+    """What the page's validation said to the last click."""
 
 
 def observe(page: PageSnapshot) -> Observation:

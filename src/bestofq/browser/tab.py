@@ -20,7 +20,8 @@ from bestofq.core.page_text import page_words
 
 T = TypeVar("T")
 WORLD = "bestofq"
-READING = {"snapshot", "clickPoint", "fill", "submit", "press", "pressEnter"}  # calls that may read the page
+NO_UPLOADS = "No file can be uploaded: the setting browser.uploads names no folder."
+READING = {"snapshot", "clickPoint", "fill", "submit", "focus", "press", "pressEnter"}  # calls that may read the page
 REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request that `guard.Guard` stopped
 NOT_ACTIVE = "Not attached to an active page"  # Chromium's words while one document is just replacing another
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
@@ -79,6 +80,8 @@ class Tab:
         self._config = config
         self.limit = config.deadline  # seconds any one call may take
         self.text_limit = config.text_limit
+        self.uploads = config.uploads
+        self.uploading = False  # a file chooser is expected
         self.opened_url = ""  # of the tab last asked for
         self.opened_at: float | None = None  # when this page asked for a tab that is not here yet
         self._frame = ""
@@ -100,6 +103,7 @@ class Tab:
         page.on("requestfailed", tab._on_failed)
         page.on("dialog", tab._on_dialog)
         page.on("download", tab._on_download)
+        page.on("filechooser", lambda _: tab._on_chooser())
         page.on("close", lambda _: tab.wake())
         for event, handler in {
             "frameRequestedNavigation": tab._on_requested,
@@ -299,6 +303,10 @@ class Tab:
     def _on_download(self, download: Download) -> None:
         name, url = (page_words(words, WORDS) for words in (download.suggested_filename, download.url))
         self.notice(f"A download was refused: {name} from {url}")
+
+    def _on_chooser(self) -> None:
+        if not self.uploading:
+            self.notice("The page asked for a file. " + ("Upload one to that element." if self.uploads else NO_UPLOADS))
 
     def _on_requested(self, event: dict[str, Any]) -> None:
         if event["disposition"] == "currentTab" and not event["url"].startswith("javascript:"):

@@ -1,24 +1,40 @@
 """The tagged union of web actions, and the one-line text each is written as.
 
 The paper's eight web actions (Best-of-Q, Fig. 7) are click, write, scroll, go_back, answer, wait, refresh and restart;
-Agent Q adds submit, clear, goto and ask_user (3.1). Other tools have actions that are none of these. A target is a mark
+Agent Q adds submit, clear, goto and ask_user (3.1). Real pages also need press, upload, switch_tab, and scrolling in a
+box. Other tools have actions that are none of these. A target is a mark
 of the current observation, a point in CSS pixels, or a description in words that a localizer turns into a point
 (Best-of-Q, A.1).
 """
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter, field_validator, model_validator
 
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Element, Observation, Point
 
+_NAMED = (
+    *("Enter", "Escape", "Tab", "Space", "Backspace", "Delete", "Insert", "Home", "End", "PageUp", "PageDown"),
+    *("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Shift", "Control", "Alt", "Meta"),
+    *(f"F{number}" for number in range(1, 13)),
+)
+_KEYS = {name.lower(): name for name in _NAMED} | {name.removeprefix("Arrow").lower(): name for name in _NAMED}
+_KEYS |= {"esc": "Escape", "return": "Enter", "del": "Delete", "ctrl": "Control", "cmd": "Meta", "command": "Meta"}
+MAX_KEYS = 20  # of one action
 
-class Targeted(FrozenModel):
-    """An action on one element: give exactly one of `mark`, `point`, `target`. A localizer adds a point to a target."""
+
+class Marked(FrozenModel):
+    """An action that may be on one element."""
 
     mark: int | None = Field(default=None, ge=1, description="number of an element of the current observation")
+
+
+class Targeted(Marked):
+    """An action on one element: give exactly one of `mark`, `point`, `target`. A localizer adds a point to a target."""
+
     point: Point | None = Field(default=None, description="CSS pixels from the viewport's top left corner")
     target: str | None = Field(default=None, min_length=1, description="the element in words, for a localizer")
     refusal: str | None = Field(default=None, description="why a localizer found no point for `target`")
@@ -53,8 +69,39 @@ class Clear(Targeted):
     kind: Literal["clear"] = "clear"
 
 
-class Scroll(FrozenModel):
-    """Scroll the page by `pages` viewport heights (or widths)."""
+class Press(Marked):
+    """Press keys one after the other, on the element of `mark` or on what has the focus."""
+
+    kind: Literal["press"] = "press"
+    keys: str = Field(description="with blanks between them: Escape, ArrowDown Enter, Control+a")
+
+    @field_validator("keys")
+    @classmethod
+    def _are_keys(cls, keys: str) -> str:
+        strokes = [re.split(r"(?<=.)\+(?=.)", stroke) for stroke in keys.split()]
+        if not 1 <= len(strokes) <= MAX_KEYS:
+            raise ValueError(f"give 1 to {MAX_KEYS} keys, with blanks between them; got {len(strokes)}")
+        for name in (name for stroke in strokes for name in stroke):
+            if name.lower() in _KEYS or (len(name) == 1 and name.isascii()):
+                continue
+            raise ValueError(f"{name!r} is no key: give Enter, Escape, Tab, ArrowDown, a letter, Control+a or the like")
+        return " ".join("+".join(_KEYS.get(name.lower(), name) for name in stroke) for stroke in strokes)
+
+
+class Upload(Targeted):
+    """Give a file to a file field, or to what opens a file chooser."""
+
+    kind: Literal["upload"] = "upload"
+    file: str = Field(min_length=1, description="its name in the folder whose files may be uploaded")
+
+
+class SwitchTab(FrozenModel):
+    kind: Literal["switch_tab"] = "switch_tab"
+    tab: int = Field(ge=1, description="its number among `Observation.tabs`, the current one first")
+
+
+class Scroll(Marked):
+    """Scroll by `pages` heights (or widths) of the page, or of the box that the element of `mark` is or lies in."""
 
     kind: Literal["scroll"] = "scroll"
     direction: Literal["up", "down", "left", "right"] = "down"
@@ -105,7 +152,22 @@ class Other(FrozenModel):
 
 
 Action = Annotated[
-    Click | Write | Submit | Clear | Scroll | Goto | GoBack | Refresh | Restart | Wait | Answer | AskUser | Other,
+    Click
+    | Write
+    | Submit
+    | Clear
+    | Press
+    | Upload
+    | Scroll
+    | Goto
+    | GoBack
+    | SwitchTab
+    | Refresh
+    | Restart
+    | Wait
+    | Answer
+    | AskUser
+    | Other,
     Field(discriminator="kind"),
 ]
 ACTION: TypeAdapter[Action] = TypeAdapter(Action)
@@ -118,11 +180,21 @@ def identity(action: Action) -> Action:
     return action
 
 
-def element_of(action: Targeted, observation: Observation) -> Element | None:
+def amounts_to(action: Action, observation: Observation) -> Action:
+    """Return the click or the writing with Enter that pressing Enter or Space on an element is. Others stay."""
+    if not isinstance(action, Press) or (element := element_of(action, observation)) is None:
+        return action
+    keys, value = {stroke.rpartition("+")[2] for stroke in action.keys.split()}, element.value
+    if value is None and not keys.isdisjoint({"Enter", "Space"}):
+        return Click(mark=element.mark)
+    return Write(mark=element.mark, text=value or "", enter=True) if "Enter" in keys else action
+
+
+def element_of(action: Marked, observation: Observation) -> Element | None:
     """The element of a mark, or the smallest one under a point; None where there is none, or for words."""
     if action.mark is not None:
         return next((element for element in observation.elements if element.mark == action.mark), None)
-    if (point := action.point) is None:
+    if not isinstance(action, Targeted) or (point := action.point) is None:
         return None
     boxes = ((element, element.box) for element in observation.elements if element.box is not None)
     under = [e for e, b in boxes if 0 <= point.x - b.x <= b.width and 0 <= point.y - b.y <= b.height]
@@ -143,8 +215,14 @@ def action_text(action: Action, elements: Sequence[Element] | None = None) -> st
             return f"{action.kind} {_target(action, elements)}"
         case Write():
             return f'write {_target(action, elements)} "{action.text}"' + (" enter" if action.enter else "")
+        case Press():
+            return f"press {action.keys}" + (f" {_target(action, elements)}" if action.mark else "")
+        case Upload():
+            return f'upload {_target(action, elements)} "{action.file}"'
+        case SwitchTab():
+            return f"tab {action.tab}"
         case Scroll():
-            return f"scroll {action.direction}"
+            return f"scroll {action.direction}" + (f" {_target(action, elements)}" if action.mark else "")
         case Goto():
             return f"goto {action.url}"
         case GoBack():
@@ -161,12 +239,13 @@ def action_text(action: Action, elements: Sequence[Element] | None = None) -> st
             return action.text
 
 
-def _target(action: Targeted, elements: Sequence[Element] | None) -> str:
+def _target(action: Marked, elements: Sequence[Element] | None) -> str:
     if action.mark is not None:
         named = next((e for e in elements or () if e.mark == action.mark), None)
         if named is None:
             return f"[{action.mark}]"
         return " ".join((named.role, named.name, *(f"({state})" for state in named.states)))
+    assert isinstance(action, Targeted)
     if action.target is not None:
         return f"<{action.target}>"
     assert action.point is not None

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 from unicodedata import normalize
 
-from bestofq.core.actions import Action, Click, Goto, Submit, Write, element_of
+from bestofq.core.actions import Action, Click, Goto, Submit, Upload, Write, amounts_to, element_of
 from bestofq.core.observation import Element, Observation
 from bestofq.safety.readings import address, fold_text, plain, readings, visible
 
@@ -93,9 +93,12 @@ def irreversible(action: Action, observation: Observation, *, forms: bool = Fals
     """Why the action seems irreversible, words that follow "it seems to" (`buy or pay for something ("Buy now")`),
     or None. Its element is the marked one, the one under its point, or whatever its words say. `forms`: whatever sends
     a form is named, too, whatever it says."""
+    action = amounts_to(action, observation)
     match action:
         case Goto():
             return _url_verb(action.url)
+        case Upload():
+            return f'upload a file ("{_short(action.file)}")'
         case Click(target=str(words)) | Submit(target=str(words)):
             found = _by_words(words, observation)
         case Write(enter=True):

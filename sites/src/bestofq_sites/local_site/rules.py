@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field
 
-from bestofq.core.actions import Action, Click, Submit, Write, element_of
+from bestofq.core.actions import Action, Click, Submit, Write, amounts_to, element_of
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Element, Observation, Split, Task
 from bestofq_sites.local_site.page import Page
@@ -114,6 +114,7 @@ class Rules(ABC, Generic[GoalT, VisitT, ViewT_co]):
 
     def irreversible(self, observation: Observation, action: Action) -> bool:
         """Whether the action cannot be taken back on a site of somebody else's, so that no search may try it there."""
+        action = amounts_to(action, observation)
         element = element_of(action, observation) if isinstance(action, Click | Submit | Write) else None
         return element is not None and self.commits(action, element)
 

@@ -122,6 +122,8 @@ class TextEnv(Generic[VisitT, ViewT]):
     def _act(self, action: Action) -> str | None:
         pages, say = self.place.pages, self._rules.wording
         match action:
+            case act.Press() | act.Upload() | act.SwitchTab():
+                return f"A text page has no keys, files or tabs, so `{action.kind}` does nothing here."
             case Targeted():
                 return self._act_on(action)
             case act.GoBack() if len(pages) == 1:

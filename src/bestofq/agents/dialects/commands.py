@@ -2,8 +2,9 @@
 
 A reply is a thought (any number of lines, or none) and a last line with one command:
 
-    click [7]   write [1] "text"   write [1] "text" enter   submit [3]   clear [3]   scroll down   goto URL
-    back   refresh   restart   wait 2   answer "text"   ask "text"
+    click [7]   write [1] "text"   write [1] "text" enter   submit [3]   clear [3]   scroll down   scroll down [3]
+    press Escape   press Enter [3]   upload [3] "file"   goto URL   back   tab 2   refresh   restart   wait 2
+    answer "text"   ask "text"
 
 A click may repeat the words that the page has before the mark: `click extra large [7]`. If exactly one mark of the page
 follows these words, the click is on it, whatever its number: small models copy words better than numbers. Otherwise the
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 
 from bestofq.agents.prompting import propose_prompt
 from bestofq.core import actions as act
-from bestofq.core.actions import Action, Targeted, action_text
+from bestofq.core.actions import Action, Marked, action_text
 from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
@@ -36,7 +37,13 @@ _COMMANDS: Commands = (
     ),
     (re.compile(rf"submit{MARK}"), lambda mark: act.Submit(mark=int(mark))),
     (re.compile(rf"clear{MARK}"), lambda mark: act.Clear(mark=int(mark))),
-    (re.compile(r"scroll (\w+)"), lambda direction: act.Scroll(direction=direction)),
+    (
+        re.compile(rf"scroll (\w+)(?:{MARK})?"),
+        lambda direction, mark: act.Scroll(direction=direction, mark=mark and int(mark)),
+    ),
+    (re.compile(rf"press (.+?)(?:{MARK})?"), lambda keys, mark: act.Press(keys=keys, mark=mark and int(mark))),
+    (re.compile(rf'upload{MARK} "(.+)"'), lambda mark, file: act.Upload(mark=int(mark), file=file)),
+    (re.compile(r"tab (\d{1,4})"), lambda tab: act.SwitchTab(tab=int(tab))),
     (re.compile(r"goto (\S+)"), lambda url: act.Goto(url=url)),
     (re.compile(r"back"), act.GoBack),
     (re.compile(r"refresh"), act.Refresh),
@@ -67,8 +74,9 @@ def read_on_page(command: str, parse: Callable[[str], Action], observation: Obse
     """The action of a command, a click with words on the one mark that follows them. ReplyError for a mark that is not
     on the page."""
     action = parse(ground_click(command, observation))
-    if isinstance(action, Targeted) and all(element.mark != action.mark for element in observation.elements):
-        raise ReplyError(f"{command!r} names mark {action.mark}: the page has {len(observation.elements)} marks")
+    mark = action.mark if isinstance(action, Marked) else None
+    if mark is not None and all(element.mark != mark for element in observation.elements):
+        raise ReplyError(f"{command!r} names mark {mark}: the page has {len(observation.elements)} marks")
     return action
 
 
