@@ -21,11 +21,11 @@ from bestofq.core.decision import Decision
 from bestofq.envs.serving import serve_app
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.models.chat import ChatConfig
-from bestofq.models.serving import model_app
 from bestofq.recipes.collect import Play, compare
 from bestofq.store.store import Store
 from bestofq_sites.shipped import POCKET, POCKET_Q
 from bestofq_sites.webshop.settings import WebShopSettings
+from examples.serving.serve_model import model_app
 
 MODEL = ModelSettings(precision="float32", device="cpu")
 TASKS = 1

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from forked import Forked
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.errors import ConfigError
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from bestofq.testing import FaultServer
@@ -80,12 +79,3 @@ async def test_it_records_learns_and_then_chooses(tmp_path: Path, monkeypatch: p
         [step] = next(iter(opened.episodes(run="ranked"))).steps
     assert step.decision.checkpoint
     assert len({one.label for one in step.decision.candidates}) == len(step.decision.candidates)
-
-
-def test_a_model_is_not_loaded_where_its_port_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bestofq.models.serving.model_app", lambda _: pytest.fail("it was loaded"))
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        refused = CliRunner().invoke(app, ["serve-model", "--model", "pocket", "--port", str(port)]).exception
-    assert isinstance(refused, InputError)
-    assert f"port {port} of 127.0.0.1 cannot be had" in str(refused)

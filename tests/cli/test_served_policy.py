@@ -28,10 +28,10 @@ from bestofq.envs.serving import serve_app
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.models.chat import ChatConfig
 from bestofq.models.local import LocalModel
-from bestofq.models.serving import model_app
 from bestofq.recipes.policy_training import policy_prompt
 from bestofq.store.pairs import read_pairs
 from bestofq_sites.shipped import POCKET, POCKET_AGENTQ
+from examples.serving.serve_model import model_app
 
 TEMPLATE = (
     "{% for message in messages %}<{{ message.role }}>{{ message.content }}\n{% endfor %}"

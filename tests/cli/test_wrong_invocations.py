@@ -115,7 +115,6 @@ export steps empty --out new.nonsense
 export steps empty --out text.txt/below.parquet
 export steps empty --out new.parquet --run missing
 export atif empty --out text.txt
-serve-model --model missing
 new suite json
 new suite ../up
 settings nonsense

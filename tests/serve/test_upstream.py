@@ -2,17 +2,14 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 from broken_server import BrokenServer
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from bestofq.cli.serve_model import serve_model
 from bestofq.models import endpoint as bounds
 from bestofq.serve import upstream
 from bestofq.serve.app import _usage
@@ -198,16 +195,3 @@ async def test_no_page_elsewhere_may_write(tmp_path: Path, headers: dict[str, st
             got = await client.post(f"{root}/sessions/x/{path}", content=content, headers=plain)
             assert got.status_code == status
     assert len(episodes(tmp_path)) == (status == 200)
-
-
-@pytest.mark.parametrize(("headers", "status"), [({}, 404), ({"host": "evil.example"}, 403), ({"origin": "null"}, 403)])
-async def test_no_page_elsewhere_may_ask_a_served_model(
-    monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], status: int
-) -> None:
-    served: list[Any] = []
-    monkeypatch.setattr("uvicorn.Server.run", lambda server, **_: served.append(server.config.app))
-    monkeypatch.setattr("bestofq.cli.serve_model.models_of", lambda _: SimpleNamespace(local=None))
-    monkeypatch.setattr("bestofq.cli.serve_model.model_app", lambda _: Starlette())
-    serve_model(port=0)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(served[0])) as client:
-        assert (await client.get("http://127.0.0.1:8000/", headers=headers)).status_code == status

@@ -50,7 +50,6 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
         "tasks": ("tasks:tasks", "bestofq tasks booking --split dev --tasks 10"),
         "import": ("import_:import_", "bestofq import jsonl logs.jsonl --store runs/logs --run logs"),
         "export": ("export:export", "bestofq export steps runs/webshop --out steps.parquet"),
-        "serve-model": ("serve_model:serve_model", "bestofq serve-model --model pocket --port 8000"),
     },
     "Maintain": {
         "new": ("new:new", "bestofq new suite my_suite"),

@@ -1,7 +1,7 @@
 """The one table: numbers with intervals and with where each row comes from, for terminal, pages, papers and programs.
 
-CSV and JSON are unrounded, and each row names its runs, commit, model, seed, N and command. If a terminal is too narrow
-for all columns, the table comes in several parts, each with the name of the row: nothing is cut.
+CSV and JSON are unrounded, and each row names its runs, commit, model, seed, N and command. A terminal too narrow for
+all columns gets a line for each value: nothing is cut.
 """
 
 import csv
@@ -14,6 +14,7 @@ from typing import Any, Self
 from markupsafe import Markup
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -21,8 +22,6 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.reports.stats import Estimate, Measure, PairedDifference
 from bestofq.reports.svg import TEMPLATES
 
-TEXT_WIDTH = 32
-"""Characters of a column of words in a terminal too narrow for all of it; longer texts are wrapped."""
 Cell = Measure | Estimate | PairedDifference | int | float | str | None
 
 
@@ -127,7 +126,17 @@ class Table(FrozenModel):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """For the terminal: `console.print(table)`."""
         yield Text(self.title, style="bold")
-        yield from _draw_parts(self, options.max_width)
+        drawn = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for i in self.telling:
+            drawn.add_column(Text(self.heads[i]), justify="left" if self.words[i] else "right", overflow="fold")
+        for row in self.texts():
+            drawn.add_row(*(Text(row[i]) for i in self.telling))
+        if Measurement.get(console, options.update(max_width=10_000), drawn).maximum <= options.max_width:
+            yield drawn
+        else:
+            for name, *values in self.texts():
+                yield Text(f"\n{name}", style="bold")
+                yield Text("\n".join(f"  {self.heads[i]}: {values[i - 1]}" for i in self.telling[1:]))
         if self.notes:
             yield Text("\n" + "\n".join(self.notes), style="dim")
 
@@ -178,46 +187,6 @@ def write_tables(tables: Iterable[Table], folder: Path, endings: Sequence[str]) 
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
     return [*texts]
-
-
-def _draw_parts(table: Table, width: int) -> Iterator[RichTable]:
-    """One table if all columns fit, else several, each with the first columns, and with intervals below their values.
-    Only columns in which some row has something."""
-    texts, shown = table.texts(), table.telling
-    widths = [max(len(head), *(len(row[i]) for row in texts), 0) for i, head in enumerate(table.heads)]
-    parts = [[*shown]]
-
-    def needed(columns: Sequence[int]) -> int:
-        return sum(widths[i] for i in columns) + 3 * (len(columns) - 1)  # with the rules between them
-
-    if needed(shown) > width:
-        texts = tuple(
-            tuple(t if isinstance(c, str) else t.replace(" [", "\n[") for t, c in zip(row, cells.cells, strict=True))
-            for row, cells in zip(texts, table.rows, strict=True)
-        )
-        widths = [_least_width(table, texts, i) for i in range(len(table.columns))]
-        keys = [i for i in shown if i == 0 or (all(table.words[: i + 1]) and 2 * needed(range(i + 1)) <= width)]
-        widths[0] = min(widths[0], max(width // 2, 8))
-        parts = [[*keys]]
-        for i in shown[len(keys) :]:
-            if len(parts[-1]) > len(keys) and needed([*parts[-1], i]) > width:
-                parts.append([*keys])
-            parts[-1].append(i)
-    for part in parts:
-        drawn = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for i in part:
-            justify = "left" if table.words[i] else "right"
-            drawn.add_column(Text(table.heads[i]), justify=justify, width=widths[i], overflow="fold")  # type: ignore[arg-type]
-        for row in texts:
-            drawn.add_row(*(Text(row[i]) for i in part))
-        yield drawn
-
-
-def _least_width(table: Table, texts: Sequence[tuple[str, ...]], i: int) -> int:
-    """The least width of a column in which no word is broken."""
-    words = max(map(len, table.heads[i].split()), default=1)
-    lines = max((len(line) for row in texts for line in row[i].split("\n")), default=0)
-    return max(words, min(lines, TEXT_WIDTH) if table.words[i] and i > 0 else lines)
 
 
 def _pipes(cells: Sequence[str]) -> str:

@@ -1,16 +1,20 @@
 """A `LocalModel` as an OpenAI-compatible endpoint: chat completions without streaming, tools or structured output.
 
+    .venv/bin/python -m examples.serving.serve_model --model pocket --port 8000
+
 The messages' texts, joined by line breaks, are the prompt. Temperature 0 is greedy. Above it the draws depend on `n`,
 `seed` and the prompt alone: they are the draws 2 to n + 1 of `LocalModel` for that seed. Log-probabilities are those at
 temperature 1. With `return_token_ids` the answer has the tokens in vLLM's form.
 """
 
+import argparse
 import json
 import math
 import time
 import uuid
 from typing import Any, Literal
 
+import uvicorn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
@@ -19,6 +23,8 @@ from starlette.routing import Route
 
 from bestofq.core.language import Message, Reply, Request
 from bestofq.models.local import LocalModel
+from bestofq.models.shipped import find_model
+from bestofq.serve.guard import UpstreamGuard
 
 
 class _Part(BaseModel):
@@ -119,3 +125,12 @@ def _choice(model: LocalModel, index: int, reply: Reply, log_probs: bool) -> dic
 def _refusal(status: int, message: str) -> JSONResponse:
     error = {"message": message, "type": "invalid_request_error", "code": None, "param": None}
     return JSONResponse({"error": error}, status_code=status)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="pocket", help="directory, hub name or a shipped model")
+    parser.add_argument("--port", type=int, default=8000)
+    args = parser.parse_args()
+    served = UpstreamGuard(model_app(LocalModel.load(find_model(args.model))))
+    uvicorn.run(served, host="127.0.0.1", port=args.port)
