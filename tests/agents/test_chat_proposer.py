@@ -17,12 +17,12 @@ from broken_server import BrokenServer, Fault
 from PIL import Image
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.dialects.json import JsonDialect, candidates_schema, parse_candidates
+from bestofq.agents.dialects.json import JsonDialect, actions_on, candidates_schema, parse_candidates
 from bestofq.agents.proposers import CandidateSource, ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer
 from bestofq.agents.selectors import UniformSelector
-from bestofq.core.actions import ACTION, Action, Answer, Click, Targeted, Write
+from bestofq.core.actions import ACTION, Action, Answer, Click, Goto, Press, Scroll, SwitchTab, Targeted, Upload, Write
 from bestofq.core.decision import Candidate, Decision, Provenance, State, StepResult
 from bestofq.core.errors import ConfigError, ContextError, ModelError, ReplyError
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
@@ -283,7 +283,9 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
     [
         ({"type": "click", "element": 9}, "no element 9"),
         ({"type": "click"}, "exactly one of"),
-        ({"type": "goto", "url": "http://evil/"}, "none of click, write"),
+        ({"type": "fly"}, "none of click, write"),
+        ({"type": "press", "keys": "Enterr"}, "no key"),
+        ({"type": "scroll", "element": 9, "direction": "up"}, "no element 9"),
         ({"type": "wait", "seconds": 1e9}, "less than or equal"),
         ({"type": "write", "element": 1}, "text Field required"),
         (7, '"thought", "note" and "action"'),
@@ -293,6 +295,40 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
 def test_what_is_no_action_is_refused_in_words(action: Any, problem: str) -> None:
     with pytest.raises(ReplyError, match=problem):
         parse_candidates({"candidates": [{"thought": "", "note": "", "action": action}]}, PAGE, 3, "mark")
+
+
+@pytest.mark.parametrize(
+    ("written", "action"),
+    [
+        ({"type": "press", "keys": "Escape", "element": None}, Press(keys="Escape")),
+        ({"type": "press_key", "key": "enter", "element": 1}, Press(mark=1, keys="Enter")),
+        ({"type": "scroll", "direction": "Down", "element": 2}, Scroll(mark=2)),
+        ({"type": "upload_file", "element": 1, "path": "cv.pdf"}, Upload(mark=1, file="cv.pdf")),
+        ({"type": "switch tab", "index": 2}, SwitchTab(tab=2)),
+        ({"type": "navigate", "url": "a.test"}, Goto(url="a.test")),
+        ({"type": "select_option", "element": 1, "text": "Ham"}, Write(mark=1, text="Ham")),
+        ("press Control+a [1]", Press(mark=1, keys="Control+a")),
+    ],
+)
+def test_real_pages_take_more_than_the_papers_actions(written: Any, action: Action) -> None:
+    assert parse_candidates([{"action": written}], PAGE, 1, "mark")[0].action == action
+
+
+@pytest.mark.parametrize("written", [{"type": "press", "keys": "Tab"}, {"type": "goto", "url": "a.test"}])
+def test_the_paper_has_eight_actions(written: Any) -> None:
+    with pytest.raises(ReplyError, match="none of click, write, scroll"):
+        parse_candidates([{"action": written}], PAGE, 1, "mark", actions="paper")
+    scroll = {"type": "scroll", "direction": "up", "element": 2}
+    assert parse_candidates([scroll], PAGE, 1, "mark", actions="paper")[0].action == Scroll(direction="up")
+
+
+def test_a_page_is_offered_the_actions_that_it_can_take() -> None:
+    file = Element(mark=1, role="button", name="CV", asks="file")
+    assert {"upload", "switch_tab"}.isdisjoint(actions_on(PAGE, "web"))
+    assert {"upload", "switch_tab"} <= {
+        *actions_on(PAGE.model_copy(update={"elements": (file,), "tabs": ("a", "b")}), "web")
+    }
+    assert len(actions_on(PAGE, "paper")) == len(actions_on(None, "paper")) == 8  # Fig. 7
 
 
 @pytest.mark.parametrize("x", [10**400, float("inf"), float("nan"), -1, "1"])
@@ -333,6 +369,8 @@ def test_the_schema_keeps_to_what_strict_output_allows() -> None:
         schema = candidates_schema(3, by)
         walk(schema)
     walk(candidates_schema(3, "mark", [1, 2]))
+    for marks in (None, [], [1, 2]):
+        walk(candidates_schema(3, "mark", marks, kinds=actions_on(None, "web")))
     actions = schema["properties"]["candidates"]["items"]["properties"]["action"]["anyOf"]
     assert len(actions) == 8  # Fig. 7
 

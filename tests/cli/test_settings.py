@@ -191,3 +191,10 @@ def test_what_went_wrong_is_said_though_another_command_has_put_something_beside
     with pytest.raises(ConfigError, match="what went wrong"):
         fail()
     assert [*tmp_path.rglob("*")] == [tmp_path / "runs", tmp_path / "runs" / "others"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "actions"), [((), "web"), (("preset=paper",), "paper"), (("preset=paper", "actions=web"), "web")]
+)
+def test_a_preset_lies_under_the_users_settings(settings: tuple[str, ...], actions: str) -> None:
+    assert load_config(BestOfQSettings, settings=settings).actions == actions

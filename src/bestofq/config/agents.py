@@ -241,7 +241,7 @@ def make_proposer(models: Models, *, log_probs: bool = False, votes: bool = Fals
         if chosen.dialect == "composite" and by != "mark":
             raise ConfigError(f"model.dialect=composite names elements by marks, not by {by}: leave out by={by}")
         openai = models.endpoint is not None and "openai" in (urlsplit(models.endpoint.config.base_url).hostname or "")
-        json = JsonDialect(by=by, page_marks=not openai, thoughts=settings.thoughts)
+        json = JsonDialect(by=by, page_marks=not openai, thoughts=settings.thoughts, actions=settings.actions)
         dialect = json if chosen.dialect == "commands" else COMPOSITE
         ask = partial(ChatProposer, models.chatting, dialect, votes=votes, candidates=settings.candidates)
         if models.endpoint is not None:

@@ -1,11 +1,12 @@
 """The settings of the Best-of-Q recipe. Every default of the paper quotes its place."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.dialects.json import By, JsonDialect
+from bestofq.agents.dialects.json import Actions, By, JsonDialect
 from bestofq.agents.prompting import SAMPLES_PER_CANDIDATE, SCREENSHOTS, TEMPERATURE, Criteria
 from bestofq.agents.proposers import CandidateSource, ChatProposer
 from bestofq.agents.scorers.learned import PriorScorer
@@ -115,9 +116,18 @@ class ClusterSettings(FrozenModel):
         return {"CPU": (processes + self.models) * self.cpus, "GPU": (self.models or processes) * self.gpus}
 
 
+PRESETS: Mapping[str, Mapping[str, Any]] = {"default": {}, "paper": {"actions": "paper"}}
+"""What each preset sets. The user's own settings have the last word."""
+
+
 class BestOfQSettings(FrozenModel):
     """The whole recipe (A.2)."""
 
+    preset: Annotated[Literal["default", "paper"], FREE] = Field(
+        default="default",
+        description="settings that lie under your own; paper: "
+        + ", ".join(f"{name}={value}" for name, value in PRESETS["paper"].items()),
+    )
     model: ModelSettings = ModelSettings()
     endpoints: Annotated[dict[str, ChatConfig], FREE] = Field(
         default={},
@@ -138,6 +148,11 @@ class BestOfQSettings(FrozenModel):
         "(Agent Q, 6.1; with the last screenshot: judge_screenshots=1). Default: the task as a whole",
     )
     suite: AnySuiteSettings = default_suite()
+    actions: Actions = Field(
+        default=JsonDialect.actions,
+        description="that a chat model may take: web, with keys, tabs, files, addresses and scrolling in boxes; paper, "
+        "the eight of Fig. 7",
+    )
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     candidates: CandidateSource = Field(
         default=ChatProposer.candidates,
@@ -169,6 +184,11 @@ class BestOfQSettings(FrozenModel):
     )
     agent_q: Annotated[AgentQSettings, FREE] = AgentQSettings()
     cluster: Annotated[ClusterSettings, FREE] = ClusterSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _use_preset(cls, tree: Any) -> Any:
+        return {**PRESETS.get(str(tree.get("preset")), {}), **tree} if isinstance(tree, dict) else tree
 
     @model_validator(mode="before")
     @classmethod

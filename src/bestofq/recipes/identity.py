@@ -37,7 +37,7 @@ UNFINISHED = ".training"  # the last checkpoint of a training that has not ended
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
 _ENDPOINT = {"model", "base_url", "temperature"}
-_OF_CHAT = ("by", "candidates", "thoughts", "chat_screenshots", "localizer", "localizer_chat")
+_OF_CHAT = ("actions", "by", "candidates", "thoughts", "chat_screenshots", "localizer", "localizer_chat")
 _DEFAULTS = {**BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT}), "localizer_chat": None}
 
 

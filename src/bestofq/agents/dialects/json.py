@@ -2,8 +2,8 @@
 
     {"candidates": [{"thought": "…", "note": "…", "action": {"type": "click", "element": 7}}, …]}
 
-with exactly the paper's eight web actions. An element is a mark of the page, words that a localizer finds (A.1), or a
-point of the page's picture, `{"type": "click", "x": 352, "y": 348}`.
+with the actions that real pages need, or exactly the paper's eight. An element is a mark of the page, words that a
+localizer finds (A.1), or a point of the page's picture, `{"type": "click", "x": 352, "y": 348}`.
 """
 
 import re
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from bestofq.agents.dialects.commands import parse_action
 from bestofq.agents.json_replies import object_schema, read_json, to_number, values_of
 from bestofq.agents.prompting import history_lines, page_values, picture_unit, render
-from bestofq.core.actions import ACTION, Action, Targeted, action_text, element_of, identity, on_mark
+from bestofq.core.actions import ACTION, Action, Marked, action_text, element_of, identity, on_mark
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply
@@ -25,18 +25,34 @@ from bestofq.core.picture import Picture
 
 MOST_MARKS = 200  # that a schema names; OpenAI-compatible servers take some 500 values
 By = Literal["mark", "words", "point"]  # how a model names an element
+Actions = Literal["web", "paper"]
+"""What a model may do: what real pages need, or the eight actions of the paper (Fig. 7)."""
 _FIELDS: Mapping[str, Sequence[str]] = {
     "click": (),
     "write": ("text", "enter"),
+    "press": ("keys",),
     "scroll": ("direction",),
+    "upload": ("file",),
+    "switch_tab": ("tab",),
+    "goto": ("url",),
     "go_back": (),
     "answer": ("text",),
     "wait": ("seconds",),
     "refresh": (),
     "restart": (),
 }
-_TARGETED = ("click", "write")
-_SYNONYMS = {"back": "go_back", "goback": "go_back", "type": "write", "fill": "write", "input": "write"}
+_PAPER = ("click", "write", "scroll", "go_back", "answer", "wait", "refresh", "restart")
+_TARGETED = ("click", "write", "upload")
+_OPTIONAL = ("press", "scroll")  # may name a mark
+_SYNONYMS = {
+    **dict.fromkeys(("back", "goback"), "go_back"),
+    **dict.fromkeys(("type", "fill", "input", "select", "select_option", "select_dropdown"), "write"),
+    **dict.fromkeys(("press_key", "press_keys", "keypress", "key", "keys", "send_keys"), "press"),
+    **dict.fromkeys(("go_to", "go_to_url", "navigate", "open_url"), "goto"),
+    **dict.fromkeys(("tab", "switch", "select_tab"), "switch_tab"),
+    "upload_file": "upload",
+}
+_FIELD_SYNONYMS = {"keys": "key", "file": "path", "tab": "index"}
 _KINDS: Mapping[str, dict[str, Any]] = {
     "x": {"type": "integer"},
     "y": {"type": "integer"},
@@ -44,6 +60,10 @@ _KINDS: Mapping[str, dict[str, Any]] = {
     "enter": {"type": "boolean"},
     "direction": {"type": "string", "enum": ["up", "down", "left", "right"]},
     "seconds": {"type": "number"},
+    "keys": {"type": "string"},
+    "file": {"type": "string"},
+    "url": {"type": "string"},
+    "tab": {"type": "integer"},
 }
 
 
@@ -54,22 +74,26 @@ def candidates_user(state: State, history: int, pictures: int = 1) -> str:
     return render("candidates_user", history=lines, skipped=skipped, pictures=pictures, **page_values(state))
 
 
-def candidates_schema(n: int, by: By, marks: Sequence[int] | None = None, *, thoughts: bool = True) -> dict[str, Any]:
+def candidates_schema(
+    n: int, by: By, marks: Sequence[int] | None = None, *, thoughts: bool = True, kinds: Sequence[str] = _PAPER
+) -> dict[str, Any]:
     """JSON Schema of a reply with n candidates, as strict structured output wants it: every property required.
 
     With `marks`, an element is one of these, and there is no action on an element if there are none. `thoughts`: each
-    candidate has a thought and a note.
+    candidate has a thought and a note. `kinds`: the actions that there are.
     """
-    kinds = {**_KINDS, "element": {"type": "integer"} if by == "mark" else {"type": "string"}}
+    types = {**_KINDS, "element": {"type": "integer"} if by == "mark" else {"type": "string"}}
     if by == "mark" and marks is not None:
-        kinds["element"] = {"type": "integer", "enum": [*marks]}
-    actions = [
-        object_schema(
-            {"type": {"type": "string", "enum": [name]}, **{field: kinds[field] for field in _fields(name, by)}}
-        )
-        for name in _FIELDS
-        if name not in _TARGETED or kinds["element"].get("enum") != []
-    ]
+        types["element"] = {"type": "integer", "enum": [*marks]}
+    none = types["element"].get("enum") == []
+    optional = {"type": "null"} if none else {"anyOf": [types["element"], {"type": "null"}]}
+    actions = []
+    for kind in kinds:
+        fields = {field: types[field] for field in _fields(kind, by)}
+        if kind in _OPTIONAL and by == "mark" and "press" in kinds:
+            fields["element"] = optional
+        if kind not in _TARGETED or not none:
+            actions.append(object_schema({"type": {"type": "string", "enum": [kind]}, **fields}))
     text = {"type": "string"}
     words = {"thought": text, "note": text} if thoughts else {}
     candidate = object_schema({**words, "action": {"anyOf": actions}})
@@ -82,8 +106,22 @@ def _fields(kind: str, by: By) -> Sequence[str]:
     return (*(place if kind in _TARGETED else ()), *_FIELDS[kind])
 
 
+def actions_on(page: Observation | None, actions: Actions) -> Sequence[str]:
+    """The actions that a page offers, or any page (None): an upload needs a file field, and a switch another tab."""
+    if actions == "paper":
+        return _PAPER
+    left = set()
+    if page is not None and len(page.tabs) < 2:
+        left.add("switch_tab")
+    if page is not None and not (
+        any(element.asks == "file" for element in page.elements) or any(" a file" in words for words in page.notices)
+    ):
+        left.add("upload")
+    return [kind for kind in _FIELDS if kind not in left]
+
+
 def parse_candidates(
-    data: Any, observation: Observation, n: int, by: By, picture: Picture | None = None
+    data: Any, observation: Observation, n: int, by: By, picture: Picture | None = None, actions: Actions = "web"
 ) -> Sequence[Candidate]:
     """The valid candidates of a reply, the first n with distinct actions; points are on `picture`. ReplyError with
     every complaint when there is none, in words that help the model fix it."""
@@ -91,7 +129,7 @@ def parse_candidates(
     complaints = []
     for number, entry in enumerate(_entries(data), 1):
         try:
-            candidate = _candidate(entry, observation, by, picture)
+            candidate = _candidate(entry, observation, by, picture, actions)
             candidates.setdefault(identity(candidate.action), candidate)  # a repeat in one reply is no second vote
         except ReplyError as error:
             complaints.append(f"candidate {number}: {error}")
@@ -114,9 +152,9 @@ def _entries(data: Any) -> list[Any]:
     return [data]
 
 
-def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | None) -> Candidate:
+def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | None, actions: Actions) -> Candidate:
     entry = entry if isinstance(entry, dict) else {"action": entry}
-    action = _action(_fields_of(entry), observation, by, picture)
+    action = _action(_fields_of(entry), observation, by, picture, actions)
     words = {name: " ".join(entry[name].split()) for name in ("thought", "note") if isinstance(entry.get(name), str)}
     return Candidate(action=action, label=action_text(on_mark(action, observation), observation.elements), **words)
 
@@ -150,11 +188,17 @@ def _kind(name: object) -> str:
     return _SYNONYMS.get(kind, kind)
 
 
-def _action(entry: Mapping[str, Any], observation: Observation, by: By, picture: Picture | None) -> Action:
-    kind = _kind(entry.get("type", entry.get("kind")))
-    if kind not in _FIELDS:
-        raise ReplyError(f"the action type {kind!r} is none of {', '.join(_FIELDS)}")
-    values = {field: entry[field] for field in _fields(kind, by) if entry.get(field) is not None}
+def _action(
+    entry: Mapping[str, Any], observation: Observation, by: By, picture: Picture | None, actions: Actions
+) -> Action:
+    kind, known = _kind(entry.get("type", entry.get("kind"))), _PAPER if actions == "paper" else [*_FIELDS]
+    if kind not in known:
+        raise ReplyError(f"the action type {kind!r} is none of {', '.join(known)}")
+    fields = _fields(kind, by)
+    if kind in _OPTIONAL and by == "mark" and actions == "web":
+        fields = ("element", *fields)
+    named = {field: entry.get(field, entry.get(_FIELD_SYNONYMS.get(field, field))) for field in fields}
+    values = {field: value for field, value in named.items() if value is not None}
     if kind in _TARGETED and by == "point" and picture is not None:
         point = point_of(values, picture)
         values = {"point": point, **{field: values[field] for field in _FIELDS[kind] if field in values}}
@@ -171,7 +215,7 @@ def _action(entry: Mapping[str, Any], observation: Observation, by: By, picture:
     except ValidationError as error:
         problem = error.errors()[0]
         raise ReplyError(f"{kind}: {'.'.join(map(str, problem['loc'][1:]))} {problem['msg']}") from error
-    if isinstance(action, Targeted) and action.mark is not None and element_of(action, observation) is None:
+    if isinstance(action, Marked) and action.mark is not None and element_of(action, observation) is None:
         count = len(observation.elements)
         raise ReplyError(f"there is no element {action.mark}: the page has {count} marked elements")
     return action
@@ -197,6 +241,7 @@ class JsonDialect:
     by: By = "mark"
     page_marks: bool = True
     thoughts: bool = True
+    actions: Actions = "web"
     single = False
     repair = "with JSON only"
     user = staticmethod(candidates_user)
@@ -208,7 +253,8 @@ class JsonDialect:
     def schema(self, n: int, page: Observation) -> dict[str, Any]:
         named = self.page_marks and len(page.elements) <= MOST_MARKS
         marks = [element.mark for element in page.elements] if named else None
-        return candidates_schema(n, self.by, marks, thoughts=self.thoughts)
+        kinds = actions_on(page if self.page_marks else None, self.actions)
+        return candidates_schema(n, self.by, marks, thoughts=self.thoughts, kinds=kinds)
 
     def system(self, state: State, n: int, picture: Picture | None) -> str:
         """What Fig. 7 asks for, in our words. Points are on `picture`."""
@@ -223,7 +269,15 @@ class JsonDialect:
                 "An element is the middle of its visible part on the picture of the current page: x from the left "
                 f"edge, y from the top edge, whole numbers, {picture_unit(picture)}."
             )
-        return render("candidates_system", n=n, thoughts=self.thoughts, element=element, element_rule=rule)
+        return render(
+            "candidates_system",
+            n=n,
+            thoughts=self.thoughts,
+            element=element,
+            element_rule=rule,
+            kinds=actions_on(state.observation, self.actions),
+            by=self.by,
+        )
 
     def read(self, reply: Reply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
-        return read_json(reply, lambda data: parse_candidates(data, observation, n, self.by, picture))
+        return read_json(reply, lambda data: parse_candidates(data, observation, n, self.by, picture, self.actions))
