@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import config_of, merge_settings, read_tree
 from bestofq.cli.writing import write_out
 from bestofq.config.agents import AGENTS, reads_q
@@ -21,7 +22,6 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
-from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.identity import (
     episode_set,
@@ -37,7 +37,7 @@ from bestofq.store.store import Store
 from experiments.ablation_config import Ablation, Arm, ArmConfig, Data, Sources, choose
 from experiments.ablation_table import ablation_pictures, ablation_table, results_of
 
-Ranker = Callable[["AblationRunner", Models, ValueModel], Awaitable[Sequence[Rated]]]
+Ranker = Callable[["AblationRunner", Models, Values], Awaitable[Sequence[Rated]]]
 """Rates what a Q-function would choose at stored dev steps."""
 
 
@@ -109,15 +109,13 @@ class AblationRunner:
         async with open_suite(models) as suite:
             return await collect(models, suite, self.store, run, play)
 
-    def _learn(
-        self, models: Models, source: Store, learned: Sequence[EpisodeSummary], seed: int
-    ) -> tuple[ValueModel, str]:
+    def _learn(self, models: Models, source: Store, learned: Sequence[EpisodeSummary], seed: int) -> tuple[Values, str]:
         """The Q-function of a seed, and the name of its folder."""
         iql, vectors = models.settings.iql.model_copy(update={"seed": seed}), self.sources.vectors(models.embedder.spec)
         key = key_of(q_identity(models, episode_set(learned), iql))
         return train_q(self.out / "q" / key, models, source, learned, iql=iql, vectors=vectors), key
 
-    async def _play(self, config: ArmConfig, key: str, values: ValueModel | None, seed: int) -> list[EpisodeSummary]:
+    async def _play(self, config: ArmConfig, key: str, values: Values | None, seed: int) -> list[EpisodeSummary]:
         """Held-out test tasks, with draws of the seed's own."""
         models = Models(config.acting.model_copy(update={"seed": seed}))
         play = Play(config.arm.agent, self.ablation.passes, values, "test", self.ablation.test_tasks)

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bestofq.agents.scorers.learned import QScorer
+from bestofq.agents.scorers.learned import QScorer, Values
 from bestofq.config.models import Models
 from bestofq.core.decision import Episode, state_at
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.identity import key_of
 from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
-from bestofq.learning.value import ValueModel
+from bestofq.learning.memory import Memory
 from bestofq.recipes.collect import Play
 from bestofq.recipes.q_training import embed_items
 from experiments.ablation import AblationRunner, facts_of
@@ -34,9 +34,10 @@ class DevRanker:
 
     _dev: dict[str, DevSteps] = field(default_factory=dict)
 
-    async def __call__(self, runner: AblationRunner, models: Models, values: ValueModel) -> list[OracleStep]:
+    async def __call__(self, runner: AblationRunner, models: Models, values: Values) -> list[OracleStep]:
         dev = await self._steps(runner, models)
         known = KnownVectors(models.embedder.spec, dev.vectors)
+        assert not isinstance(values, Memory)
         scorer = QScorer(values, known, models.texts, checkpoint=values.checkpoint)
         return list(oracle_steps(models, await rescored(dev.episodes, scorer), dev.episodes))
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from bestofq.agents.scorers.learned import Values
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
-from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
 from bestofq.recipes.agent_q import grow_training_trees
 from bestofq.recipes.collect import Play, collect
@@ -59,7 +59,7 @@ class Comparison:
         passes: dict[str, list[Pass]] = {}
 
         async def measure(
-            method: str, seed: int, policy: Models, kind: AgentKind, values: ValueModel | None = None
+            method: str, seed: int, policy: Models, kind: AgentKind, values: Values | None = None
         ) -> None:
             run = f"{method} {seed}"
             await collect(
@@ -113,7 +113,7 @@ class Comparison:
     def _from_rft(self) -> bool:
         return self.models.settings.agent_q.reference == "rft"
 
-    async def _values(self, seed: int, policy: Models) -> ValueModel:
+    async def _values(self, seed: int, policy: Models) -> Values:
         """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""
         run = f"{VALUES_RUN} {seed}"
         await collect(policy, self.suite, self.store, run, Play("explore", policy.settings.seed_runs))

@@ -49,7 +49,6 @@ train --out new --store foreign
 train --out new --store empty
 train --out new --store empty --run missing
 train --out text.txt --store empty
-train --out new --try nonsense --store empty
 improve webshop --out text.txt/below --tasks 1
 eval webshop --agents ''
 eval webshop --agents prompting,,random

@@ -13,10 +13,11 @@ from typer import Option
 
 from bestofq.cli.options import CommonOptions, Place, Texts, takes
 from bestofq.cli.shared import models_of, open_existing_store, store_of
+from bestofq.config.agents import load_values
 from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError, InputError
-from bestofq.learning.checkpoint import load_value, read_card
-from bestofq.recipes.estimate import HeldOut, cross_fit, learned_from, logs_of, not_learned_from, rank_logs
+from bestofq.learning.checkpoint import read_card
+from bestofq.recipes.estimate import HeldOut, cross_fit, learned_from, learned_set, logs_of, not_learned_from, rank_logs
 from bestofq.recipes.q_training import select_episodes
 from bestofq.reports.estimate import OffPolicyEstimate, choice_table, points, rank_table, short, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift
@@ -55,10 +56,10 @@ def _held_out(
     episodes = select_episodes(store, runs)
     if q is None:
         return cross_fit(models, store, episodes, out, folds), models.settings.iql.discount, False
-    card = read_card(q)
-    models = models.with_embedding(card.embed)
-    models = models.with_settings(models.settings.model_copy(update={"iql": card.config}))
-    values = load_value(q, embed=models.embedder.spec)
+    models, values = load_values(q, models)
+    if models.settings.value == "network":
+        models = models.with_settings(models.settings.model_copy(update={"iql": read_card(q).config}))
+    discount = values.discount or models.settings.iql.discount
     fresh = not_learned_from(q, episodes, models)
     if fresh is None:
         console.print(
@@ -77,9 +78,9 @@ def _held_out(
                 style="yellow",
             )
         held_out = cross_fit(models, store, learned or episodes, q / TRIALS, folds)
-        return held_out, card.config.discount, learned is not None
+        return held_out, discount, learned is not None
     logs = logs_of(models, store, episodes if fresh is None else fresh)
-    return rank_logs(logs, values), card.config.discount, True
+    return rank_logs(logs, values), discount, True
 
 
 def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
@@ -116,4 +117,4 @@ def refuse_harmful(q: Path) -> None:
 
 
 def _checkpoint(q: Path) -> str:
-    return Path(read_card(q).weights).stem
+    return learned_set(q)[0]

@@ -11,7 +11,7 @@ from typing import get_args
 from rich.table import Table
 
 from bestofq.cli.findings import Finding, show_findings
-from bestofq.config.agents import AGENTS, AgentKind, check_agent, reads_q
+from bestofq.config.agents import AGENTS, AgentKind, check_agent, embeds
 from bestofq.config.context import chosen_tasks, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -89,12 +89,12 @@ def print_training_plan(models: Models, store: Location, runs: Sequence[str], ep
 
     with Store.open(store, read_only=True) as opened:
         chosen = [e for e in select_episodes(opened, runs, episodes) if e.decided and e.steps]
-    iql = models.settings.iql
+    iql, memory = models.settings.iql, models.settings.value == "memory"
     won, steps = sum(episode.success for episode in chosen), sum(episode.steps for episode in chosen)
+    training = f": {iql.steps:,} steps of {iql.batch_size}, discount {iql.discount:g}, expectile {iql.expectile:g}"
     console.print(
-        f"IQL would learn from {len(chosen):,} episodes of {', '.join(runs)} in {store}, {won:,} of them successes, "
-        f"with {steps:,} transitions: {iql.steps:,} steps of {iql.batch_size}, discount {iql.discount:g}, expectile "
-        f"{iql.expectile:g}; into {out}"
+        f"{'The memory' if memory else 'IQL'} would learn from {len(chosen):,} episodes of {', '.join(runs)} in "
+        f"{store}, {won:,} of them successes, with {steps:,} transitions{'' if memory else training}; into {out}"
     )
 
 
@@ -126,7 +126,7 @@ def assume_usage(
         usage.append(count_usage("critic", picker, steps, page + n * CANDIDATE + pictures(picker, 1), CANDIDATE))
     if kind == "verifier":
         usage.append(count_usage("critic", chat, steps * n, seen + CANDIDATE, CANDIDATE))
-    if reads_q(settings, kind):
+    if embeds(settings, kind):
         embed = settings.model.embed
         area = suite.browser.width * suite.browser.height if suite.screenshots else 0
         state = page if embed.state == "page" else PROMPT

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,9 @@ from rich.markup import escape
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
-from bestofq.config.agents import AGENTS, AgentKind, proposer_name, reads_q, shipped_q
+from bestofq.config.agents import AGENTS, AgentKind, load_values, proposer_name, reads_q, shipped_q
 from bestofq.config.context import OpenSuite, open_suite
-from bestofq.config.models import Models, check_embedder
+from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError, SetupError
@@ -37,16 +37,16 @@ EVERY = 1_000_000  # tasks
 Known = TypeVar("Known")
 
 
-def models_of(options: CommonOptions, *more: str, over: Sequence[str] = ()) -> Models:
-    """Make the models of the settings. `--set` goes over `more`, and `over` over both. ConfigError for an endpoint
-    without a model's name."""
+def models_of(options: CommonOptions, *more: str) -> Models:
+    """Make the models of the settings. `--set` goes over `more`. ConfigError for an endpoint without a model's
+    name."""
     named = {"suite.name": options.suite, "suite.data": options.data, "endpoints.chat.base_url": options.base_url}
     named["model.path" if options.base_url is None else "endpoints.chat.model"] = options.model
     if options.base_url is not None and options.model is None:
         raise ConfigError(
             f"--base-url {options.base_url} needs --model, the name by which the endpoint knows its model"
         )
-    config = load_config(BestOfQSettings, options.config, [*more, *set_by(named), *(options.set_ or ()), *over])
+    config = load_config(BestOfQSettings, options.config, [*more, *set_by(named), *(options.set_ or ())])
     return Models(config, budget_of(options.budget))
 
 
@@ -159,17 +159,11 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
         raise ConfigError(f"--q {folder}: there is no such folder; bestofq train makes one")
     if not any(reads_q(models.settings, kind) for kind in kinds):
         return models, None
-    # with PyTorch, which an endpoint's agents do not need
-    from bestofq.learning.checkpoint import load_value, read_card
-
     folder = folder or shipped_q(models.settings)
     if folder is None:
         name, suite = proposer_name(models.settings), models.settings.suite.name
         raise ConfigError(f"no Q-function ships for the model {name} on {suite}: give --q one made there")
-    card = read_card(folder)
-    check_embedder(models.settings, name=card.embed.model)
-    models = models.with_embedding(card.embed)
-    return models, load_value(folder, embed=models.embedder.spec)
+    return load_values(folder, models)
 
 
 def kind_of(name: str) -> AgentKind:

@@ -24,12 +24,14 @@ from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
 from bestofq.agents.scorers.memory import MemoryScorer, WordScorer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
-from bestofq.config.models import Models, in_pocket_prompts, is_pocket
+from bestofq.config.models import Models, check_embedder, in_pocket_prompts, is_pocket
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import load_part, make_part
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
+from bestofq.learning.config import CARD
+from bestofq.learning.memory import FILE, Memory
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.shipped import find_q
@@ -214,6 +216,11 @@ def reads_q(settings: BestOfQSettings, kind: str) -> bool:
     return AGENTS[kind].reads_q(settings)
 
 
+def embeds(settings: BestOfQSettings, kind: str) -> bool:
+    """Tell whether this kind of agent embeds what it sees."""
+    return settings.value == "network" and reads_q(settings, kind)
+
+
 def check_agent(kind: AgentKind, models: Models) -> None:
     """ConfigError if the settings do not name what such an agent needs, or name what cannot be imported. It loads no
     model."""
@@ -275,8 +282,25 @@ def proposer_name(settings: BestOfQSettings) -> str:
     return settings.model.path if chat is None else chat.model.rpartition("/")[2]
 
 
-def make_q_scorer(models: Models, values: Values) -> QScorer:
+def load_values(folder: Path, models: Models) -> tuple[Models, Values]:
+    """Load what `bestofq train` left in a folder, and the models with the embeddings that it reads. CheckpointError;
+    ConfigError if nobody says what embeds the texts of an endpoint."""
+    if (folder / FILE).exists() and not (folder / CARD).exists():
+        chosen = models.settings.model_copy(update={"value": "memory"})
+        return models.with_settings(chosen), Memory.load(folder)
+    from bestofq.learning.checkpoint import load_value, read_card  # with PyTorch
+
+    card = read_card(folder)
+    check_embedder(models.settings, name=card.embed.model)
+    models = models.with_embedding(card.embed)
+    models = models.with_settings(models.settings.model_copy(update={"value": "network"}))
+    return models, load_value(folder, embed=models.embedder.spec)
+
+
+def make_q_scorer(models: Models, values: Values) -> QScorer | MemoryScorer:
     """Scores of a Q-function, with what its embeddings cost."""
+    if isinstance(values, Memory):
+        return MemoryScorer(values)
     return QScorer(values, models.embedder, models.texts, checkpoint=values.checkpoint)
 
 
@@ -295,7 +319,7 @@ def make_verifier(models: Models) -> Scorer:
     return VerifierScorer(models.prompted) if models.prompted else ChatVerifierScorer(models.chatting, shots)
 
 
-def _build_q_scorer(name: str, models: Models, values: Values | None, n: int) -> QScorer:
+def _build_q_scorer(name: str, models: Models, values: Values | None, n: int) -> QScorer | MemoryScorer:
     if values is None:
         raise ConfigError(f"the agent {name} needs a Q-function: give --q a folder made by `bestofq train`")
     if values.train_n != n:
@@ -312,7 +336,7 @@ def keeping_vectors(
     models: Models, kind: AgentKind, vectors: Callable[[EmbedSpec], VectorStore]
 ) -> AbstractContextManager[None]:
     """Within it, the vectors that an agent of this kind computes go into the store, where training finds them."""
-    if not reads_q(models.settings, kind):
+    if not embeds(models.settings, kind):
         return nullcontext()
     return models.embedder.save_to(vectors(models.embedder.spec))
 

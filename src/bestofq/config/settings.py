@@ -153,6 +153,11 @@ class BestOfQSettings(FrozenModel):
         description="that a chat model may take: web, with keys, tabs, files, addresses and scrolling in boxes; paper, "
         "the eight of Fig. 7",
     )
+    value: Annotated[Literal["memory", "network"], FREE] = Field(
+        default="network",
+        description="what ranks. memory: outcomes of the same and of like actions, without embeddings "
+        "(`learning.memory`); network: Q and V over embeddings by IQL, as in the paper (3.2)",
+    )
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     candidates: CandidateSource = Field(
         default=ChatProposer.candidates,

@@ -22,14 +22,13 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
 from bestofq.core.files import whole_file
 from bestofq.core.frozen import FrozenModel
-from bestofq.learning.config import EpisodeSet, IQLConfig, NetworkConfig
+from bestofq.learning.config import CARD, EpisodeSet, IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL
 from bestofq.learning.memory import FILE, Memory
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
 from bestofq.learning.value import ValueModel
 
 Kind = Literal["training", "value"]
-CARD = "checkpoint.json"
 NETWORKS, OPTIMIZERS = ("q", "v", "q_target"), ("adam_q", "adam_v")  # as an IQL names them
 
 

@@ -11,6 +11,8 @@ Input = Literal["state", "action", "task"]
 Scaling = Literal["standardize", "whiten"]
 
 
+CARD = "checkpoint.json"
+"""In the folder of a Q-function: all that the weights do not tell."""
 PAPER_DIM = 2048
 """D of the embeddings that B.2's widths are for."""
 PAPER_PROJECT = 1024

@@ -51,6 +51,10 @@ class Memory:
 
     discount = 1.0
 
+    @property
+    def memory(self) -> "Memory":
+        return self
+
     @classmethod
     def learn(
         cls, steps: Iterable[tuple[Keys, float]], *, train_n: int, episodes: EpisodeSet | None = None

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from bestofq.agents.scorers.learned import Values
 from bestofq.config.context import OpenSuite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.learning.checkpoint import load_value
-from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.identity import DONE, is_done, q_identity, set_begun
-from bestofq.recipes.q_training import embed_there, select_episodes, train_q
+from bestofq.recipes.q_training import embed_there, load_trained, select_episodes, train_q
 from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
@@ -28,9 +27,7 @@ def plays(settings: BestOfQSettings) -> list[tuple[str, Play]]:
     return [(SEED_RUN, Play("explore", settings.seed_runs)), *cycles]
 
 
-async def best_of_q(
-    models: Models, suite: OpenSuite, store: Store, out: Path, hosts: "Hosts | None" = None
-) -> ValueModel:
+async def best_of_q(models: Models, suite: OpenSuite, store: Store, out: Path, hosts: "Hosts | None" = None) -> Values:
     """Return the last Q-function; those of all cycles are in `out`.
 
     The same call continues, also with more cycles. Raise DataError if `out` was begun with other settings.
@@ -38,17 +35,17 @@ async def best_of_q(
     identity = recipe_identity(models)
     is_done(out, identity, advice="give --store and --out other folders")
     runs: list[str] = []
-    q: ValueModel | None = None
+    q: Values | None = None
     for cycle, (run, play) in enumerate(plays(models.settings)):
         folder = out / f"q{cycle}"
         runs.append(run)
         if (folder / DONE).exists():
-            q = load_value(folder, embed=models.embedder.spec)
+            q = load_trained(folder, models)
             continue
         await collect(models, suite, store, run, replace(play, values=q), hosts=hosts)
         set_begun(out, identity)
         episodes = select_episodes(store, runs)
-        if hosts is not None:
+        if hosts is not None and models.settings.value == "network":
             await embed_there(models, hosts, store, episodes)
         q = train_q(folder, models, store, episodes)
     assert q is not None

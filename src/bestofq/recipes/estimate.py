@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.agents.scorers.learned import Values
+from bestofq.agents.scorers.learned import NetworkValues, Values
+from bestofq.agents.scorers.memory import step_keys
 from bestofq.agents.selectors import EpsilonGreedySelector, UniformSelector
 from bestofq.config.models import Models
 from bestofq.core.decision import DECIDED, Episode
@@ -19,13 +18,13 @@ from bestofq.core.identity import key_of
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Floats, Ints, Transitions
 from bestofq.envs.splits import uniform
-from bestofq.learning.checkpoint import CARD, read_card
-from bestofq.learning.siblings import Siblings, ranked_right, siblings
-from bestofq.learning.value import ValueModel
+from bestofq.learning.checkpoint import read_card
+from bestofq.learning.config import CARD, EpisodeSet
+from bestofq.learning.memory import FILE, Memory
+from bestofq.learning.siblings import ranked_right, siblings
 from bestofq.recipes.identity import episode_set, q_identity, task_mark
-from bestofq.recipes.q_training import embed_items, episodes_of, select_episodes, train_q, transitions_of
-from bestofq.rollouts.console import console
-from bestofq.rollouts.transitions import tabulate
+from bestofq.recipes.q_training import embed_items, episodes_of, select_episodes, train_q
+from bestofq.rollouts.transitions import NO_EPISODE, tabulate
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
@@ -41,9 +40,9 @@ class HeldOut(NamedTuple):
 
 
 class Logs(NamedTuple):
-    """Decided episodes with a step, embedded: what any Q-function over these vectors may rank."""
+    """Decided episodes with a step, embedded unless outcomes are remembered."""
 
-    data: Transitions
+    data: Transitions | None
     episodes: Sequence[Episode]
     epsilons: Mapping[str, object]  # by run
 
@@ -51,9 +50,13 @@ class Logs(NamedTuple):
 def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> Logs:
     """DataError where there is none."""
     found = [one for one in episodes_of(store, episodes) if one.steps and one.verdict.outcome in DECIDED]
+    if not found:
+        raise DataError(NO_EPISODE)
+    epsilons = {run.name: run.config.get("epsilon") for run in store.runs()}
+    if models.settings.value == "memory":
+        return Logs(None, found, epsilons)
     table = tabulate(found, models.texts, others=True)
     vectors = embed_items(models, table.items, store, store.vectors(models.embedder.spec))
-    epsilons = {run.name: run.config.get("epsilon") for run in store.runs()}
     return Logs(table.transitions(vectors), found, epsilons)
 
 
@@ -62,8 +65,11 @@ def rank_logs(logs: Logs, values: Values) -> HeldOut:
     data, found, epsilons = logs
     steps = [step.decision for episode in found for step in episode.steps]
     chosen = np.array([one.chosen for one in steps])
-    actions = _in_order(data, chosen)
-    q, value = _compute_values(data, actions, values)
+    if isinstance(values, Memory):
+        q, value = _recall_values(found, values)
+    else:
+        assert data is not None
+        q, value = _compute_values(data, _in_order(data, chosen), values)
     taken = q[np.arange(len(q)), chosen]
     probable = [row for episode in found for row in _propensities(episode, epsilons.get(episode.run), q.shape[1])]
     choices = LoggedChoices(
@@ -89,7 +95,16 @@ def _in_order(data: Transitions, chosen: Ints) -> Ints:
     return np.take_along_axis(rows, np.where(at == here, 0, at + (at < here)), axis=1)
 
 
-def _compute_values(data: Transitions, actions: Ints, values: Values) -> tuple[Floats, Floats]:
+def _recall_values(episodes: Sequence[Episode], memory: Memory) -> tuple[Floats, Floats]:
+    """Remembered values [T, N], -∞ where there is no candidate, and those of the pages [T]."""
+    keys = [keys for episode in episodes for keys in step_keys(episode)]
+    q = np.full((len(keys), max(map(len, keys))), -np.inf, np.float32)
+    for row, candidates in zip(q, keys, strict=True):
+        row[: len(candidates)] = [memory.recall(one).value for one in candidates]
+    return q, np.array([memory.recall(one[0][:1]).value for one in keys], np.float32)
+
+
+def _compute_values(data: Transitions, actions: Ints, values: NetworkValues) -> tuple[Floats, Floats]:
     """Q [T, N], -∞ where there is no candidate, and V [T]."""
     q, v = [], []
     for start in range(0, len(data), _ROWS):
@@ -130,7 +145,7 @@ def fold_of(key: EpisodeKey) -> int:
     return int(uniform(f"{key.suite}/{key.task}") * FOLDS)
 
 
-def learned_apart(models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path) -> ValueModel:
+def learned_apart(models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path) -> Values:
     """Train or load the Q-function of these episodes, in a folder of its own below `out`."""
     return train_q(out / key_of(q_identity(models, episode_set(learned))), models, store, learned)
 
@@ -157,9 +172,18 @@ def cross_fit(
     return HeldOut(LoggedChoices.concatenate([part.choices for part in parts]), numbered)
 
 
+def learned_set(q: Path) -> tuple[str, EpisodeSet | None]:
+    """Return the name of what a folder holds, and the episodes that it learned from; None: unknown."""
+    if (q / FILE).exists() and not (q / CARD).exists():
+        memory = Memory.load(q)
+        return memory.checkpoint, memory.episodes
+    card = read_card(q)
+    return Path(card.weights).stem, card.episodes
+
+
 def not_learned_from(q: Path, episodes: Sequence[EpisodeSummary], models: Models) -> list[EpisodeSummary] | None:
     """Those of tasks that the Q-function in a folder did not learn from; None: its checkpoint does not tell."""
-    known = read_card(q).episodes if (q / CARD).exists() else None
+    known = learned_set(q)[1] if (q / CARD).exists() or (q / FILE).exists() else None
     if known is None:
         return None
     if known.tasks is None:
@@ -170,72 +194,10 @@ def not_learned_from(q: Path, episodes: Sequence[EpisodeSummary], models: Models
 def learned_from(q: Path, store: Store, runs: Sequence[str], models: Models) -> list[EpisodeSummary] | None:
     """The episodes of `runs` that the Q-function in a folder learned from: all, or the first ones, pass after pass.
     None: it learned from others, or they have other verdicts now."""
-    known = read_card(q).episodes
+    known = learned_set(q)[1]
     for count in (None, known.count) if known else ():
         with suppress(DataError):  # there are fewer
             found = select_episodes(store, runs, count)
             if known and episode_set(found).fingerprint == known.fingerprint:
                 return found
     return None
-
-
-class Trial(NamedTuple):
-    """One of the settings tried. `right`: of each held-out task, pairs of sibling actions ranked right, and all."""
-
-    settings: str
-    right: list[tuple[int, float, float]]
-
-    @property
-    def share(self) -> float:
-        """Of the pairs, in [0, 1]."""
-        return sum(right for _, right, _ in self.right) / sum(pairs for _, _, pairs in self.right)
-
-
-@dataclass(frozen=True)
-class Trials:
-    """What settings are tried on: these episodes of `store`, a fifth of the tasks held out. Q-functions are kept in
-    `out`."""
-
-    store: Store
-    learned: Sequence[EpisodeSummary]
-    out: Path
-
-    def evaluate_trial(self, name: str, models: Models) -> Trial:
-        """Q and V learned from the other tasks' episodes, or resumed, rank the held-out ones. DataError where no task
-        has siblings among these: before anything is learned."""
-        held_out, pairs = self._held_out
-        console.print(f"with {name}:", highlight=False)
-        values = learned_apart(models, self.store, self._summaries(of_held_out=False), self.out)
-        data = transitions_of(models, self._episodes(), self.store)
-        q = values.q(*(data.vectors[rows] for rows in (data.state, data.action, data.task)))
-        return Trial(name, ranked_right(held_out, pairs, q))
-
-    def proposer(self) -> Trial | None:
-        """How the proposer's own likelihood ranks them; None where it tells none."""
-        held_out, pairs = self._held_out
-        episodes = (one for one in self._episodes() if one.verdict.outcome in DECIDED)
-        likely = [step.decision.candidate.log_prob for episode in episodes for step in episode.steps]
-        if None in likely:
-            return None
-        return Trial("the proposer's likelihood", ranked_right(held_out, pairs, np.array(likely, np.float32)))
-
-    @cached_property
-    def _held_out(self) -> tuple[Transitions, Siblings]:
-        """Return the steps of the held-out episodes [T] without vectors, and the siblings among them.
-
-        Siblings are found by page and label, so they are the same in every trial. DataError if there are none.
-        """
-        decided = [one for one in self._summaries(of_held_out=True) if one.decided and one.steps]
-        data = tabulate(self._episodes(), EmbeddingTexts()).rows if decided else None
-        if data is None or not len((pairs := siblings(data)).better):
-            raise DataError(
-                "there is nothing to try settings by: no success and failure of a held-out task differ in an action on "
-                "one page; collect several passes over the same tasks (--set seed_runs=5), or more tasks"
-            )
-        return data, pairs
-
-    def _episodes(self) -> Iterator[Episode]:
-        return episodes_of(self.store, self._summaries(of_held_out=True))
-
-    def _summaries(self, *, of_held_out: bool) -> list[EpisodeSummary]:
-        return [one for one in self.learned if (fold_of(one.key) == 0) == of_held_out]

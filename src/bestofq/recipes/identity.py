@@ -78,6 +78,12 @@ def q_identity(
     models: Models, episodes: EpisodeSet | None = None, iql: IQLConfig | None = None
 ) -> dict[str, JsonValue]:
     """All that a Q-function depends on, by the settings' own names; `iql` None: as the settings say."""
+    if models.settings.value == "memory":
+        return {
+            "value": "memory",
+            "n_candidates": models.settings.n_candidates,
+            "episodes": None if episodes is None else identity_of(episodes),
+        }
     config, spec = iql or models.settings.iql, models.embedder.spec
     embed: dict[str, JsonValue] = spec.model_dump(mode="json")
     ways = {name: embed.pop(name) for name in EmbedSettings.model_fields}

@@ -2,13 +2,16 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue
+
+from bestofq.agents.scorers.learned import Values
 from bestofq.agents.scorers.memory import remembered_steps
 from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models, check_embedder
@@ -17,20 +20,18 @@ from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import (
-    CARD,
     export_value,
     load_learner,
     load_value,
     save_learner,
 )
-from bestofq.learning.config import IQLConfig
+from bestofq.learning.config import CARD, IQLConfig
 from bestofq.learning.distributed import choose_device
 from bestofq.learning.iql import IQL
 from bestofq.learning.memory import Memory
 from bestofq.learning.networks import parameter_counts
 from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.training import train_stoppable
-from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.identity import IDENTITY, UNFINISHED, episode_set, is_done, q_identity, set_begun, set_done
 from bestofq.rollouts.console import console
@@ -45,6 +46,10 @@ if TYPE_CHECKING:  # the extra `cluster`
 
 CHUNK = 512  # items that a process embeds before it gets others
 AHEAD = 2  # chunks that each process has, so that it never waits
+NO_SUCCESS = (
+    "none of the episodes succeeded, so there is nothing to learn a value from: "
+    "collect more (`bestofq collect`), or use a stronger model"
+)
 ADVICE = "give --out another folder, or --again to train again in this one"
 
 
@@ -58,21 +63,26 @@ def train_q(
     again: bool = False,
     log: Log = discard_log,
     vectors: VectorStore | None = None,
-) -> ValueModel:
+) -> Values:
     """Train Q and V on `episodes` by IQL (3.2) in the folder `out`, continue an unfinished training, or load them.
+
+    If `models.settings.value` is memory, the outcomes of the episodes' actions are remembered instead.
 
     `iql` None: as the settings say. `again`: train once more, also with other settings. The curves go to `log`,
     computed vectors to `vectors` (None: the store). Raise DataError if `out` holds a Q-function of other settings or
     episodes. Raise InputError if no episode succeeded. Raise ConfigError if an endpoint proposed and nothing embeds.
     """
-    config, known, spec = iql or models.settings.iql, episode_set(episodes), models.embedder.spec
+    config, known = iql or models.settings.iql, episode_set(episodes)
     identity = q_identity(models, known, config)
     if not again and (out / CARD).exists() and not (out / IDENTITY).exists():
         raise DataError(f"{out} holds a Q-function without {IDENTITY}, of unknown settings: {ADVICE}")
     if not again and is_done(out, identity, advice=ADVICE):
         console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
-        return load_value(out, embed=spec)
+        return load_trained(out, models)
+    if models.settings.value == "memory":
+        return _remember(out, models, store, episodes, identity)
     _check_embedders(models, store, episodes)
+    spec = models.embedder.spec
     data = transitions_of(models, episodes_of(store, episodes), store, vectors)
     set_begun(out, identity)
     learn_memory(models, store, episodes).save(out)
@@ -95,6 +105,25 @@ def train_q(
     return load_value(out, embed=spec)
 
 
+def load_trained(out: Path, models: Models) -> Values:
+    """Load what `train_q` left in a folder by the same settings."""
+    return Memory.load(out) if models.settings.value == "memory" else load_value(out, embed=models.embedder.spec)
+
+
+def _remember(
+    out: Path, models: Models, store: Store, episodes: Sequence[EpisodeSummary], identity: Mapping[str, JsonValue]
+) -> Memory:
+    if not any(episode.success for episode in episodes):
+        raise InputError(NO_SUCCESS)
+    memory, known = learn_memory(models, store, episodes), episode_set(episodes)
+    set_begun(out, identity)
+    (out / CARD).unlink(missing_ok=True)  # of a network that was trained there before
+    memory.save(out)
+    set_done(out)
+    console.print(f"Outcomes of {known.count:,} episodes are remembered under {len(memory.table):,} keys: {out}")
+    return memory
+
+
 def learn_memory(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> Memory:
     """Remember the outcomes of these episodes' actions."""
     steps = (step for episode in episodes_of(store, episodes) for step in remembered_steps(episode))
@@ -110,7 +139,7 @@ def train_on_runs(
     again: bool = False,
     episodes: int | None = None,
     log: Log = discard_log,
-) -> ValueModel:
+) -> Values:
     """Train Q and V on the episodes of `runs`; warn of dev or test tasks, and of another N than the settings'."""
     n = models.settings.n_candidates
     for record in (one for one in store.runs() if one.name in runs):
@@ -171,10 +200,7 @@ def transitions_of(
     """The training set of episodes; vectors are kept in `vectors`, None: in `store`. InputError without a success."""
     table = tabulate(episodes, models.texts, others=models.settings.iql.others)
     if not table.rows.reward.any():
-        raise InputError(
-            "none of the episodes succeeded, so there is nothing to learn a value from: "
-            "collect more (`bestofq collect`), or use a stronger model"
-        )
+        raise InputError(NO_SUCCESS)
     kept = store.vectors(models.embedder.spec) if vectors is None else vectors
     return table.transitions(embed_items(models, table.items, store, kept))
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from bestofq.agents.scorers.learned import QScorer
-from bestofq.config.agents import make_q_scorer, shipped_q
+from bestofq.agents.scorers.memory import MemoryScorer
+from bestofq.config.agents import load_values, make_q_scorer, shipped_q
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.actions import Action, Other, action_text
@@ -15,7 +16,6 @@ from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.errors import InputError
 from bestofq.core.loading import validate_settings
 from bestofq.core.observation import Observation, Task
-from bestofq.learning.checkpoint import load_value, read_card
 
 Said = str | Action | Candidate
 """An action in words, as one of ours, or with its thought."""
@@ -24,7 +24,7 @@ Said = str | Action | Candidate
 class Ranker:
     """Q(s, a) for whoever proposes (Best-of-Q, 3.3). Each text is embedded once."""
 
-    def __init__(self, scorer: QScorer) -> None:
+    def __init__(self, scorer: QScorer | MemoryScorer) -> None:
         self.scorer = scorer
 
     @classmethod
@@ -38,8 +38,7 @@ class Ranker:
         found = Path(folder) if folder else shipped_q(settings)
         if found is None:
             raise InputError(f"no Q-function ships for the model {settings.model.path}: give the folder of one")
-        models = Models(settings).with_embedding(read_card(found).embed)
-        return cls(make_q_scorer(models, load_value(found, embed=models.embedder.spec)))
+        return cls(make_q_scorer(*load_values(found, Models(settings))))
 
     def rank(
         self, goal: str, page: str | Observation, history: Sequence[Said], candidates: Sequence[Said]

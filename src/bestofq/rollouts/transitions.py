@@ -12,6 +12,10 @@ from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Floats, Transitions
 
+NO_EPISODE = (
+    "there is no finished episode with a verdict and a step to learn from: collect some, or run `bestofq judge`"
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpisodeTable:
@@ -64,9 +68,7 @@ def tabulate(episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool
             untaken = [one for i, one in enumerate(decision.candidates) if others and i != decision.chosen]
             rest.append([number(texts.action(state, one)) for one in untaken])
     if not indices:
-        raise DataError(
-            "there is no finished episode with a verdict and a step to learn from: collect some, or run `bestofq judge`"
-        )
+        raise DataError(NO_EPISODE)
     state, action, task, next_state = np.array(indices, dtype=np.int64).T.copy()
     transitions = Transitions(
         vectors=np.zeros((len(items), 0), np.float32),

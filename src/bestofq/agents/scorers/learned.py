@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
+from bestofq.agents.scorers.memory import MemoryScorer
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import InputError
@@ -19,7 +20,7 @@ from bestofq.learning.memory import Memory
 from bestofq.models.prices import price_of
 
 
-class Values(Protocol):
+class NetworkValues(Protocol):
     """Q and V over embeddings, as `learning.value.ValueModel`, and what they were trained on."""
 
     embed: EmbedSpec  # of the vectors they read
@@ -35,11 +36,15 @@ class Values(Protocol):
     def prepare(self, state: Floats, task: Floats) -> None: ...
 
 
+Values = Memory | NetworkValues
+"""What ranks candidates."""
+
+
 @dataclass(frozen=True)
 class QScorer:
     """Q-values, with V(s) and their checkpoint's name. The cost is the tokens that the embedder reads (4.4)."""
 
-    values: Values
+    values: NetworkValues
     embedder: Embedder
     texts: EmbeddingTexts
     _: KW_ONLY
@@ -79,7 +84,7 @@ class QScorer:
 class PriorScorer:
     """log π(a|s) + Q(s, a) / β: optimal under a KL penalty of weight β to the proposer (Agent Q, Eq. 9)."""
 
-    scorer: QScorer
+    scorer: QScorer | MemoryScorer
     _: KW_ONLY
     beta: float = 0.1
 

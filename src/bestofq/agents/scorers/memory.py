@@ -8,6 +8,7 @@ from bestofq.core.actions import Other, Targeted
 from bestofq.core.decision import DECIDED, Candidate, Episode, Scores, State, state_at
 from bestofq.core.delexicalise import content_words, delexicalise
 from bestofq.core.observation import Observation
+from bestofq.core.usage import Usage
 from bestofq.learning.memory import Keys, Memory
 
 BEYOND = "{beyond}"
@@ -60,14 +61,20 @@ def memory_keys(state: State, candidates: Sequence[Candidate]) -> list[Keys]:
     return found
 
 
+def step_keys(episode: Episode) -> Iterator[list[Keys]]:
+    """Return the keys of each step's candidates."""
+    for index, step in enumerate(episode.steps):
+        state = state_at(episode.task, episode.steps[:index], step.observation)
+        yield memory_keys(state, step.decision.candidates)
+
+
 def remembered_steps(episode: Episode) -> Iterator[tuple[Keys, float]]:
     """Return the keys of each step's action, and the episode's outcome. Nothing of an undecided episode."""
     if episode.verdict.outcome not in DECIDED:
         return
     won = float(episode.verdict.outcome == "success")
-    for index, step in enumerate(episode.steps):
-        state = state_at(episode.task, episode.steps[:index], step.observation)
-        yield memory_keys(state, step.decision.candidates)[step.decision.chosen], won
+    for step, keys in zip(episode.steps, step_keys(episode), strict=True):
+        yield keys[step.decision.chosen], won
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,9 @@ class MemoryScorer:
     @property
     def checkpoint(self) -> str:
         return self.memory.checkpoint
+
+    async def prepare(self, state: State) -> tuple[Usage, ...]:
+        return ()
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """Values in [0, 1] for each candidate [N]."""
