@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bestofq.agents.scorers.memory import MemoryScorer, WordScorer, remembered_steps
+from bestofq.agents.scorers.memory import MemoryScorer, WordScorer, experiences, memory_keys
 from bestofq.core.actions import Other
 from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Provenance, State, Step, Verdict
 from bestofq.core.errors import CheckpointError
@@ -37,7 +37,7 @@ def episode(outcome: Outcome, *taken: str, goal: str = GOAL) -> Episode:
 
 
 def learn(*episodes: Episode) -> Memory:
-    return Memory.learn((step for one in episodes for step in remembered_steps(one)), train_n=3)
+    return Memory.learn(experiences(episodes), train_n=3)
 
 
 async def values(scorer: MemoryScorer | WordScorer, seen: State, *labels: str) -> Sequence[float]:
@@ -76,9 +76,23 @@ async def test_more_outcomes_move_a_value_further_and_are_counted() -> None:
     few, many = (learn(*[episode("failure", "click a b")] * 9, *[episode("success", "click x y")] * n) for n in (1, 9))
     one, more = [(await values(MemoryScorer(memory), state(), "click x y"))[0] for memory in (few, many)]
     assert one < more
-    keys = [keys for keys, won in remembered_steps(episode("success", "click x y"))]
-    assert few.recall(keys[0]).counts[-1] == 1
-    assert many.recall(keys[0]).counts[-1] == 9
+    (keys, *_) = memory_keys(state(), candidates("click x y", "click wait"))
+    assert few.recall(keys).counts[-1] == 1
+    assert many.recall(keys).counts[-1] == 9
+
+
+async def test_an_action_is_worth_what_a_good_choice_makes_of_it() -> None:
+    """The exploring agent mostly failed after `click open`, by another action than the one that succeeds."""
+    scorer = MemoryScorer(
+        learn(
+            *[episode("failure", "click open", "click wrong")] * 12,
+            *[episode("success", "click open", "click right")] * 4,
+            *[episode("success", "click wait", "click right")],
+            *[episode("failure", "click wait", "click wait")] * 3,
+        )
+    )
+    opening, waiting = await values(scorer, state(), "click open", "click wait")
+    assert opening > waiting
 
 
 async def test_without_anything_known_the_prior_or_the_mean_is_the_value() -> None:

@@ -13,18 +13,29 @@ from safetensors.numpy import save
 
 from bestofq.core.errors import CheckpointError
 from bestofq.core.files import whole_file
+from bestofq.core.transitions import Floats
 from bestofq.learning.config import EpisodeSet
 
 FILE = "memory.safetensors"
 PSEUDO_COUNTS = 2.0
 """Weight of the coarser key's value, in outcomes."""
+DISCOUNT, TRACE, SWEEPS = 0.95, 0.5, 5
+"""γ and λ of the targets, and how often they are computed anew. Chosen on held-out training and dev tasks
+(experiments/memory)."""
 
 Keys = Sequence[str]
-"""What names an action, from coarse to fine."""
+"""What names an action, from coarse to fine: the same number for every action."""
+
+
+class Experience(NamedTuple):
+    """An episode: of each step the keys of its candidates [N] and which of them was taken; and how it ended."""
+
+    steps: Sequence[tuple[Sequence[Keys], int]]
+    outcome: float  # in [0, 1]
 
 
 class Recalled(NamedTuple):
-    """A value in [0, 1], and how many outcomes each key has: how sure the value is."""
+    """A value in [0, 1], and how many times an action of each key was taken: how sure the value is."""
 
     value: float
     counts: tuple[float, ...]
@@ -32,14 +43,21 @@ class Recalled(NamedTuple):
 
 @dataclass(frozen=True)
 class Memory:
-    """Sums and numbers of outcomes, by hashed keys.
+    """Sums and numbers of targets, by hashed keys.
 
-    The value of an action is the mean outcome under each of its keys, shrunk from each key to the next coarser one:
+    The value of an action is the mean target under each of its keys, shrunk from each key to the next coarser one:
     v ← (sum + k v) / (n + k), with k = `PSEUDO_COUNTS`. An action that nobody took has the value of actions like it.
 
+    The target of the last step is the episode's outcome. That of another step is Q(λ)'s, with the best of all
+    candidates of the next step, taken or not (Watkins 1989; Peng and Williams 1996):
+
+        y_t = γ (λ y_{t+1} + (1 - λ) max_a Q(s_{t+1}, a))
+
+    So an action is worth what a good choice makes of it, not what the exploring agent made of it.
+
     Args:
-        table: sum and number of outcomes by key, each key 64 bits of a hash.
-        mean: outcome of the mean episode, the value of an action without any known key.
+        table: sum and number of targets by key, each key 64 bits of a hash.
+        mean: of all targets, the value of an action without any known key.
         train_n: N, candidates that the episodes chose among.
         episodes: that it comes from; None: unknown.
     """
@@ -49,28 +67,46 @@ class Memory:
     train_n: int
     episodes: EpisodeSet | None = None
 
-    discount = 1.0
+    discount = DISCOUNT
 
     @property
     def memory(self) -> "Memory":
         return self
 
     @classmethod
-    def learn(
-        cls, steps: Iterable[tuple[Keys, float]], *, train_n: int, episodes: EpisodeSet | None = None
-    ) -> "Memory":
-        """Remember the outcome in [0, 1] of each step's action, under each of its keys."""
-        table: dict[int, tuple[float, float]] = {}
-        total = number = 0.0
-        for keys, outcome in steps:
-            total, number = total + outcome, number + 1
-            for key in map(_hash_key, keys):
-                known = table.get(key, (0.0, 0.0))
-                table[key] = known[0] + outcome, known[1] + 1
-        return cls(table, total / number if number else 0.0, train_n, episodes)
+    def learn(cls, experiences: Iterable[Experience], *, train_n: int, episodes: EpisodeSet | None = None) -> "Memory":
+        """Remember the targets of each step's action, under each of its keys."""
+        numbers: dict[int, int] = {}
+        rows, begins, taken, ends, outcomes = list[list[int]](), list[int](), list[int](), list[bool](), list[float]()
+        for experience in experiences:
+            for step, (candidates, chosen) in enumerate(experience.steps, 1):
+                begins.append(len(rows))
+                taken.append(len(rows) + chosen)
+                ends.append(step == len(experience.steps))
+                outcomes.append(experience.outcome)
+                rows += [[numbers.setdefault(_hash_key(key), len(numbers)) for key in keys] for keys in candidates]
+        if not rows:
+            return cls({}, 0.0, train_n, episodes)
+        keys, size = np.array(rows), len(numbers)  # [M, L]
+        own = keys[taken]  # [T, L]
+        counts = np.bincount(own.ravel(), minlength=size)
+        best, targets = np.zeros(len(taken)), np.zeros(len(taken))
+        sums: Floats = np.zeros(size, np.float32)
+        for sweep in range(SWEEPS + 1):
+            trace = TRACE if sweep else 1.0  # nothing is known at first
+            for step in reversed(range(len(taken))):
+                after = 0.0 if ends[step] else trace * targets[step + 1] + (1 - trace) * best[step + 1]
+                targets[step] = outcomes[step] if ends[step] else DISCOUNT * after
+            sums = np.bincount(own.ravel(), np.repeat(targets, own.shape[1]), minlength=size).astype(np.float32)
+            values = np.full(len(keys), targets.mean())
+            for level in keys.T:
+                values = (sums[level] + PSEUDO_COUNTS * values) / (counts[level] + PSEUDO_COUNTS)
+            best = np.maximum.reduceat(values, begins)
+        table = {key: (float(sums[row]), float(counts[row])) for key, row in numbers.items() if counts[row]}
+        return cls(table, float(targets.mean()), train_n, episodes)
 
     def recall(self, keys: Keys, prior: float | None = None) -> Recalled:
-        """Return the value of an action. `prior`: what the coarsest key shrinks to. Default: the mean outcome."""
+        """Return the value of an action. `prior`: what the coarsest key shrinks to. Default: the mean target."""
         value, counts = self.mean if prior is None else prior, []
         for key in keys:
             total, number = self.table.get(_hash_key(key), (0.0, 0.0))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.agents.scorers.memory import remembered_steps
+from bestofq.agents.scorers.memory import experiences
 from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models, check_embedder
 from bestofq.core.decision import Episode
@@ -126,8 +126,8 @@ def _remember(
 
 def learn_memory(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> Memory:
     """Remember the outcomes of these episodes' actions."""
-    steps = (step for episode in episodes_of(store, episodes) for step in remembered_steps(episode))
-    return Memory.learn(steps, train_n=models.settings.n_candidates, episodes=episode_set(episodes))
+    played = experiences(episodes_of(store, episodes))
+    return Memory.learn(played, train_n=models.settings.n_candidates, episodes=episode_set(episodes))
 
 
 def train_on_runs(

@@ -1,6 +1,6 @@
 """Scorers that no gradient trains: outcomes of the same and of like actions, and a rule about words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from bestofq.core.decision import DECIDED, Candidate, Episode, Scores, State, st
 from bestofq.core.delexicalise import content_words, delexicalise
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage
-from bestofq.learning.memory import Keys, Memory
+from bestofq.learning.memory import Experience, Keys, Memory
 
 BEYOND = "{beyond}"
 
@@ -68,13 +68,13 @@ def step_keys(episode: Episode) -> Iterator[list[Keys]]:
         yield memory_keys(state, step.decision.candidates)
 
 
-def remembered_steps(episode: Episode) -> Iterator[tuple[Keys, float]]:
-    """Return the keys of each step's action, and the episode's outcome. Nothing of an undecided episode."""
-    if episode.verdict.outcome not in DECIDED:
-        return
-    won = float(episode.verdict.outcome == "success")
-    for step, keys in zip(episode.steps, step_keys(episode), strict=True):
-        yield keys[step.decision.chosen], won
+def experiences(episodes: Iterable[Episode]) -> Iterator[Experience]:
+    """Return what can be remembered of the decided episodes."""
+    for episode in episodes:
+        if episode.verdict.outcome in DECIDED:
+            chosen = (step.decision.chosen for step in episode.steps)
+            steps = [*zip(step_keys(episode), chosen, strict=True)]
+            yield Experience(steps, float(episode.verdict.outcome == "success"))
 
 
 @dataclass(frozen=True)

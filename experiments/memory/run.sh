@@ -1,0 +1,43 @@
+#!/bin/sh
+# sh experiments/memory/run.sh demo|shop|quirks|booking: exploring passes, what learns from them, and every ranker on the same
+# candidates of held-out tasks. Half an hour on two quiet cores; started again, it continues.
+set -ef
+BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
+here=experiments/memory
+env=$1
+store=runs/memory-$env
+config="--config $here/$env.toml"
+network="--set value=network --set iql.steps=2000"
+matched="$network --set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
+case $env in
+demo) rungs=test tasks=120 ;;
+shop) rungs="same held-out" tasks=160 ;;
+quirks) rungs=test tasks=160 ;;
+booking) rungs="same held-out" tasks=100 ;;
+esac
+
+play() { # Q AGENTS SETTINGS...
+    q=$1 agents=$2
+    shift 2
+    for rung in $rungs; do
+        case $rung in
+        same) where="--split train" ;;
+        test) where="--split test" ;;                            # new tasks on known sites
+        held-out) where="--split test --set suite.only=*" ;; # other products, other restaurants
+        esac
+        "$BESTOFQ" eval $config $where "$@" --set proposer=experiments.memory.proposals:make_proposer --q $store/$q \
+            --agents $agents --tasks $tasks --runs 1 --store $store-$rung --run $q
+    done
+}
+
+"$BESTOFQ" collect $config --store $store
+"$BESTOFQ" train $config --store $store --out $store/memory --set value=memory
+play memory prompting,random,words,best-of-q --set value=memory
+"$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/matched
+play matched best-of-q $matched
+"$BESTOFQ" train --no-estimate $config $network --store $store --out $store/network
+play network best-of-q $network
+for rung in $rungs; do
+    "$BESTOFQ" report $store-$rung --baseline prompting --table agents --json $store-$rung/report
+    cp $store-$rung/report/agents.json $here/$env-$rung.json
+done
