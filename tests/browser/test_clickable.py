@@ -68,6 +68,8 @@ ONCE = {  # page → name of its only mark
     ),
     "an icon by its title": ("<button><i title=Settings></i></button>", "Settings"),
     "an icon by its class": ("<button><i class='fa fa-trash'></i></button>", "trash"),
+    "an icon by its test's name": ("<button><svg data-testid=MoveDownIcon width=9 height=9/></button>", "Move Down"),
+    "an icon by its tool tip": ("<a tabindex=0 data-title=Zoom><svg width=9 height=9></svg></a>", "Zoom"),
     "an icon by its symbol": ("<button><svg width=9 height=9><use href='#icon-cart'/></svg></button>", "cart"),
 }
 
@@ -95,3 +97,20 @@ async def test_what_does_the_same_is_offered_once(read: Any, kind: str) -> None:
 async def test_the_words_of_a_row_are_written_once(read: Any) -> None:
     seen = await read("<div tabindex=0>Mail from Ann <p><button>Star</button> <button>Delete</button></div>")
     assert seen.text.split("\n") == ["Mail from Ann Star Delete [1]", "Star [2] Delete [3]"]
+
+
+BEHIND = "<main {}><button>Behind</button><div style='height:2000px'></div><button>Below</button></main>"
+COVER = "<style>.back { position: fixed; inset: 0 }</style>"
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        (BEHIND + "<dialog id=d><button>OK</button></dialog><script>d.showModal()</script>", ["OK"]),
+        (BEHIND + COVER + "<div class=back><p role=dialog aria-modal=true><button>OK</button></div>", ["OK"]),
+        (BEHIND + "<p role=dialog><button>OK</button></p>", ["Behind", "Below", "OK"]),  # a banner
+        (BEHIND + "<p role=dialog aria-modal=true hidden><button>OK</button></p>", ["Behind", "Below"]),
+    ],
+)
+async def test_what_a_dialog_covers_is_not_offered(read: Any, page: str, names: list[str]) -> None:
+    assert [element.name for element in (await read(page.replace("{}", "aria-hidden=true"))).elements] == names

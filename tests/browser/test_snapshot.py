@@ -50,7 +50,7 @@ async def test_fields_lists_and_buttons(read: Any) -> None:
         ("button", "", None, ()),
     ]
     assert seen.text == (
-        'Query Query: "red shoes" [1] Key: "•••" [2] Find: "" [3] Size: "M" [4] Note: "" (disabled) [5] Age: "3" [6] '
+        'Query: "red shoes" [1] Key: "•••" [2] Find: "" [3] Size: "M" [4] Note: "" (disabled) [5] Age: "3" [6] '
         'Submit [7] Bold (pressed) [8] Vol: "7" [9]\nBody: "text" [10]\nMore (expanded) [11]\nx\nbutton [12]'
     )
 

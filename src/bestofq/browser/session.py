@@ -252,7 +252,7 @@ class BrowserSession:
         clock, config = asyncio.get_running_loop().time, self.config
         begun, instant = clock(), config.settle == "instant"
         there: float | None = None  # when the document was there
-        changed = False
+        changed, why = False, ""
         while True:
             await self._adopt()
             if self.tab.stuck:
@@ -272,6 +272,7 @@ class BrowserSession:
             left = limit - age
             if left <= 0:
                 state = f"waits for {describe(waits)}" if waits else await tab.finish()
+                state = state or ("changes" if why == "changing" else "")
                 if state and not instant:
                     tab.notice(f"After {limit:g} s the page still {state}.")
                 await tab.finish()
@@ -295,8 +296,8 @@ class BrowserSession:
                 if not await self._closed_itself(tab):
                     raise
                 continue
-            changed = changed or answer["changed"]
-            if answer["why"] or tab.navigating or tab.opening or self._arrivals or tab.page.is_closed():
+            changed, why = changed or answer["changed"], answer["why"]
+            if why or tab.navigating or tab.opening or self._arrivals or tab.page.is_closed():
                 continue
             if not (waits := traffic.find_open(clock() - there, changed=changed, instant=instant)):
                 tab.loaded = False

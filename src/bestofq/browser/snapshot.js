@@ -100,6 +100,29 @@ Object.assign(globalThis.bestofq, (() => {
     return false;
   }
 
+  const DIALOGS = "dialog:modal,[aria-modal=true],[role=dialog],[role=alertdialog]";
+  let dialogs = []; // that are open: what they cover cannot be clicked
+
+  function findDialogs() {
+    return Array.from(document[$.querySelectorAll](DIALOGS)).filter((el) => {
+      const { left, top, right, bottom } = el[$.getBoundingClientRect]();
+      return right > left && bottom > top && right > 0 && bottom > 0 && left < innerWidth && top < innerHeight
+        && el[$.checkVisibility]({ opacityProperty: true, visibilityProperty: true });
+    });
+  }
+
+  // Whether an open dialog keeps clicks from an element.
+  function covered(el, rect) {
+    if (el[$.ownerDocument] !== document) return false;
+    for (let node = el; isElement(node); node = flatParent(node)) if (dialogs.includes(node)) return false;
+    const x = rect.x + rect.width / 2, y = rect.y + rect.height / 2;
+    if (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) return dialogs.some((box) => box[$.matches](":modal,[aria-modal=true]"));
+    for (let node = el[$.getRootNode]()[$.elementFromPoint]?.(x, y); isElement(node); node = flatParent(node)) {
+      if (node === el || is(node, "label") && node[$.control] === el) return false;
+    }
+    return true;
+  }
+
   let opens = ""; // selectors of what shows more while the pointer is over it
 
   function findOpeners() {
@@ -140,6 +163,8 @@ Object.assign(globalThis.bestofq, (() => {
 
   const ICON = /(?:^|\s)(?:(?:[a-z]{1,4}-)?icon|fa|bi|mdi|ti|ph|glyphicon|codicon|octicon|lucide|feather)[_-]+([a-z][\w-]{2,})/i;
 
+  const HINTS = ["data-title", "data-tooltip", "data-bs-original-title", "data-original-title"];
+
   // What a nameless element has instead of a name: its box's label, if it alone is in the box, or its icon's own name.
   function iconOf(el) {
     for (let box = flatParent(el), up = 0; isElement(box) && up < 2 && insideOf(box).length < 2; box = flatParent(box), up++) {
@@ -147,6 +172,9 @@ Object.assign(globalThis.bestofq, (() => {
       if (label) return label;
     }
     for (const part of [el, ...Array.from(el[$.querySelectorAll]("*")).slice(0, 8)]) {
+      const hint = HINTS.map((name) => attribute(part, name)).find(Boolean) || "";
+      const [, drawing = ""] = /^(\w+)Icon$/.exec(attribute(part, "data-testid")) || [];
+      if (hint || drawing) return hint || drawing.replace(/([a-z\d])([A-Z])/g, "$1 $2");
       const used = is(part, "use") ? attribute(part, "href") || attribute(part, "xlink:href") : "";
       const icon = attribute(part, "data-icon") || attribute(part, "data-lucide") || used.split("#")[1] || pictured(part)
         || ICON.exec(attribute(part, "class"))?.[1];
@@ -369,7 +397,7 @@ Object.assign(globalThis.bestofq, (() => {
       }
       if (role) {
         const rect = rectOf(el);
-        if (!rect.width || !rect.height || unreachable(el, rect)) role = null;
+        if (!rect.width || !rect.height || unreachable(el, rect) || dialogs.length && covered(el, rect)) role = null;
       }
       const named = role && mark(el, target, role, place);
       const inner = INPUTS.has(kind) ? [] : children(el);
@@ -404,6 +432,7 @@ Object.assign(globalThis.bestofq, (() => {
 
     forget();
     opens = findOpeners();
+    dialogs = findDialogs();
     const root = document[$.documentElement];
     if (root) walk(root, new DOMMatrix(), true, false, false, 0);
     flush();
