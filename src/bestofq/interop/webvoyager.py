@@ -21,6 +21,7 @@ _ACTIONS: Commands = (
     (re.compile(rf"Click {_ON}"), lambda mark: Click(mark=int(mark))),
     (re.compile(rf"Type {_ON};? (.*)", re.S), lambda mark, text: Write(mark=int(mark), text=_bare(text), enter=True)),
     (re.compile(r"Scroll \[?WINDOW\]?;? \[?(up|down)\]?"), lambda direction: Scroll(direction=direction)),
+    (re.compile(rf"Scroll {_ON};? \[?(up|down)\]?"), lambda mark, way: Scroll(mark=int(mark), direction=way)),
     (re.compile(r"Wait"), lambda: Wait(seconds=5)),
     (re.compile(r"GoBack"), GoBack),
     (re.compile(r"Google"), lambda: Goto(url="https://www.google.com/")),
