@@ -92,7 +92,7 @@ def test_browser_use_keeps_pages_thoughts_and_what_has_no_field(tmp_path: Path) 
     (tmp_path / "one.png").write_bytes(data.getvalue())
     (episode,) = imported("browser-use", written(tmp_path / "run.json", history(None)), tmp_path / "store")
     first, second, last = episode.steps
-    both = 'click [5]; send_keys {"keys": "Enter"}'
+    both = "click [5]; press Enter"
     assert actions(episode) == [Write(mark=3, text="kettle"), Other(text=both), Answer(text="bought")]
     assert labels(episode) == ['write textbox Search "kettle"', both, 'answer "bought"']
     assert (episode.task.goal, episode.task.start_url) == ("buy a kettle", "http://shop.example/")

@@ -10,7 +10,7 @@ import pytest
 from logs import bestofq, counts, imported, written
 from PIL import Image
 
-from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Refresh, Scroll, Wait, Write
+from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Press, Refresh, Scroll, Upload, Wait, Write
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation
 from bestofq.interop.actions import call_of, candidate_of
@@ -36,11 +36,14 @@ BROWSER_USE: list[tuple[dict[str, Any], Action]] = [  # from version 0.1 to 0.13
     ({"wait": {"seconds": 3}}, Wait(seconds=3)),
     ({"go_back": {}}, GoBack()),
     ({"done": {"text": "ok", "success": True, "files_to_display": []}}, Answer(text="ok")),
+    ({"send_keys": {"keys": "Control+a"}}, Press(keys="Control+a")),
+    ({"select_dropdown_option": {"index": 3, "text": "Ham"}}, Write(mark=3, text="Ham")),
+    ({"upload_file": {"index": 3, "path": "cv.pdf"}}, Upload(mark=3, file="cv.pdf")),
     # what is not exactly ours stays as it was written
     ({"click_element_by_index": {"index": 3, "while_holding_ctrl": True}}, Other(text="click_element_by_index")),
     ({"input": {"index": 3, "text": "hi", "clear": False}}, Other(text="input")),
     ({"scroll_down": {"amount": 400}}, Other(text="scroll_down")),
-    ({"send_keys": {"keys": "Enter"}}, Other(text="send_keys")),
+    ({"send_keys": {"keys": "Hello"}}, Other(text="send_keys")),
     ({"done": {"text": "ok", "files_to_display": ["a.md"]}}, Other(text="done")),
 ]
 OTHERS: list[tuple[str, dict[str, Any], Action]] = [

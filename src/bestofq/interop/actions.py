@@ -16,6 +16,9 @@ from bestofq.interop.nouns import element_of, json_in, json_of
 _KINDS: Mapping[str, str] = {  # by the names of other tools
     **dict.fromkeys(("click_element", "click_element_by_index", "browser_click"), "click"),
     **dict.fromkeys(("input", "input_text", "fill", "browser_type"), "write"),
+    **dict.fromkeys(("select_dropdown", "select_dropdown_option"), "write"),
+    **dict.fromkeys(("send_keys", "browser_press_key"), "press"),
+    "upload_file": "upload",
     **dict.fromkeys(("navigate", "go_to_url", "open_url", "open_tab", "browser_navigate"), "goto"),
     **dict.fromkeys(("back", "browser_navigate_back"), "go_back"),
     **dict.fromkeys(("scroll_down", "scroll_up"), "scroll"),
@@ -27,6 +30,8 @@ _ARGUMENTS = {
     "num_pages": "pages",
     "value": "text",
     "submit": "enter",
+    "path": "file",
+    "key": "keys",
 }
 _DEFAULTS = {
     **dict.fromkeys(("clear", "clear_existing"), True),
