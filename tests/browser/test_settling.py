@@ -9,6 +9,7 @@ import pytest
 
 import bestofq as bq
 from bestofq.browser.browser import Browser
+from bestofq.browser.config import BrowserConfig
 from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Click, GoBack, Goto
 from bestofq.core.observation import Point
@@ -244,6 +245,14 @@ async def test_a_page_that_never_answers_is_an_error(site: Any, session: Any) ->
     )
     site.delay.set()
     assert (await session.snapshot()).text == "go [1]"
+
+
+async def test_a_page_may_load_as_long_as_its_patience(
+    site: Any, session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await session.reset(site.page("<p>here"))
+    monkeypatch.setattr(BrowserConfig, "deadline", 0.1)
+    assert await session.act(Goto(url=f"http://{site.host}/slow")) is None
 
 
 async def test_dialogs_are_dismissed_and_reported(session: Any, click: Any) -> None:

@@ -63,6 +63,7 @@ OTHERS: list[tuple[str, dict[str, Any], Action]] = [
     ("click", {"selector": "#a"}, Other(text="click")),
     ("fill", {"bid": "3", "value": "hi"}, Write(mark=3, text="hi")),
     ("scroll", {"direction": "down", "element": "the list"}, Other(text="scroll")),
+    ("press", {"bid": "3", "key_comb": "Escape"}, Press(mark=3, keys="Escape")),
     ("reload", {}, Refresh()),
 ]
 

@@ -18,7 +18,7 @@ class BrowserConfig(FrozenModel):
     """Characters of an observation's text."""
     jpeg_quality: ClassVar[int] = 70
     deadline: ClassVar[float] = 15.0
-    """Seconds that any one call to the browser may take."""
+    """Seconds that any one call to the browser may take, or `load_patience` if that is longer."""
     spare: ClassVar[int] = 16
     """Pages kept for next episodes."""
 

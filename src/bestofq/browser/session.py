@@ -172,7 +172,7 @@ class BrowserSession:
 
     async def _navigate(self, call: str, navigation: Awaitable[Any], url: str = "") -> None:
         try:
-            await within(self.config.deadline, call, navigation)
+            await within(self.tab.limit, call, navigation)
         except PlaywrightTimeout as error:
             await self.tab.send("Page.stopLoading")
             raise Impossible(f"{url or 'The page'} did not answer within {self.config.load_patience:g} s.") from error

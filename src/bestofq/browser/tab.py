@@ -78,7 +78,7 @@ class Tab:
         self.title = ""  # at the last snapshot
         self._cdp = cdp
         self._config = config
-        self.limit = config.deadline  # seconds any one call may take
+        self.limit = max(config.deadline, config.load_patience)  # seconds any one call may take
         self.text_limit = config.text_limit
         self.uploads = config.uploads
         self.uploading = False  # a file chooser is expected

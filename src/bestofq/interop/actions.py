@@ -31,7 +31,7 @@ _ARGUMENTS = {
     "value": "text",
     "submit": "enter",
     "path": "file",
-    "key": "keys",
+    **dict.fromkeys(("key", "key_comb"), "keys"),
 }
 _DEFAULTS = {
     **dict.fromkeys(("clear", "clear_existing"), True),
