@@ -53,6 +53,7 @@ class Comparison:
     out: Path
     tasks: int
     seeds: Sequence[int]
+    from_rft: bool  # DPO and Agent Q begin from the RFT model (6.2), not from the base model (4.1)
 
     async def run(self) -> Mapping[str, list[Pass]]:
         """The passes of each method over the held-out tasks."""
@@ -77,7 +78,7 @@ class Comparison:
             await measure(BEAM, seed, trained[DPO], "beam")
             if seed == 0:
                 await measure(MCTS, seed, stop_at_success(self.models), "mcts")
-            if self._from_rft:
+            if self.from_rft:
                 await measure(REFERENCE_MCTS, seed, stop_at_success(trained[RFT]), "mcts")
             values = await self._values(seed, trained[AGENT_Q])
             await measure(BEST_OF_Q, seed, trained[AGENT_Q], "best-of-q", values)
@@ -91,7 +92,7 @@ class Comparison:
         trees = await grow_training_trees(base, self.suite, self.store, f"search {seed}", part=part)
         rft = base.with_model(policy_training.reinforce(base, trees, folder / "rft"))
         policy = base
-        if self._from_rft:  # 6.2: the others begin from the RFT model
+        if self.from_rft:  # 6.2: the others begin from the RFT model
             policy, part = rft, part + 1
             trees = await grow_training_trees(policy, self.suite, self.store, f"search rft {seed}", part=part)
         unfed = fed_by(policy, "none")
@@ -109,10 +110,6 @@ class Comparison:
             policies[method] = policy.with_model(tuned)
         return policies
 
-    @property
-    def _from_rft(self) -> bool:
-        return self.models.settings.agent_q.reference == "rft"
-
     async def _values(self, seed: int, policy: Models) -> Values:
         """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""
         run = f"{VALUES_RUN} {seed}"
@@ -121,11 +118,11 @@ class Comparison:
 
 
 async def compare_methods(
-    models: Models, store: Store, out: Path, *, tasks: int, seeds: Sequence[int]
+    models: Models, store: Store, out: Path, *, tasks: int, seeds: Sequence[int], from_rft: bool
 ) -> Mapping[str, list[Pass]]:
     """Trees, models and episodes in `store` and `out`; the passes of each method."""
     async with open_suite(models) as suite:
-        return await Comparison(models, suite, store, out, tasks, seeds).run()
+        return await Comparison(models, suite, store, out, tasks, seeds, from_rft).run()
 
 
 def seeded(models: Models, seed: int) -> Models:

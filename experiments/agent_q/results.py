@@ -27,7 +27,9 @@ from experiments.agent_q.methods import (
 )
 
 
-async def run_agent_q(models: Models, *, out: Path, results: Path, tasks: int, seeds: Sequence[int]) -> None:
+async def run_agent_q(
+    models: Models, *, out: Path, results: Path, tasks: int, seeds: Sequence[int], from_rft: bool = False
+) -> None:
     """Agent Q's comparison (Figs. 3 and 6), as files that are committed.
 
     Models that `results` holds from other seeds, trained elsewhere perhaps, stay in its table. InputError where they
@@ -42,7 +44,7 @@ async def run_agent_q(models: Models, *, out: Path, results: Path, tasks: int, s
             "train that first (--first 0), or give --results the folder that holds it"
         )
     with Store.open(out) as store:
-        passes = await compare_methods(models, store, out, tasks=tasks, seeds=seeds)
+        passes = await compare_methods(models, store, out, tasks=tasks, seeds=seeds, from_rft=from_rft)
         chosen, runs = models.settings.agent_q, [run.name for run in store.runs()]
         searches = search_rows(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
         episodes = method_episodes(store, passes)

@@ -15,16 +15,16 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
 ) -> None:
     settings = models_with(24, candidates=8, model=weights).settings
     changes: dict[str, dict[str, object]] = {
-        "agent_q": {"tasks": 3, "reference": "rft"},
+        "agent_q": {"tasks": 3},
         "suite": {"train_tasks": 20},
         "iql": {"steps": 20, "network": NetworkConfig(hidden=(32,), project=None)},
     }
     update = {name: getattr(settings, name).model_copy(update=change) for name, change in changes.items()}
     models = Scripted(settings.model_copy(update={**update, "seed_runs": 1}))
     with Store.open(tmp_path / "store") as store:
-        passes = await compare_methods(models, store, tmp_path, tasks=3, seeds=range(2))
+        passes = await compare_methods(models, store, tmp_path, tasks=3, seeds=range(2), from_rft=True)
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
-        again = await compare_methods(models, store, tmp_path, tasks=3, seeds=range(2))
+        again = await compare_methods(models, store, tmp_path, tasks=3, seeds=range(2), from_rft=True)
         assert episodes == sum(len(store.summaries(run=run.name)) for run in store.runs())
         table = method_results(method_episodes(store, passes), baseline=ZERO, at_once=128, resamples=100)
         tasks = [{tree.task.id for tree in store.trees.all(run)} for run in ("search 0", "search rft 0", "search 1")]

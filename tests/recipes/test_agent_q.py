@@ -81,10 +81,10 @@ async def test_two_processes_that_search_the_same_tasks_do_no_rollout_twice(
     assert sorted(saved) == sorted([1, 2, 3] * 4)
 
 
-async def rounds(models: Models, store: Store, out: Path) -> Models:
+async def rounds(models: Models, store: Store, out: Path, number: int) -> Models:
     """Algorithm 1; the last policy."""
     async with open_suite(models) as suite:
-        return await agent_q(models, suite, store, out)
+        return await agent_q(models, suite, store, out, number)
 
 
 async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path) -> None:
@@ -230,11 +230,11 @@ async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path
 async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_twice(
     tmp_path: Path, weights: str
 ) -> None:
-    models = models_with(6, model=weights, rounds=2, tasks=4)
+    models = models_with(6, model=weights, tasks=4)
     with Store.open(tmp_path / "store") as store:
-        first = await rounds(models, store, tmp_path)
+        first = await rounds(models, store, tmp_path, 2)
         searched_tasks = [{tree.task.id for tree in store.trees.all(f"search-{number}")} for number in (1, 2)]
-        again = await rounds(models, store, tmp_path)
+        again = await rounds(models, store, tmp_path, 2)
         grown_by = [setting(run.config, "searches.trees.weights") for run in store.runs()]
     assert len(set(grown_by)) == 2  # each round's own policy
     assert [len(tasks) for tasks in searched_tasks] == [4, 4]
@@ -246,7 +246,7 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
 async def test_a_round_whose_searches_were_cut_is_not_searched_on_once_its_policy_has_begun_to_learn(
     tmp_path: Path, weights: str
 ) -> None:
-    settings = models_with(40, model=weights, rounds=1, tasks=4).settings
+    settings = models_with(40, model=weights, tasks=4).settings
     asked = 0
 
     def breaking(request: Request) -> Sequence[str]:
@@ -257,10 +257,10 @@ async def test_a_round_whose_searches_were_cut_is_not_searched_on_once_its_polic
         return shopper(request)
 
     with Store.open(tmp_path / "store") as store:
-        first = await rounds(answering(breaking)(settings), store, tmp_path)
+        first = await rounds(answering(breaking)(settings), store, tmp_path, 1)
         cut = list(store.trees.all("search-1"))
         assert min(tree.visits[0] for tree in cut) < 40
-        again = await rounds(Scripted(settings), store, tmp_path)
+        again = await rounds(Scripted(settings), store, tmp_path, 1)
         assert list(store.trees.all("search-1")) == cut
     assert first.settings.model.path == again.settings.model.path
 
@@ -291,9 +291,9 @@ async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_lik
         return Path(weights)
 
     monkeypatch.setattr(recipe, "tune", tuned)
-    settings = models_with(6, model=weights, rounds=3, tasks=4, replay=replay).settings
+    settings = models_with(6, model=weights, tasks=4, replay=replay).settings
     with Store.open(tmp_path / "store") as store:
-        await rounds(Drawing(settings), store, tmp_path)
+        await rounds(Drawing(settings), store, tmp_path, 3)
         own = [len(list(step_pairs(Drawing(settings), store.trees.all(f"search-{n}")))) for n in (1, 2, 3)]
     drawn = [Counter(-turn.log_prob for pair in pairs for turn in (*pair.chosen, *pair.rejected)) for pairs in trained]
     assert min(own) > 0
@@ -301,10 +301,10 @@ async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_lik
 
 
 async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_path: Path) -> None:
-    models = models_with(2, model="pocket-agentq", rounds=3, tasks=2500)
+    models = models_with(2, model="pocket-agentq", tasks=2500)
     with Store.open(tmp_path / "store") as store:
         with pytest.raises(InputError, match=r"3 × 2500 .* webshop has \d+: set agent_q.tasks to \d+ or less"):
-            await rounds(models, store, tmp_path)
+            await rounds(models, store, tmp_path, 3)
         async with open_suite(models) as suite:
             with pytest.raises(InputError, match="3 × 2500"):
                 await grow_training_trees(models, suite, store, "late", part=2)
@@ -314,7 +314,7 @@ async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_
 def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_the_policies_of_one_go(
     tmp_path: Path, weights: str, printed: Callable[[], str]
 ) -> None:
-    settings = models_with(6, model=weights, rounds=2, tasks=4).settings
+    settings = models_with(6, model=weights, tasks=4).settings
     asked = 0
 
     def go(folder: str, until: int | None = None) -> tuple[int, str]:
@@ -330,7 +330,9 @@ def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_
 
         asked = 0
         out = tmp_path / folder
-        assert run_agent_q(answering(shopping)(settings), Location.of(out / "store"), out) == out / "policy-2" / "model"
+        assert (
+            run_agent_q(answering(shopping)(settings), Location.of(out / "store"), out, 2) == out / "policy-2" / "model"
+        )
         return asked, printed()
 
     once, said = go("once")

@@ -1,13 +1,11 @@
 """Searches of small trees, worked by hand."""
 
-import asyncio
-import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, left_is_better, search_of
+from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, search_of
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, State
@@ -17,7 +15,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.search.mcts import Report, Search, state_after
 from bestofq.search.pairs import blend_values, node_pairs, rollouts
 from bestofq.search.tree import Move, MutableTree
-from bestofq.testing.scripted import ScriptedJudge, ScriptedProposer, ScriptedScorer
+from bestofq.testing.scripted import ScriptedJudge, ScriptedProposer
 
 
 def report_to(outcomes: list[float]) -> Report:
@@ -25,26 +23,6 @@ def report_to(outcomes: list[float]) -> Report:
         outcomes.append(outcome)
 
     return report
-
-
-class Delayed:
-    """Takes a while, never the same."""
-
-    def __init__(self, inner: Any, delays: random.Random) -> None:
-        self.inner, self.delays = inner, delays
-
-    async def propose(self, *asked: Any) -> Any:
-        await asyncio.sleep(self.delays.uniform(0, 0.002))
-        return await self.inner.propose(*asked)
-
-    async def score(self, *asked: Any) -> Any:
-        await asyncio.sleep(self.delays.uniform(0, 0.002))
-        return await self.inner.score(*asked)
-
-
-def another_alone(_state: State, n: int) -> Sequence[str]:
-    """What a rollout takes is not among those proposed to choose from."""
-    return ["click [2]"] if n == 1 else ["click [1]"]
 
 
 async def test_a_golden_tree_of_four_rollouts() -> None:
@@ -68,7 +46,6 @@ async def test_a_golden_tree_of_four_rollouts() -> None:
     assert tree.prior == [None, 1.0, 0.0, None, 1.0, 0.0]
     assert tree.ending == ["open", "open", "open", "ended", "ended", "ended"]
     assert envs.costs.count == {"stayed": 1, "restored": 2, "replayed": 1}  # 4 never left the page where it ended
-    assert tree.in_flight == [0] * 6
 
 
 async def test_pairs_of_the_golden_tree() -> None:
@@ -161,19 +138,6 @@ async def test_the_policys_own_irreversible_choice_ends_a_rollout_with_what_feed
     assert outcomes == [1.0]  # the first in rank of the two that were then proposed
 
 
-async def test_rollouts_at_once_in_one_tree_go_different_ways_and_carry_nothing_out_twice() -> None:
-    search, _, steps = await search_of(
-        {"222": 1.0}, depth=3, iterations=24, parallel=4, proposer=ScriptedProposer(both_doors, seconds=0.001)
-    )
-    await search.run()
-    assert len(steps) == len(set(steps))
-    assert search.tree.visits[0] == 24
-    assert search.tree.in_flight == [0] * len(search.tree.parent)
-    one_by_one, _, _ = await search_of({"222": 1.0}, depth=3, iterations=24)
-    await one_by_one.run()
-    assert {n.url for n in search.tree.seen if n} == {n.url for n in one_by_one.tree.seen if n}
-
-
 async def test_no_feedback_no_prior_and_a_policy_without_an_action_fails() -> None:
     search, _, _ = await search_of(
         {"11": 1.0}, depth=2, iterations=2, ranks=None, doors=lambda state, n: [] if state.decisions else ["click [1]"]
@@ -208,7 +172,6 @@ async def test_three_cut_rollouts_in_a_row_are_the_machinerys_fault() -> None:
     with pytest.raises(InfraError, match="browser is gone"):
         await search.run()
     assert search.tree.visits[0] == 0
-    assert search.tree.in_flight == [0] * len(search.tree.parent)
 
 
 async def test_a_search_goes_on_in_another_environment_where_one_has_crashed() -> None:
@@ -235,35 +198,6 @@ async def test_a_search_goes_on_in_another_environment_where_one_has_crashed() -
     await search.run()
     assert search.tree.visits[0] == 10
     assert [env.way == "closed" for env in made] == [True, False]
-
-
-@pytest.mark.parametrize("doors", [both_doors, another_alone], ids=["among the K", "not among the K"])
-async def test_rollouts_at_once_keep_their_order_whatever_takes_how_long(
-    doors: Callable[[State, int], Sequence[str]],
-) -> None:
-    """Children come while siblings are ranked, and two rollouts come to an action that neither has carried out."""
-    delays = random.Random(0)
-
-    class Slow(RestoringEnv):
-        async def step(self, action):  # type: ignore[no-untyped-def]
-            await asyncio.sleep(delays.uniform(0, 0.001))
-            return await super().step(action)
-
-    for _ in range(12):
-        steps: list[str] = []
-        search, _, _ = await search_of(
-            {"222": 1.0},
-            depth=3,
-            iterations=24,
-            parallel=4,
-            make=lambda steps=steps: Slow({"222": 1.0}, depth=3, steps=steps),  # type: ignore[misc]
-            proposer=Delayed(ScriptedProposer(doors), delays),
-            ranker=Delayed(ScriptedScorer(left_is_better), delays),
-        )
-        await search.run()
-        assert search.tree.visits[0] == 24
-        assert len(steps) == len(set(steps))
-        assert search.tree.in_flight == [0] * len(search.tree.parent)
 
 
 async def test_an_unsafe_action_is_no_success_that_is_enough() -> None:
@@ -426,7 +360,7 @@ async def drawn(rollouts: int, *, tree: SearchTree | None = None, **settings: An
 
 async def test_rollouts_are_drawn_from_the_policy_anew_each_time() -> None:
     asked.clear()
-    search = await drawn(40, parallel=4)
+    search = await drawn(40)
     assert len(set(asked)) == len(asked) > 40
     went = Counter(seed % 2 for _, seed in asked)
     assert min(went.values()) > len(asked) / 4

@@ -8,7 +8,7 @@ from branch_world import TASK
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation
-from bestofq.search.tree import MutableTree, Path
+from bestofq.search.tree import MutableTree
 
 PAGE = Observation(url="u", title="t", text="x", elements=())
 
@@ -62,16 +62,6 @@ def test_after_one_visit_that_brought_nothing_an_untried_one_comes_first() -> No
     tree.rank(tree.children[0], [1.0, 0.0])
     tree.backup([0, 1], 0.0)  # log N(h) = 0: all UCB1 are 0
     assert tree.argmax_ucb1(0, 1.0) == 2
-
-
-def test_a_rollout_under_way_counts_as_one_that_brought_nothing() -> None:
-    tree = grown(2)
-    tree.backup([0, 1], 1.0)
-    with Path(tree) as path:
-        path.append(0)
-        path.append(1)
-        assert tree.ucb1(0, 1.0) == pytest.approx([0.5 + math.sqrt(math.log(2) / 3), math.sqrt(math.log(2))])
-    assert tree.ucb1(0, 1.0) == [1.0, 0.0]
 
 
 def test_all_children_pruned_leaves_nothing_to_select() -> None:

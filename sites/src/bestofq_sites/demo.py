@@ -55,7 +55,7 @@ LEARNING = (
 SEARCHING_SETTINGS = (
     *("model.path=pocket-agentq", "model.dialect=composite", "model.samples_per_candidate=2", "model.temperature=1.0"),
     "suite.name=booking",
-    *("agent_q.reference=rft", "agent_q.tasks=20", "agent_q.search.iterations=10", "agent_q.search.candidates=4"),
+    *("agent_q.tasks=20", "agent_q.search.iterations=10", "agent_q.search.candidates=4"),
     "agent_q.search.rollout=greedy",
     *("agent_q.rft.lr=5e-5", "agent_q.rft.precision=bfloat16"),
     *("agent_q.alpha=0.85", "agent_q.dpo.lr=5e-5", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_size=8"),
@@ -164,11 +164,10 @@ async def run_demo_agent_q(models: Models, *, tasks: int, out: Path, fresh: bool
         heading("Search: a tree for each training task, K actions a node, ranked by the model itself")
         policy, searches = text, [SEARCH_RUN]
         trees = await _search(policy, store, SEARCH_RUN, part=0)
-        if chosen.reference == "rft":
-            heading("RFT: the model learns what succeeded, and searches as many other tasks")
-            policy = policy.with_model(reinforce(policy, trees, out / "rft"))
-            searches.append(RFT_RUN)
-            trees = await _search(policy, store, RFT_RUN, part=1)
+        heading("RFT: the model learns what succeeded, and searches as many other tasks")
+        policy = policy.with_model(reinforce(policy, trees, out / "rft"))
+        searches.append(RFT_RUN)
+        trees = await _search(policy, store, RFT_RUN, part=1)
 
         heading("Pairs of actions that differ in Q, and DPO on them")
         pairs = list(step_pairs(policy, trees))

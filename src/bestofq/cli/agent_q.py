@@ -26,33 +26,32 @@ from bestofq.store.location import Location
 @takes("suite", "model", "data", "config", "set_", "store", "dry_run")
 def agent_q(
     options: CommonOptions,
-    rounds: Annotated[int | None, Option(min=1, help="Of search, pairs and DPO. Default: agent_q.rounds.")] = None,
+    rounds: Annotated[int, Option(min=1, help="Of search, pairs and DPO.")] = 1,
     tasks: Tasks = None,
     out: Annotated[Place, Option(help="Folder for the policies. Default: the store's.")] = None,
 ) -> None:
     check_folder(out)
-    more = [] if rounds is None else [f"agent_q.rounds={rounds}"]
-    models = models_of(options, *more, *training_tasks(tasks, "agent_q.tasks"))
+    models = models_of(options, *training_tasks(tasks, "agent_q.tasks"))
     store, chosen = store_of(options, models), models.settings.agent_q
     if options.dry_run:
-        runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
+        runs = [recipe.round_run(number) for number in range(1, rounds + 1)]
         plan_searches(models, store, runs, "train", chosen.tasks)
     else:
-        run_agent_q(models, store, out or store.folder)
+        run_agent_q(models, store, out or store.folder, rounds)
 
 
-def run_agent_q(models: Models, store: Location, out: Path) -> Path:
+def run_agent_q(models: Models, store: Location, out: Path, rounds: int = 1) -> Path:
     """Run the rounds and print a table of their searches; return the folder of the last policy. A refused run makes no
     folder."""
     chosen = models.settings.agent_q
-    runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
+    runs = [recipe.round_run(number) for number in range(1, rounds + 1)]
 
     async def work() -> tuple[Models, list[SearchRow]]:
         check_policy(models)
         async with open_suite(models) as suite:
-            await recipe.training_tasks(models.settings, suite, chosen.rounds)
+            await recipe.training_tasks(models.settings, suite, rounds)
             with store_at(store) as opened:
-                policy = await recipe.agent_q(models, suite, opened, out)
+                policy = await recipe.agent_q(models, suite, opened, out, rounds)
                 return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
     policy, searches = run_interruptible(work())

@@ -21,8 +21,8 @@ from bestofq.store.store import Store
 SEARCH_RUN = "search"
 
 
-async def agent_q(models: Models, suite: OpenSuite, store: Store, out: Path) -> Models:
-    """Run Algorithm 1 and return the models with the last policy.
+async def agent_q(models: Models, suite: OpenSuite, store: Store, out: Path, rounds: int = 1) -> Models:
+    """Run N `rounds` of Algorithm 1 and return the models with the last policy.
 
     What an earlier call finished is kept. Once a round's policy has begun to learn, nothing more is searched for it.
     Raises as `check_policy` and `training_tasks`.
@@ -30,17 +30,17 @@ async def agent_q(models: Models, suite: OpenSuite, store: Store, out: Path) -> 
     settings = models.settings.agent_q
     check_policy(models)
     buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)
-    for number in range(1, settings.rounds + 1):
+    for number in range(1, rounds + 1):
         folder = out / f"policy-{number}"
         trees = await grow_training_trees(
-            models, suite, store, round_run(number), part=number - 1, of=settings.rounds, grown=has_begun(folder)
+            models, suite, store, round_run(number), part=number - 1, of=rounds, grown=has_begun(folder)
         )
         buffer.append(list(step_pairs(models, trees)))
         need_pairs(buffer[-1], len(trees))
         replayed = [pair for earlier in list(buffer)[:-1] for pair in earlier]  # with their own likelihoods (3.2.2)
         folder = tune(models, [*replayed, *buffer[-1]], folder, replayed=bool(replayed))
         console.print(
-            f"round {number} of {settings.rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
+            f"round {number} of {rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
             f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"
         )
         models = models.with_model(folder)

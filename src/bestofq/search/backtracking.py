@@ -1,10 +1,8 @@
-"""Getting back to a page of the tree (Agent Q, 5.1.2), and what rollouts under way at once must know of each other."""
+"""Getting back to a page of the tree (Agent Q, 5.1.2)."""
 
-import asyncio
 import time
-from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -49,9 +47,9 @@ class BranchSlot:
 
 @dataclass
 class EnvPool:
-    """The environments of one tree: as many as rollouts run at once, made when first needed.
+    """The environment of one tree, made when first needed, and again after its machinery failed.
 
-    What a `Checkpointable` environment saved is good in each of them. In others the actions from the start are carried
+    A `Checkpointable` environment is restored. In others the actions from the start are carried
     out again. Each page is compared with the earlier one, and each element is found again. An action is not carried out
     if it is `irreversible` on the page as it is now, or at the press.
     """
@@ -67,8 +65,8 @@ class EnvPool:
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[BranchSlot]:
-        """An environment for one rollout, wherever it stands. It is closed and not lent again where its machinery
-        failed, since it may be broken."""
+        """The environment for one rollout, wherever it stands. It is closed where its machinery failed, since it may be
+        broken."""
         slot = self._free.pop() if self._free else BranchSlot(await self.make_env())
         try:
             yield slot
@@ -154,29 +152,3 @@ class EnvPool:
         while self._free:
             await self._free.pop().env.close()
         self._saved.clear()
-
-
-class InFlight:
-    """The rollouts under way in one tree: none carries out an action that another is carrying out."""
-
-    def __init__(self) -> None:
-        self._reached: dict[int, asyncio.Event] = {}
-        self.expanding: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    async def wait(self, node: int) -> None:
-        """Until nobody is on the way to the node."""
-        while node in self._reached:
-            await self._reached[node].wait()
-
-    @contextmanager
-    def on_the_way(self, node: int) -> Iterator[None]:
-        """Others wait until the node was `reached`, or could not be."""
-        self._reached[node] = asyncio.Event()
-        try:
-            yield
-        finally:
-            self.signal_reached(node)
-
-    def signal_reached(self, node: int) -> None:
-        if event := self._reached.pop(node, None):
-            event.set()

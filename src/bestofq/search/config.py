@@ -17,5 +17,4 @@ class SearchConfig(FrozenModel):
     rollout: Literal["sample", "greedy"] = Field(
         default="sample", description="what a rollout does: draw from the policy (5.1.2), or take its first choice"
     )
-    parallel: int = Field(default=1, ge=1, description="rollouts at once in one tree, kept apart by virtual loss")
     stop_at_success: bool = Field(default=False, description="begin no rollout after one with R = 1")

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from bestofq import __version__
-from bestofq.core.concurrency import run_all
 from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Proposal, Provenance, State, Step, Verdict
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.observation import Observation
@@ -18,8 +17,8 @@ from bestofq.core.protocols import Judge, Localizer, Proposer, Samples, Scorer
 from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import step_seed
 from bestofq.core.usage import Usage
-from bestofq.search.backtracking import BranchSlot, EnvPool, InFlight
-from bestofq.search.tree import MutableTree, Path, taken_to
+from bestofq.search.backtracking import BranchSlot, EnvPool
+from bestofq.search.tree import MutableTree, taken_to
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +51,6 @@ class Search:
     start: int = 0
     usage: list[Usage] = field(default_factory=list)
     checkpoint: str | None = None  # of the Q-function that ranks, where one does
-    _in_flight: InFlight = field(default_factory=InFlight)
     _failures: int = 0
     _told: bool = False  # whether the judge could tell how any episode ended
 
@@ -63,65 +61,54 @@ class Search:
 
     async def run(self, iterations: int | None = None, report: Report | None = None) -> None:
         """Run so many more rollouts, or fewer if a success is enough or every branch is pruned. `report` gets each
-        outcome before the next rollout begins in its place.
+        outcome before the next rollout begins.
 
         InfraError after three in a row that the machinery broke; ConfigError where nobody tells how an episode ended.
         """
         left = self.config.iterations if iterations is None else iterations
-
-        async def work() -> None:
-            nonlocal left
-            while left > 0:
-                if self.tree.ending[self.start] != "open" or self.enough(self.start):
-                    return
+        while left > 0 and self.tree.ending[self.start] == "open" and not self.enough(self.start):
+            outcome = await self._unless_broken()
+            if outcome is not None:  # nothing counts that visits do not show
                 left -= 1
-                outcome = await self._unless_broken()
-                if outcome is None:
-                    left += 1  # nothing counts that visits do not show
-                elif report is not None:
+                if report is not None:
                     await report(outcome)
-
-        await run_all(work() for _ in range(min(self.config.parallel, left)))
 
     async def iterate(self) -> float | None:
         """Algorithm 1's inner loop, once: the outcome R of one rollout, None where its branch was pruned."""
-        with Path(self.tree) as path:
-            await self.select(path)
-            await self.simulate(path)
-            outcome = self.evaluate(path[-1])
+        path = await self.select()
+        await self.simulate(path)
+        outcome = self.evaluate(path[-1])
         if outcome is not None:
             self.tree.backup(path, outcome)
         return outcome
 
-    async def select(self, path: Path) -> None:
-        """Fill `path` by UCB1 (Eq. 7), from the start to an action that was not carried out or to where episodes end.
+    async def select(self) -> list[int]:
+        """Return a path by UCB1 (Eq. 7), from the start to an action that was not carried out or to where episodes end.
         At a node that is expanded on the way the best-ranked untried action comes next, whatever its UCB1."""
-        tree = self.tree
-        path.append(self.start)
+        tree, path = self.tree, [self.start]
         while tree.ending[node := path[-1]] == "open" and tree.seen[node] is not None:
             child = tree.find_best_untried(node) if await self.expand(node) else None
             if child is None:
                 child = tree.argmax_ucb1(node, self.config.exploration)
             if child is None:
                 tree.ending[node] = "pruned"
-                return
+                break
             path.append(child)
-            await self._in_flight.wait(child)
+        return path
 
     async def expand(self, node: int) -> bool:
         """Propose K actions at a node and have them ranked (5.1.1), once. Whether it was this call that did."""
-        async with self._in_flight.expanding[node]:
-            if self.tree.expanded[node]:
-                return False
-            state = self._state_at(node)
-            await self.offer(node, state, await self._propose(self.proposer.propose(state, self.config.candidates)))
-            return True
+        if self.tree.expanded[node]:
+            return False
+        state = self._state_at(node)
+        await self.offer(node, state, await self._propose(self.proposer.propose(state, self.config.candidates)))
+        return True
 
     async def offer(self, node: int, state: State, candidates: Sequence[Candidate]) -> None:
         """Expand a node by these candidates: ranked together with what rollouts have taken there before."""
         for candidate in candidates:
             self._add(node, candidate)
-        ranked = list(self.tree.children[node])  # more may come while it is asked, by rollouts of other workers
+        ranked = self.tree.children[node]
         children = [c for n in ranked if (c := self.tree.candidate[n]) is not None]
         if self.ranker is not None and children:
             scores = await self.ranker.score(state, children)
@@ -130,19 +117,21 @@ class Search:
             self.tree.rank(ranked, scores.values)
         self.tree.expanded[node] = True
 
-    async def simulate(self, path: Path) -> None:
+    async def simulate(self, path: list[int]) -> None:
         """Carry out the last action of `path` and follow the policy to the end of the episode (5.1.2). Stop at an
         unsafe action, or if the policy has no valid action. Nodes on the way join `path` and the tree."""
         tree = self.tree
         if tree.ending[path[-1]] != "open":
             return
-        with self._in_flight.on_the_way(path[-1]):
-            async with self.envs.borrow() as slot:
-                await self.envs.reach(slot, tree, tree.parent[path[-1]])
-                await self._carry_out(slot, path[-1])
-                while tree.ending[path[-1]] == "open" and (node := await self._follow_policy(path[-1])) is not None:
-                    path.append(node)
-                    await self._step_down(slot, node)
+        async with self.envs.borrow() as slot:
+            await self.envs.reach(slot, tree, tree.parent[path[-1]])
+            await self._carry_out(slot, path[-1])
+            while tree.ending[path[-1]] == "open" and (node := await self._follow_policy(path[-1])) is not None:
+                path.append(node)
+                if tree.ending[node] == "open" and tree.seen[node] is not None:
+                    await self.envs.reach(slot, tree, node)
+                elif tree.ending[node] == "open":
+                    await self._carry_out(slot, node)
 
     def evaluate(self, node: int) -> float | None:
         """Return R of a rollout that ended at the node: the reward of the environment or of the judge (6.1). It is Q̂
@@ -215,19 +204,10 @@ class Search:
     async def _sample(self, node: int) -> Proposal:
         """An action drawn from the policy, another draw each time that a rollout passes."""
         state = self._state_at(node)
-        state = state.model_copy(update={"seed": step_seed(state.step_seed, self.tree.count_visits(node))})
+        state = state.model_copy(update={"seed": step_seed(state.step_seed, self.tree.visits[node] + 1)})
         if isinstance(self.proposer, Samples):
             return await self.proposer.sample(state)
         return await self.proposer.propose(state, 1)
-
-    async def _step_down(self, slot: BranchSlot, node: int) -> None:
-        """Go to a child: by carrying its action out, unless another rollout has done so, or is about to."""
-        await self._in_flight.wait(node)
-        if self.tree.ending[node] == "open" and self.tree.seen[node] is not None:
-            await self.envs.reach(slot, self.tree, node)
-        elif self.tree.ending[node] == "open":
-            with self._in_flight.on_the_way(node):
-                await self._carry_out(slot, node)
 
     async def _carry_out(self, slot: BranchSlot, node: int) -> None:
         """Carry out the action that leads to the node, and keep what is seen there and what it brought."""
@@ -245,7 +225,6 @@ class Search:
             tree.ending[node] = "ended"
         tree.seen[node] = result.observation
         await self.envs.save(slot, node)
-        self._in_flight.signal_reached(node)
 
     async def _place(self, slot: BranchSlot, node: int) -> None:
         """Find what the action that leads to the node names in words. The tree keeps the point, for replays."""

@@ -1,4 +1,4 @@
-"""The tree while it grows: UCB1, backup, virtual loss. Plain synchronous code over flat columns."""
+"""The tree while it grows: UCB1 and backup. Plain synchronous code over flat columns."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Move(NamedTuple):
 
 
 class MutableTree:
-    """Columns as in `SearchTree`. `in_flight[i]`: rollouts under way through i. `before`: moves up to the root."""
+    """Columns as in `SearchTree`. `before`: moves up to the root."""
 
     def __init__(self, task: Task, root: Observation, *, before: Sequence[Move] = ()) -> None:
         self.task = task
@@ -39,13 +39,12 @@ class MutableTree:
         self.candidate: list[Candidate | None] = []
         self.seen: list[Observation | None] = []
         self.children: list[list[int]] = []
-        self.in_flight: list[int] = []
         self._add(-1, None, len(before))
         self.seen[0] = root
 
     def _add(self, parent: int, candidate: Candidate | None, depth: int) -> int:
         node = len(self.parent)
-        row = {"parent": parent, "depth": depth, "candidate": candidate, **_NEW, "seen": None, "in_flight": 0}
+        row = {"parent": parent, "depth": depth, "candidate": candidate, **_NEW, "seen": None}
         for column, value in row.items():
             getattr(self, column).append(value)
         self.children.append([])
@@ -91,22 +90,10 @@ class MutableTree:
 
     def ucb1(self, parent: int, exploration: float) -> list[float]:
         """Eq. 7 for each child: Q(h_t, a) + c_exp · sqrt(log N(h_t) / (1 + N(h_{t+1}))). N(h_t) is the sum of N(h_t, a)
-        over the children, and N(h_{t+1}) is N(h_t, a): the world is taken as deterministic. Rollouts under way count as
-        visits that brought nothing (virtual loss). log 0 is taken as 0."""
+        over the children, and N(h_{t+1}) is N(h_t, a): the world is taken as deterministic. log 0 is taken as 0."""
         children = self.children[parent]
-        log = math.log(max(1, sum(map(self.count_visits, children))))
-        return [
-            self._expected_value(node) + exploration * math.sqrt(log / (1 + self.count_visits(node)))
-            for node in children
-        ]
-
-    def count_visits(self, node: int) -> int:
-        """Rollouts through the node, those under way included."""
-        return self.visits[node] + self.in_flight[node]
-
-    def _expected_value(self, node: int) -> float:
-        count = self.count_visits(node)
-        return self.value[node] * self.visits[node] / count if count else 0.0
+        log = math.log(max(1, sum(self.visits[node] for node in children)))
+        return [self.value[node] + exploration * math.sqrt(log / (1 + self.visits[node])) for node in children]
 
     def argmax_ucb1(self, parent: int, exploration: float) -> int | None:
         """The child of the highest UCB1; among equals the less visited, the higher Q̂, the first. None: all pruned."""
@@ -115,12 +102,12 @@ class MutableTree:
         return max(left, key=lambda node: (scores[node], *self._ties(node)), default=None)
 
     def find_best_untried(self, parent: int) -> int | None:
-        """The child of the highest Q̂ that nobody has carried out or is carrying out."""
-        untried = (n for n in self.children[parent] if self.ending[n] != "pruned" and not self.count_visits(n))
+        """The child of the highest Q̂ that no rollout has carried out."""
+        untried = (n for n in self.children[parent] if self.ending[n] != "pruned" and not self.visits[n])
         return max(untried, key=self._ties, default=None)
 
     def _ties(self, node: int) -> tuple[float, float, int]:
-        return -self.count_visits(node), self.prior[node] or 0.0, -node
+        return -self.visits[node], self.prior[node] or 0.0, -node
 
     # ---- backup
 
@@ -155,24 +142,6 @@ class MutableTree:
             setattr(found, name, list(getattr(tree, name)))
         found.seen = [None if page < 0 else tree.pages[page] for page in tree.page]
         return found
-
-
-class Path(list[int]):
-    """The nodes of a rollout, from its start: each has a virtual loss while it is under way."""
-
-    def __init__(self, tree: MutableTree) -> None:
-        self._tree = tree
-
-    def __enter__(self) -> "Path":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for node in self:
-            self._tree.in_flight[node] -= 1
-
-    def append(self, node: int) -> None:
-        self._tree.in_flight[node] += 1
-        super().append(node)
 
 
 def taken_to(node: int, tree: MutableTree | SearchTree) -> list[Candidate]:
