@@ -73,7 +73,6 @@ async def running(tmp_path: Path) -> AsyncIterator[tuple[asyncio.subprocess.Proc
     process = await asyncio.create_subprocess_exec(
         str(program), *words, stderr=asyncio.subprocess.PIPE, start_new_session=True
     )
-    assert process.stderr is not None
     async with asyncio.timeout(30):
         while not (found := re.search(rb"listening on (ws://\S+)", await process.stderr.readline())):
             assert process.returncode is None

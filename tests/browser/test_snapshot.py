@@ -24,7 +24,6 @@ async def test_lines_follow_blocks_and_marks_follow_their_elements(read: Any) ->
         *("x", "y", "Size | Price", "S | 3", "a cat", "1", "2"),
     ]
     box = seen.elements[0].box
-    assert box is not None
     assert box.width > 20
     assert box.y > 40
 
@@ -113,7 +112,6 @@ async def test_shadow_roots_slots_and_frames(site: Any, read: Any) -> None:
       <iframe src=/frame style="margin:50px 0 0 100px;border:5px solid"></iframe><iframe src="{other}/"></iframe>""")
     assert seen.text == f"shadow [1] slotted [2]\nrest\nframed [3]\n(frame: {other})"
     frame = seen.elements[2].box
-    assert frame is not None
     assert frame.x == pytest.approx(113, abs=1)  # 8 of the body, 100 of margin, 5 of border
 
 

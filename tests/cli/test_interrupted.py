@@ -123,7 +123,6 @@ def test_ctrl_c_while_a_command_that_is_done_ends_changes_nothing() -> None:
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=reset
     ) as process:
-        assert process.stdout is not None
         assert "done\n" in iter(process.stdout.readline, "")
         process.send_signal(signal.SIGINT)
         assert (process.stdout.read(), process.wait()) == ("", 0)

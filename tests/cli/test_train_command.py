@@ -88,7 +88,6 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_same_click_with_another_thought_is_no_other_action(folder: Path, out: Path) -> None:
     train(folder, out, "--run", "luck", "--set", "model.embed.action=reasoning", "--estimate")
     estimate = OffPolicyEstimate.read(out)
-    assert estimate is not None
     assert estimate.pairs == 6
 
 
@@ -96,13 +95,11 @@ def test_remembered_outcomes_rank_alike_tasks_and_are_estimated(folder: Path, ou
     remember = ("--set", "value=memory", "--estimate")
     assert train(folder, out, *remember).exit_code == 0
     kept = Memory.load(out)
-    assert kept.episodes is not None
     assert kept.episodes.count == 60
     index, (red, blue) = Ranker.load(out).rank("buy hat 77", PAGE, [], ["click Red", "click Blue"])
     assert index == 1
     assert 0 <= red < 0.5 < blue <= 1
     estimate = OffPolicyEstimate.read(out)
-    assert estimate is not None
     assert estimate.checkpoint == kept.checkpoint
     assert "used as it is" in train(folder, out, *remember).output
     assert isinstance(train(folder, out).exception, DataError)  # a network is another Q-function
@@ -141,7 +138,6 @@ def test_the_first_episodes_teach_pass_after_pass(folder: Path, out: Path) -> No
     done = train(folder, out, "--episodes", "40", "--set", "iql.steps=5")
     assert done.exit_code == 0, done.output
     known = read_card(out).episodes
-    assert known is not None
     assert known.count == 40
     with Store.open(folder / "store", read_only=True) as store:
         first = select_episodes(store, ["seed"], 40)

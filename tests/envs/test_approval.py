@@ -97,7 +97,6 @@ async def test_the_snapshot_tells_forms_apart_and_what_their_fields_ask_for(visi
 async def test_a_refusal_is_told_and_nothing_is_sent(visit: Visit, site: Site) -> None:
     env, seen = await visit()
     buy = next(e for e in seen.elements if e.name == "Buy now")
-    assert buy.box is not None
     ways: list[Action] = [
         Click(mark=buy.mark),
         Click(point=Point(buy.box.x + 3, buy.box.y + 3)),
@@ -109,7 +108,6 @@ async def test_a_refusal_is_told_and_nothing_is_sent(visit: Visit, site: Site) -
     ]
     for way in ways:
         result = await env.step(way)
-        assert result.observation.error is not None
         assert result.observation.error.startswith("The user did not allow ")
         assert not result.terminated
     assert len(site.asked) == len(ways)

@@ -76,7 +76,6 @@ def perfect(request: Mapping[str, Any]) -> str:
     """Names the whole pixel nearest to the middle of the target asked for, from the page's own numbers."""
     asked = request["messages"][-1]["content"][0]["text"]
     name = re.search(r"The element: (\w+)", asked)
-    assert name is not None
     left, top = TARGETS[name[1]]
     across, down = (1000, 1000) if "0 to 1000" in asked else sent(request).size
     return json.dumps({"x": round((left + 4) * across / WIDTH), "y": round((top + 4) * down / HEIGHT)})
@@ -94,7 +93,6 @@ async def test_every_target_is_hit_whatever_the_size_sent(task: Task, browser: B
         env = WebEnv(browser, screenshots=True)
         seen = await env.reset(task, seed=0)
         shot = seen.screenshot
-        assert shot is not None
         with Image.open(io.BytesIO(shot.data)) as picture:
             assert picture.size == (shot.width, shot.height)
             assert picture.size == (WIDTH, HEIGHT)
@@ -177,6 +175,5 @@ async def test_points_from_the_proposer_and_words_refused_by_the_localizer(task:
         assert label == "click button golf"
         seen, used, _ = await turn(seen, ChatProposer(model, dialect=JsonDialect(by="words")))
         assert used == [("proposer", 1), ("localizer", 2)]
-        assert seen.error is not None
         assert seen.error.startswith('"the moon" was not found on the screenshot: the point (99999, 1) is outside')
         await env.close()

@@ -34,9 +34,7 @@ def arm(name: str, *seeds: Sequence[int]) -> ArmResult:
 
 def test_right_choices_over_seeds_and_their_difference_to_the_first_arm() -> None:
     base, other = results_of([arm("base", (0, 1, 1), (0, 0, 1)), arm("other", (1, 1, 1), (0, 0, 1))])
-    assert base.right is not None
     assert (base.right.value, base.right_by_seed) == (0.5, (2 / 3, 1 / 3))
-    assert other.right_difference is not None
     assert other.right_difference.mean == pytest.approx(4 / 6 - 3 / 6)
     assert other.right_difference.tasks == base.contested == 3
     assert (base.first, base.chance, base.right_difference) == (0.0, 0.5, None)

@@ -50,6 +50,5 @@ def test_what_is_estimated_is_what_playing_brings(of: Estimator) -> None:
     assert ranked.value == pytest.approx(0.9**2, abs=0.05)
     assert alone.value == pytest.approx(0.75**2, abs=0.06)
     lift = ranked.minus(alone)
-    assert lift is not None
     assert lift.low < 0.9**2 - 0.75**2 < lift.high
     assert lift.low > 0

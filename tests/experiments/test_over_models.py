@@ -33,8 +33,6 @@ def test_a_difference_that_one_lucky_training_made_is_not_clear() -> None:
     ours, theirs = attempts((88, 200), (64, 200), (167, 200)), attempts((59, 200))
     over_tasks = stats.paired_difference(ours, theirs)
     found = over_models.paired_difference(ours, theirs)
-    assert over_tasks is not None
-    assert found is not None
     assert over_tasks.clear  # by tasks alone
     assert not found.clear
     assert found.mean == pytest.approx((44 + 32 + 83.5) / 300 - 0.295)
@@ -48,7 +46,6 @@ def test_what_is_alike_throughout_has_the_bounds_of_so_few_tasks() -> None:
     found = over_models.success_interval(all_won)
     assert (found.low, found.high) == pytest.approx((0.025**0.1, 1.0))
     same = over_models.paired_difference(all_won, attempts((10, 10)))
-    assert same is not None
     assert (same.low, same.high) == pytest.approx((0.025**0.1 - 1, 1 - 0.025**0.1))
     assert over_models.paired_difference(all_won, [Attempt(task="x", run=0, success=True, steps=1)]) is None
 
@@ -57,11 +54,9 @@ def test_the_interval_of_a_mean_is_over_tasks_and_over_models() -> None:
     steps = [(task, 0, 10 + 2 * (task % 2)) for task in range(100)]  # mean 11, deviation 1 over tasks
     alone = over_models.mean(steps)
     assert (alone.value, alone.error) == (11.0, None)
-    assert alone.interval is not None
     assert (alone.interval.low, alone.interval.high) == pytest.approx((11 - 1.96 * 0.1, 11 + 1.96 * 0.1), abs=0.03)
     several = over_models.mean([(task, model, 10 + model) for task in range(100) for model in range(3)])
     assert (several.value, several.error) == (11.0, pytest.approx(1 / np.sqrt(3)))
-    assert several.interval is not None
     assert (several.interval.low, several.interval.high) == pytest.approx(
         (11 - 4.303 * 0.577, 11 + 4.303 * 0.577), abs=0.15
     )

@@ -101,12 +101,10 @@ def test_on_bookings_what_the_oracle_does_is_right_on_every_page() -> None:
     assert isinstance(suite, LocalSuite)
     judge, env, task = judge_of(suite), TextEnv(suite.rules), suite.rules.tasks("test")[0]
     assert isinstance(suite.rules, Booking)
-    assert judge is not None
     oracle, seen, kinds = BookingOracle(suite.rules, task.id), at_once(env.reset(task, seed=0)), list[str]()
     while not suite.rules.is_over(env.visit):
         actions = oracle.advise(env, seen).action, Refresh()
         judged = judge(State(task=task, observation=seen), [Candidate(action=one, label="") for one in actions])
-        assert judged is not None
         assert judged.right == [True, False]
         kinds.append(judged.kind)
         seen = at_once(env.step(actions[0])).observation

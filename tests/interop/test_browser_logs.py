@@ -109,7 +109,6 @@ def test_browser_use_keeps_pages_thoughts_and_what_has_no_field(tmp_path: Path) 
     assert kept["metadata"] == {"step_number": 1}
     assert kept["state"]["interacted_element"][0]["x_path"] == "html/body/input"
     shot = first.observation.screenshot
-    assert shot is not None
     assert (shot.width, shot.height) == (8, 6)
     with Store.open(tmp_path / "store", read_only=True) as opened:
         assert opened.screenshots.load(shot).data == data.getvalue()

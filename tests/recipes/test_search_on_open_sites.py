@@ -123,7 +123,6 @@ async def test_no_order_is_placed_though_ordering_is_weighed(
     assert unsafe
     for node in unsafe:
         candidate = tree.candidate[node]
-        assert candidate is not None
         assert BUY in candidate.label or COMPLETE in candidate.label
         assert tree.page[node] == -1
         assert tree.value[node] == tree.prior[node]

@@ -77,7 +77,6 @@ async def test_a_decision_keeps_what_its_search_knew_of_each_candidate() -> None
     assert {decision.checkpoint for decision in decisions} == {"value-1"}
     assert {decision.feedback for decision in decisions} == {(0.5, 0.5)}
     for decision in decisions:
-        assert decision.visits is not None
         assert decision.visits[decision.chosen] > 0
     await scorer.aclose()
     plain, _ = world()

@@ -110,7 +110,6 @@ async def test_pages_are_kept_once_and_pictures_by_their_content(store: Store, w
     read = store.episode(episode)
     assert read.steps[0].observation is read.steps[2].observation
     seen = read.steps[0].observation.screenshot
-    assert seen is not None
     assert seen.data == b""
     assert store.screenshots.load(seen) == picture()
     assert [path.name for path in (where.folder / "screenshots").rglob("*.*")] == [f"{seen.sha256}.jpg"]

@@ -61,14 +61,11 @@ def words(page: str) -> str:
 
 def test_a_run_s_agents_are_compared_in_one_order_with_intervals_and_costs(store: Store) -> None:
     found = compare(store, "eval")
-    assert found is not None
     assert [line.agent for line in found.lines] == ["prompting", "best-of-q", "prior"]
     first, main, _ = found.lines
     assert found.main == main
     assert (first.difference, first.tasks, first.tokens, first.usd) == (None, 3, pytest.approx(700 / 3), None)
-    assert main.difference is not None
     assert main.difference.mean == pytest.approx(2 / 3)
-    assert first.rate is not None
     assert first.rate.interval is not None
     assert first.rate.value == pytest.approx(1 / 3)
     assert found.pareto is not None
@@ -101,7 +98,6 @@ def test_compare_opens_with_prompting_beside_best_of_q_where_they_differ(store: 
     found = compare(store, "eval")
     assert found is not None
     pairs = Pairs.of(found, None, None)
-    assert pairs is not None
     assert (pairs.one, pairs.other, pairs.tasks) == ("prompting", "best-of-q", 3)
     assert [pair.gained for pair in pairs.differing] == [True, True]
     page = words(browser.get("/compare").text)
@@ -130,7 +126,6 @@ async def test_compare_puts_tries_of_the_same_number_beside_each_other(tmp_path:
         found = compare(opened, "eval")
     assert found is not None
     pairs = Pairs.of(found, "prompting", "best-of-q")
-    assert pairs is not None
     assert (pairs.tasks, pairs.differing) == (1, [])
 
 
@@ -161,7 +156,6 @@ async def test_a_comparison_is_of_the_verdicts_there_are(tmp_path: Path) -> None
             for e in opened.summaries(run="eval"):
                 await opened.add_verdict(e.id, Verdict(reward=0.0, outcome=outcomes[e.repeat], judge="j"), adopt=True)
             found = find_comparison(opened, "eval")
-            assert found is not None
             return [e.outcome for e in sorted(found.episodes, key=lambda e: e.repeat)]
 
         assert await judged("success", "failure") == ["success"] * 2 + ["failure"] * 2

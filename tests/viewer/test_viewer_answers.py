@@ -57,7 +57,6 @@ def browser(store: Store) -> TestClient:
 
 def picture_of(page: str) -> str:
     found = re.search(r'<image href="(/screenshots/[^"]+)"', page)
-    assert found is not None
     return found.group(1)
 
 
@@ -65,7 +64,6 @@ def test_every_answer_has_the_policy(store: Store, browser: TestClient) -> None:
     episode = store.catalogue.episodes(EpisodeFilter())[0].id
     page = browser.get(f"/episode/{episode}").text
     style = re.search(r'href="(/assets/[^"]+)"', page)
-    assert style is not None
     for path in ("/", f"/episode/{episode}", picture_of(page), style.group(1), "/nothing", "/run"):
         headers = browser.get(path).headers
         assert "default-src 'none'" in headers["Content-Security-Policy"]
@@ -244,7 +242,6 @@ def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(folder: Path, host
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
     ) as process:
-        assert process.stdout is not None
         address = process.stdout.readline().strip()
         assert ("?token=" in address) == asks
         on_loopback = re.sub(r"//[^:/]+", "//127.0.0.1", address) if asks else address

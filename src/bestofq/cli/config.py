@@ -173,7 +173,6 @@ def _name_setting(cls: type[BaseModel], place: Sequence[str | int], *, unknown: 
 
 
 def _is_named(annotation: Any) -> bool:
-    """Tell whether a field holds tables that users name."""
     return get_origin(annotation) is dict
 
 

@@ -148,7 +148,6 @@ def _compare_stores(
 
 
 def _write(folders: Mapping[str, Path | None], tables: Sequence[Table]) -> None:
-    """Write all tables in each format that has a folder."""
     for ending, folder in folders.items():
         if folder is not None:
             console.print(f"written: {len(write_tables(tables, folder, [ending]))} tables in {folder}")

@@ -99,7 +99,6 @@ def _is_pocket(models: Models) -> bool:
 
 
 def _print_answer(view: StepPrinter, episode: Episode, store: Location) -> bool:
-    """The end in words; whether the agent answered."""
     last = episode.steps[-1].decision.candidate.action if episode.steps else None
     answer = last if isinstance(last, Answer) and episode.steps[-1].terminated else None
     verdict = episode.verdict

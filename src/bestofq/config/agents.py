@@ -63,7 +63,6 @@ class AgentConfig:
         """Raise ConfigError if the settings do not name what the agent needs. It loads no model."""
 
     def reads_q(self, settings: BestOfQSettings) -> bool:
-        """Tell whether the agent needs a Q-function."""
         return False
 
     def proposer(self, models: Models) -> Proposer:
@@ -212,12 +211,10 @@ AgentKind = Annotated[str, AfterValidator(check_kind)]
 
 
 def reads_q(settings: BestOfQSettings, kind: str) -> bool:
-    """Tell whether this kind of agent needs a Q-function."""
     return AGENTS[kind].reads_q(settings)
 
 
 def embeds(settings: BestOfQSettings, kind: str) -> bool:
-    """Tell whether this kind of agent embeds what it sees."""
     return settings.value == "network" and reads_q(settings, kind)
 
 

@@ -138,7 +138,6 @@ def may_repeat_of(irreversible: Unsafe | None) -> MayRepeat:
 
 
 def step_limit_of(settings: BestOfQSettings, suite: Suite | None = None) -> int:
-    """Steps an episode may take: as set, else the suite's own."""
     return settings.suite.step_limit or (suite or make_suite(settings.suite)).step_limit
 
 

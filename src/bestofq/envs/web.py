@@ -134,5 +134,4 @@ class WebEnv:
 
 
 def _describe(action: Action, page: Observation) -> str:
-    """The action in words, with its element."""
     return action_text(on_mark(action, page), page.elements)

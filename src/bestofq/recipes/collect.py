@@ -149,7 +149,6 @@ async def compare(
 async def _open_player(
     run: str, play: Play, provenance: Provenance, models: Models, suite: OpenSuite | None, store: Store, report: Report
 ) -> AsyncIterator[Do]:
-    """Yield what plays a slot of the run in this process."""
     assert suite is not None
     options = EpisodeOptions(
         seed=models.settings.seed,

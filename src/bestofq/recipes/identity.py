@@ -130,7 +130,6 @@ def set_begun(folder: Path, identity: Mapping[str, JsonValue]) -> None:
 
 
 def set_done(folder: Path) -> None:
-    """Mark the artifact in `folder` as finished."""
     (folder / DONE).touch()
 
 
@@ -171,7 +170,6 @@ def made_by(settings: BestOfQSettings) -> dict[str, object]:
 
 
 def this_command() -> str:
-    """Return the command of this process, to be typed again."""
     path = Path(sys.argv[0])
     program = ["python", "-m", path.parent.name] if path.name == "__main__.py" else [path.name]
     return shlex.join([*program, *sys.argv[1:]])

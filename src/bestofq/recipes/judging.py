@@ -100,6 +100,5 @@ async def _judge_episode(store: Store, judge: Judge, name: str) -> Verdict:
 
 
 def _is_judges(episode: EpisodeSummary, extra: bool) -> bool:
-    """Return whether a judge may judge the episode, either `extra` to the environment's verdict or instead of it."""
     theirs = bool(episode.judge) or episode.outcome == "unjudged"
     return episode.steps > 0 and ended_by_itself(episode) and (theirs != extra)

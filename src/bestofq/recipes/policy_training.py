@@ -267,7 +267,6 @@ def _policy_copy(
 
 
 def _with_tokenizer(models: Models, folder: Path) -> Path:
-    """Save the policy's tokenizer with the tuned weights."""
     if is_first_process():
         models.tokens.tokenizer.save_pretrained(folder)
     return folder

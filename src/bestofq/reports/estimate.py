@@ -45,7 +45,6 @@ class OffPolicyEstimate(FrozenModel):
 
     @property
     def lift(self) -> PairedDifference | None:
-        """With all candidates."""
         return self.choices[-1].lift if self.choices else None
 
     @property
@@ -123,7 +122,6 @@ def short(found: OffPolicyEstimate) -> str:
 
 
 def verdict_line(found: OffPolicyEstimate) -> str:
-    """The verdict, and what it rests on."""
     if found.lift is None:
         return (
             "not known: in these episodes no agent chose at random among all recorded candidates, so nothing tells "
@@ -139,7 +137,6 @@ def verdict_line(found: OffPolicyEstimate) -> str:
 
 
 def choice_table(found: OffPolicyEstimate) -> Table:
-    """A row a number of candidates."""
     rows: list[tuple[Cell, ...]] = []
     for at in found.choices:
         gain = at.lift.mean if at.lift and at.lift.mean > 0 else None
@@ -162,7 +159,6 @@ def choice_table(found: OffPolicyEstimate) -> Table:
 
 
 def rank_table(log: LoggedChoices, found: OffPolicyEstimate, discount: float) -> Table:
-    """One row of all held-out steps."""
     steps = to_valued_steps(log, discount)
     calibrated = calibration(steps, "", discount=discount)
     mean = Quantity(tally_by_task((step.task, step.q, 1.0) for step in steps)).measure

@@ -16,7 +16,6 @@ SAMPLED = 20  # episodes of an agent that are read for its N
 
 
 def origins(store: Store, episodes: Iterable[EpisodeSummary]) -> dict[str, RowSource]:
-    """By agent or row, what made these episodes."""
     runs = {run.name: run for run in store.runs()}
     by_row = group_by(episodes, lambda episode: episode.agent)
     return {name: _origin(store, runs, some) for name, some in by_row.items()}
@@ -64,13 +63,11 @@ def _source_of_runs(runs: Sequence[RunRecord], others: Sequence[Provenance] = ()
 
 
 def search_origin(run: RunRecord) -> RowSource:
-    """What made the trees of a run."""
     candidates = setting(run.config, f"{SEARCHES}.trees.candidates")
     return _source_of_runs([run]).model_copy(update={"n": candidates if isinstance(candidates, int) else None})
 
 
 def join_sources(made: Sequence[RowSource]) -> RowSource:
-    """What made the rows of all of these."""
     several = ("runs", "commits", "models", "seeds", "checkpoints", "commands", "discounts")
     return RowSource(
         repeats=sum(source.repeats for source in made),

@@ -61,7 +61,6 @@ def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
 
 
 def count_contested(rated: Iterable[Rated]) -> int:
-    """How many steps hold good and other candidates."""
     return sum(len({*step.good}) > 1 for step in rated)
 
 
@@ -88,7 +87,6 @@ def rated_shares(rated: Iterable[Rated]) -> dict[str, Quantity]:
 
 
 def split_failures(rated: Sequence[Rated]) -> tuple[Sequence[int], Sequence[Interval | None]]:
-    """What `failure_split_svg` draws."""
     steps, held, chosen, *_ = sum(rated_counts(rated).values(), np.zeros(7)).astype(int).tolist()
     shares = rated_shares(rated)
     proposed, missed, taken = (shares[name].measure.interval for name in ("recall", "missed", "chosen"))

@@ -68,7 +68,6 @@ class Selection:
         ]
 
     def summaries(self, store: "Store", *, status: Status = "finished") -> list[EpisodeSummary]:
-        """Its episodes, of all agents."""
         which = partial(store.summaries, suite=self.suite, split=self.split, status=status)
         return [episode for run in self.in_runs(store) for episode in which(run=run)]
 
@@ -116,7 +115,6 @@ class Rows:
         return found[0] if found else name
 
     def agents(self, names: Collection[str]) -> list[str]:
-        """The agents of the rows of these names."""
         return [*distinct(part.agent for part, name in self.names.items() if name in names)]
 
     def baseline(self) -> str | None:
@@ -178,7 +176,6 @@ def _row_identity(run: RunRecord, part: RowPart, own: Sequence[Tally], ended: Se
 
 
 def _name_rows(group: Sequence[Sequence[RowPart]], own: str | None) -> Iterator[tuple[RowPart, str]]:
-    """The names of all rows of one agent on one split."""
     counts = Counter(row[0].checkpoint for row in group)
     endings = suffixes(counts)
     for row in group:

@@ -55,13 +55,11 @@ def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold
 
 
 def search_rows(store: Store, runs: Sequence[str], *, alpha: float, threshold: float) -> list[SearchRow]:
-    """Those of the runs among `runs` that hold trees."""
     rows = (search_row(run, store.trees.all(run), alpha=alpha, threshold=threshold) for run in runs)
     return [row for row in rows if row.trees]
 
 
 def search_table(rows: Sequence[SearchRow], made: Mapping[str, RowSource] | None = None) -> Table:
-    """A row for each run, whose origin is `made`'s."""
     return Table.of(
         "searches",
         "Searches (Agent Q, Algorithm 1)",

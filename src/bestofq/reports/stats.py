@@ -98,7 +98,6 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def distinct(values: Iterable[T]) -> tuple[T, ...]:
-    """The values, each once."""
     return tuple(dict.fromkeys(values))
 
 

@@ -328,7 +328,6 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
 
 
 def _load_tallies(store: Store, run: RunRecord, selection: Selection) -> Iterator[tuple[Tally, RowSource]]:
-    """What is decided in a run, agent by agent, and what made it."""
     some = replace(selection, runs=[run.name]).tallies(store)
     decided = [t for t in some if t.status == "finished" and (t.attempts[:, 2] < len(DECIDED)).any()]
     for agent in selection.agents or sorted({t.agent for t in decided}):
@@ -338,7 +337,6 @@ def _load_tallies(store: Store, run: RunRecord, selection: Selection) -> Iterato
 
 
 def _value(key: str, tally: Tally, source: RowSource, run: RunRecord) -> str:
-    """Of one of `KEYS`, or of a setting."""
     if key in ("store", "run", "agent", "suite", "split"):
         return str(getattr(tally, key))
     if key == "N":
@@ -351,7 +349,6 @@ def _to_words(value: JsonValue) -> str:
 
 
 def _setting_names(value: JsonValue, before: str = "") -> Iterator[str]:
-    """The dotted names of all settings in this one."""
     if not isinstance(value, dict):
         yield before
         return

@@ -47,7 +47,6 @@ def axis(rates: Iterable[float]) -> tuple[float, float, float]:
 
 
 def rate_ticks(ruled: tuple[float, float, float]) -> list[tuple[float, str]]:
-    """The ruled lines of an `axis` of rates, with their labels."""
     floor, ceiling, gap = ruled
     levels = [floor + tick * gap for tick in range(round((ceiling - floor) / gap) + 1)]
     return [(rate, f"{100 * rate:.0f} %") for rate in levels]

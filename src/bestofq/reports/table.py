@@ -44,7 +44,6 @@ class RowSource(FrozenModel):
         return self.discounts[0] if len(self.discounts) == 1 else 1.0
 
     def cells(self) -> tuple[str, ...]:
-        """One text per column of `ORIGIN_COLUMNS`."""
         numbers = (self.repeats,), () if self.n is None else (self.n,)
         several = (self.runs, self.commits, self.models, self.seeds, *numbers, self.checkpoints, self.commands)
         return tuple("; ".join(map(str, values)) for values in several)
@@ -124,7 +123,6 @@ class Table(FrozenModel):
         return self.model_copy(update={"title": title})
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """For the terminal: `console.print(table)`."""
         yield Text(self.title, style="bold")
         drawn = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for i in self.telling:

@@ -56,7 +56,6 @@ class ValuedStep:
 
 
 def read_values(episode: Episode) -> list[ValuedStep]:
-    """The values that were stored with the episode's decisions."""
     found = []
     for index, decision in enumerate(step.decision for step in episode.steps):
         value, *scores = (

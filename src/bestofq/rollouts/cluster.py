@@ -103,11 +103,9 @@ class _HostProcess:
         self._opening = asyncio.Lock()
 
     async def name(self) -> str:
-        """As a writer; empty where it can do nothing yet."""
         return self._name
 
     async def open(self, opens: Opens, shared: Shared) -> str:
-        """Its name, once it can do something."""
         async with self._opening:
             if self._does is None:
                 self._shared = shared
@@ -227,7 +225,6 @@ class ModelActors:
         return [ray.get_actor(name) for name in self._names]
 
     def ask(self, method: str, *given: Any) -> Any:
-        """What `ray.get` and `await` wait for."""
         self._turn += 1
         return getattr(self._actors[self._turn % len(self._names)], method).remote(*given)
 

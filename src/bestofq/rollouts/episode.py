@@ -156,20 +156,17 @@ class EpisodeRecord:
         return self.last
 
     def begin_step(self, state: State, decision: Decision) -> None:
-        """Note what was decided, before its action is carried out."""
         if self.options.on_decision is not None:
             self.options.on_decision(state, decision)
         self._begun = state.observation, decision
 
     async def end_step(self, result: StepResult) -> None:
-        """Commit the step with what its action brought."""
         assert self._begun is not None
         (observation, decision), self._begun = self._begun, None
         await self._commit(observation, decision, result)
         self.last, self.final = result, result.observation
 
     async def cut_step(self) -> None:
-        """Keep the step whose action failed, if there is one."""
         if self._begun is not None:
             (observation, decision), self._begun = self._begun, None
             await self._commit(observation, decision, StepResult(observation=observation, truncated=True))

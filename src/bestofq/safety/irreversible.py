@@ -178,7 +178,6 @@ def _submits(element: Element) -> bool:
 
 
 def _sends(fields: Iterable[Element], written: tuple[Element, str] | None) -> str | None:
-    """The personal data among what is sent."""
     held = [(field, field.value or "") for field in fields] + ([written] if written else [])
     found = dict.fromkeys(what for field, value in held if (what := _personal(field, value)))
     return f"submit personal data ({', '.join(found)})" if found else None
@@ -219,7 +218,6 @@ def _readings(text: str) -> tuple[str, ...]:
 
 
 def _said_by(element: Element, observation: Observation) -> str | None:
-    """What its name or its visible text says, in quotes."""
     for text in filter(None, (element.name, element.shown)):
         names = _readings(text)
         found = (

@@ -32,7 +32,6 @@ class StepCosts:
         self.seconds[way] += seconds
 
     def to_tuple(self) -> tuple[BacktrackCost, ...]:
-        """As a tree keeps them."""
         return tuple(BacktrackCost(way=w, count=self.count[w], seconds=round(self.seconds[w], 4)) for w in WAYS)
 
 
@@ -148,7 +147,6 @@ class EnvPool:
         return self.irreversible is not None and self.irreversible(page, action)
 
     async def aclose(self) -> None:
-        """Once no rollout is under way."""
         while self._free:
             await self._free.pop().env.close()
         self._saved.clear()

@@ -58,7 +58,6 @@ class MutableTree:
         return self._add(parent, candidate, self.depth[parent] + 1) if node is None else node
 
     def find(self, parent: int, action: Action) -> int | None:
-        """The node of an action at `parent`, where there is one."""
         same = identity(action)
         return next((n for n in self.children[parent] if identity(self.move(n).action) == same), None)
 
@@ -68,17 +67,14 @@ class MutableTree:
             self.prior[node] = value
 
     def path(self, node: int) -> list[int]:
-        """Root to node, both included."""
         return path_to(node, self.parent)
 
     def move(self, node: int) -> Move:
-        """The action that leads to a node below the root."""
         candidate = self.candidate[node]
         assert candidate is not None
         return Move(self.seen[self.parent[node]], candidate.action)
 
     def moves(self, node: int) -> list[Move]:
-        """From the start of the episode to the node."""
         return [*self.before, *map(self.move, self.path(node)[1:])]
 
     def is_solved(self, node: int) -> bool:

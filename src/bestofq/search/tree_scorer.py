@@ -39,7 +39,6 @@ class TreeScorer:
         self._searches[task.id, seed] = None, [_bare(page) for page in pages]
 
     async def forget(self, task: Task, seed: int) -> None:
-        """Close the environments of the episode's tree."""
         await self._close(task.id, seed)
 
     async def _close(self, task_id: str, seed: int) -> None:
@@ -83,12 +82,10 @@ class TreeScorer:
         return tuple(c for child in held[:n] if (c := tree.candidate[child]) is not None)
 
     async def aclose(self) -> None:
-        """Close the environments of all trees."""
         for task_id, seed in [*self._searches]:
             await self._close(task_id, seed)
 
     async def _search_at(self, state: State) -> tuple[Search, int]:
-        """The search of the state's episode, and the node at which the agent is now."""
         key = state.task.id, state.seed
         search, seen = self._searches.pop(key, (None, []))
         pages = seen[: len(state.decisions)]

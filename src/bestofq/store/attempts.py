@@ -101,7 +101,6 @@ def _list_abandoned(
 
 
 def release(connection: Connection, episode: str, owner: str) -> None:
-    """Remove this owner from an episode that it plays."""
     for row in lock_rows(connection, EPISODES, EPISODES.c.id == episode, EPISODES.c.owner == owner):
         replace(connection, EPISODES, {**row, "owner": None})
 

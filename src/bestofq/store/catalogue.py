@@ -83,7 +83,6 @@ class Catalogue:
         return totals
 
     def goals(self, episodes: Iterable[str]) -> Mapping[str, str]:
-        """The goals of the episodes with these ids."""
         query = select(EPISODES.c.id, EPISODES.c.task_key).where(EPISODES.c.id.in_([*episodes]))
         keys = dict(rows_of(self._engine, query))
         self._read_goals(TASKS.c.key.in_({key for key in keys.values() if key not in self._goals}))
@@ -113,8 +112,6 @@ class Catalogue:
         return list(self._column(query.order_by(func.max(each.c.at).desc().nulls_last(), RUNS.c.name)))
 
     def choices(self, *, run: str | None = None) -> Choices:
-        """The names that the episodes (of a run) have."""
-
         def names(column: str) -> tuple[str, ...]:
             value = EPISODES.c[column]
             return self._column(select(value).distinct().where(*EpisodeFilter(run=run).clauses).order_by(value))
@@ -123,7 +120,6 @@ class Catalogue:
         return Choices(runs, names("agent"), names("suite"), names("task"))
 
     def count(self, wanted: EpisodeFilter) -> int:
-        """Count these episodes."""
         return self._count(select(EPISODES.c.id).where(*wanted.clauses))
 
     def episodes(self, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 50) -> list[EpisodeSummary]:
@@ -141,7 +137,6 @@ class Catalogue:
         return Place(before, after, 1 + self._count(newer), self.count(wanted))
 
     def count_tasks(self, wanted: EpisodeFilter, *, differing: bool = False) -> int:
-        """Count the tasks of these episodes."""
         return self._count(_by_task(wanted, differing))
 
     def tasks(

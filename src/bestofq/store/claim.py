@@ -87,7 +87,6 @@ def bury(connection: Connection) -> set[str]:
 
 
 def dismiss(connection: Connection, token: str) -> None:
-    """Remove a writer's row, whether it lives or not."""
     connection.execute(delete(WRITERS).where(WRITERS.c.token == token))
 
 

@@ -242,7 +242,6 @@ def _insert_new(dialect: str, table: Table) -> sa.Executable:
 
 
 def replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Put a row in the place of the one with its primary key."""
     same = [column == row[column.name] for column in table.primary_key]
     connection.execute(sa.update(table).where(*same), schema.add_checksum(table, row))
 

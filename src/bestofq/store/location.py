@@ -41,7 +41,6 @@ class Location:
 
     @property
     def database(self) -> Path:
-        """The file of a folder's database."""
         return Path(self.name) / _FILE
 
     @property
@@ -55,7 +54,6 @@ class Location:
 
     @property
     def folder(self) -> Path:
-        """The default folder of what commands make of the episodes."""
         if self.is_folder:
             return Path(self.name)
         local = self.files is not None and "://" not in self.files

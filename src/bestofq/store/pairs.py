@@ -108,7 +108,6 @@ def _check(pair: PreferencePair, path: Path) -> None:
 
 
 def _is_step(pair: PreferencePair) -> bool:
-    """Return whether each side is one turn, after the same prompt."""
     return len(pair.chosen) == len(pair.rejected) == 1 and pair.chosen[0].prompt_ids == pair.rejected[0].prompt_ids
 
 

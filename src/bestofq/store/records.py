@@ -140,7 +140,6 @@ class EpisodeFilter:
 
     @property
     def clauses(self) -> list[ColumnElement[bool]]:
-        """What a query over the episodes' table is narrowed by."""
         found = [EPISODES.c[name] == value for name in _EXACT if (value := getattr(self, name)) is not None]
         found += [EPISODES.c[n[:-1]].in_(some) for n in ("runs", "agents") if (some := getattr(self, n)) is not None]
         if self.domain is not None:

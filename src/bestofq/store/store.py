@@ -107,7 +107,6 @@ class Store:
 
     @property
     def catalogue(self) -> Catalogue:
-        """This store's contents as lists to page through."""
         return Catalogue(self._engine, self._pages)
 
     # ---- writing

@@ -93,7 +93,6 @@ class Trees:
         return [*map(TreeSummary._make, rows_of(self._engine, query))]
 
     def goals(self, trees: Sequence[TreeSummary]) -> dict[TreeSummary, str]:
-        """Return the goals of these trees' tasks."""
         keys = {(tree.run, tree.suite, tree.task): tree for tree in trees}
         query = select(*_KEY, TREES.c.body).where(tuple_(*_KEY).in_([*keys]))
         rows = rows_of(self._engine, query)

@@ -67,7 +67,6 @@ class VectorCache:
         self._rows = 0
 
     def _seal_some(self, connection: Connection) -> int:
-        """Move the vectors of one shard and return their number."""
         ours = select(VECTORS).where(VECTORS.c.spec == self.spec.hash)
         query = ours.order_by(VECTORS.c.key).limit(A_SHARD).with_for_update()
         if not (rows := list(verify_rows(connection, VECTORS, connection.execute(query)))):
@@ -113,12 +112,10 @@ class VectorCache:
 
 
 def shard_path(file: str) -> str:
-    """The name of a shard by its hash."""
     return f"vectors/{file[:2]}/{file}.safetensors"
 
 
 def is_intact(files: Files, file: str) -> bool:
-    """Whether all of a shard is as it was written."""
     try:
         return hashlib.sha256(files.get(shard_path(file))).hexdigest() == file
     except FileNotFoundError:

@@ -61,7 +61,6 @@ class Writer:
         return done
 
     def close(self) -> None:
-        """Commit what waits and end the thread."""
         self._thread.shutdown()
         self._drop()
 

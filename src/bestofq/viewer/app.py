@@ -172,7 +172,6 @@ def _episodes(request: Request, store: Store) -> Context:
 
 
 def _filters(store: Store, filters: EpisodeFilter) -> Context:
-    """What a list can be narrowed by, and what it is narrowed by."""
     choices = store.catalogue.choices(run=filters.run)
     domains = sorted({domain_of(task) for task in choices.tasks} - {domain_of("")})
     return {

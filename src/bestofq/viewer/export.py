@@ -135,7 +135,6 @@ class _Export:
 
 
 def _file(address: str) -> str:
-    """Where a page lies in the folder; its names may hold anything."""
     if address == RESULTS:
         return "index.html"
     parts = urlsplit(address)

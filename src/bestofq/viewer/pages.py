@@ -80,7 +80,6 @@ def describe_status(page: Context, episode: EpisodeSummary) -> str:
 
 
 def mood(outcome: str | None) -> str:
-    """The style of an outcome or a status."""
     known = {"success": "good", "failure": "bad", "blocked": "bad", "impossible": "bad", "running": "live"}
     return known.get(outcome or "running", "odd")
 

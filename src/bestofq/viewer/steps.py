@@ -36,7 +36,6 @@ class Range(NamedTuple):
         return cls(low - max(high - low, TIE) / 6, max(high, low + TIE))
 
     def share(self, value: float) -> float:
-        """Of the way from low to high."""
         return (value - self.low) / (self.high - self.low)
 
     def __or__(self, other: "Range") -> "Range":
@@ -103,7 +102,6 @@ class ScoreTable(NamedTuple):
 
 
 def verdict(decision: Decision, scores: ScoreTable) -> str:
-    """How the scores decided, in a sentence or two."""
     if len(decision.candidates) == 1:
         return "One candidate: there was nothing to choose."
     if not scores.informative:
@@ -146,7 +144,6 @@ def candidate_views(
 
 
 def is_inside(box: Box | None, seen: Observation) -> bool:
-    """Return whether the page's picture shows a part of the box."""
     width, height = viewport(seen)
     return box is not None and -box.width < box.x < width and -box.height < box.y < height
 

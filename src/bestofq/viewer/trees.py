@@ -58,7 +58,6 @@ def most_taken(tree: SearchTree) -> list[int]:
 
 
 def branches(tree: SearchTree, *, alpha: float, threshold: float) -> TreeBranches:
-    """The way most taken with its alternatives, and the pairs."""
     pairs = list(node_pairs(tree, alpha=alpha, threshold=threshold))
     blended = [blend_values(tree, node, alpha) for node in range(len(tree))]
     by_worth = sorted(range(1, len(tree)), key=lambda node: (-tree.visits[node], -blended[node], node))
@@ -66,7 +65,6 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float) -> TreeBranche
     blend = f"{alpha:g} · Q̃ + {1 - alpha:g} · Q̂ (Eq. 10)"
 
     def way_from(siblings: Sequence[int], follow: Sequence[int] = ()) -> Way:
-        """From one of the siblings on: along `follow`, then by worth."""
         nodes = []
         while siblings:
             here = next((node for node in siblings if node in follow), siblings[0])

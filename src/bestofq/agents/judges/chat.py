@@ -97,7 +97,6 @@ def _pictures(episode: Episode, most: int) -> tuple[Screenshot, ...]:
 
 
 def _actions(episode: Episode) -> list[str]:
-    """The actions, each question with its user's reply."""
     lines = []
     pages = (*(step.observation for step in episode.steps[1:]), episode.final)
     for step, after in zip(episode.steps, pages, strict=False):
