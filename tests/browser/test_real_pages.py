@@ -243,3 +243,67 @@ async def test_what_validation_swallows_is_reported(session: Any, read: Any, act
     await read("<form><label>E-mail <input type=email required></label><button>Join</button></form>")
     assert await session.act(act) is None
     assert 'The page does not take "E-mail"' in (await session.snapshot()).notices[0]
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<style>p::before { content: 'Price: $' }</style><p>12", "Price: $12"),
+        ("<style>button::after { content: 'Add' }</style><button></button>", "Add [1]"),
+        ("<style>p::before { content: '\\f00c' }</style><p>Done", "Done"),  # of an icon font
+        ("<div id=h></div><script>h.attachShadow({ mode: 'closed' }).innerHTML = '<button>Yes'</script>", "Yes [1]"),
+        ("<div inert><button>Dead</button></div>", "Dead"),
+        ("<button style='pointer-events:none'>Dead</button>", "Dead"),
+        ("<button style='pointer-events:none' disabled>Off</button>", "Off (disabled) [1]"),
+        ("<table><tr><th aria-sort=ascending>Name<th>Size</table>", "Name (sorted ascending) | Size"),
+        (
+            "<a href=/ aria-current=page>Home</a><input aria-invalid=true aria-label=Mail>",
+            'Home (current) [1] Mail: "" (invalid) [2]',
+        ),
+        (
+            "<input list=l aria-label=Tool autofocus><datalist id=l><option>Saw<option>Axe</datalist>",
+            'Tool: "" [1] (suggestions: Saw, Axe)',
+        ),
+    ],
+)
+async def test_what_people_see_is_read(read: Any, page: str, text: str) -> None:
+    assert (await read(page)).text == text
+
+
+async def test_a_drawn_check_box_is_clicked_by_its_label(session: Any, read: Any) -> None:
+    seen = await read(
+        "<label><input type=checkbox style='position:absolute;left:-9999px'><span style='display:inline-block;"
+        "width:20px;height:20px'></span>Accept</label>"
+    )
+    assert seen.text == "Accept [1]"
+    assert await session.act(Click(mark=1)) is None
+    assert (await session.snapshot()).text == "Accept (checked) [1]"
+
+
+async def test_an_editor_in_a_frame_is_written(session: Any, read: Any) -> None:
+    await read("<iframe srcdoc=\"<body contenteditable aria-label=Body style='height:90px'></body>\"></iframe>")
+    assert await session.act(Write(mark=1, text="hello")) is None
+    assert (await session.snapshot()).text == 'Body: "hello" [1]'
+
+
+@pytest.mark.parametrize(("asks", "does"), [("confirm('Sure?')", "true"), ("prompt('Name?', 'Ann')", "Ann")])
+async def test_a_dialog_is_accepted_by_the_same_act_again(session: Any, read: Any, asks: str, does: str) -> None:
+    await read(f'<button onclick="out.textContent = {asks}">Go</button><button>No</button><p id=out>')
+    for mark, accepted in ((1, False), (2, False), (1, False), (1, True), (1, False)):
+        assert await session.act(Click(mark=mark)) is None
+        assert ((await session.snapshot()).text == f"Go [1] No [2]\n{does}") == accepted
+
+
+@pytest.mark.parametrize(("field", "text"), [("type=number", "four"), ("maxlength=4", "12345")])
+async def test_what_a_field_does_not_take_leaves_it_as_it_was(session: Any, read: Any, field: str, text: str) -> None:
+    await read(f"<input {field} aria-label=Count value=4>")
+    assert text[:4] in await session.act(Write(mark=1, text=text)) or "5" in text
+    assert (await session.snapshot()).elements[0].value == "4"
+
+
+async def test_a_file_that_the_page_makes_is_refused(click: Any) -> None:
+    seen = await click(
+        "<button onclick=\"const a = document.createElement('a'); a.href = window.URL.createObjectURL(new Blob(['x']));"
+        "a.download = 'r.csv'; a.click()\">Export</button>"
+    )
+    assert "r.csv" in seen.notices[0]

@@ -258,7 +258,7 @@ async def test_a_page_may_load_as_long_as_its_patience(
 async def test_dialogs_are_dismissed_and_reported(session: Any, click: Any) -> None:
     seen = await click("<button onclick=\"b.textContent = confirm('Sure?')\" id=b>b</button>")
     assert seen.text == "false [1]"
-    assert seen.notices == ('The page showed a confirm dialog, dismissed: "Sure?"',)
+    assert seen.notices == ('The page showed a confirm dialog, dismissed: "Sure?" (do the same again to accept it)',)
     assert (await session.snapshot()).notices == ()
 
 

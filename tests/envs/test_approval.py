@@ -192,6 +192,16 @@ async def test_a_key_on_what_buys_is_asked_about(visit: Visit, site: Site) -> No
     assert (len(site.asked), site.sent) == (2, [])
 
 
+async def test_accepting_a_question_is_asked_about(visit: Visit, site: Site) -> None:
+    env, seen = await visit("/changing")
+    look = Click(mark=next(element.mark for element in seen.elements if element.name == "Look"))
+    await env.session.evaluate("b.onclick = () => { if (confirm('Delete all orders?')) fetch('/delete') }; 0")
+    await env.step(look)
+    refused = await env.step(look)
+    assert "delete" in (refused.observation.error or "")
+    assert (len(site.asked), site.sent) == (1, [])
+
+
 async def looked(env: WebEnv, site: Site, script: str) -> StepResult:
     """The Look button pressed as a search does it, once the page has changed by the script."""
     seen = await env.reset(Task(id="t", suite="s", goal="g", start_url=f"{site.url}/changing"), seed=0)

@@ -222,6 +222,13 @@ Object.assign(globalThis.bestofq, (() => {
     if (is(field, "input") && !TYPED.has(field[$.type])) {
       return fail(`${nameIn(ref, el)} is a ${field[$.type]}, no text field.`);
     }
+    if (is(field, "input") && field[$.type] === "number" && text && !/^\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*$/i.test(text)) {
+      return fail(`${nameIn(ref, el)} takes a number in digits, not "${text}".`);
+    }
+    const most = Number(field[$.getAttribute]("maxlength") ?? Infinity);
+    if (is(field, "input", "textarea") && most >= 0 && text.length > most) {
+      return fail(`${nameIn(ref, el)} takes at most ${most} characters; the text has ${text.length}.`);
+    }
     field[$.focus]({ preventScroll: true });
     if (is(field, "input", "textarea")) field[$.select]();
     else field[$.ownerDocument][$.getSelection]().selectAllChildren(field);

@@ -86,6 +86,12 @@
     }
   }
 
+  // A closed shadow root would hide what people see in it.
+  const { attachShadow } = Element.prototype;
+  Element.prototype.attachShadow = { attachShadow(init) {
+    return Reflect.apply(attachShadow, this, [init && { ...init, mode: "open" }]);
+  } }.attachShadow;
+
   for (const name of ["Worker", "SharedWorker", "EventSource", "WebSocket"]) {
     globalThis[name] &&= new Proxy(globalThis[name], { construct(...given) {
       asked = now();

@@ -17,9 +17,9 @@ from bestofq.browser.recycle import RecycledContext
 from bestofq.browser.settling import describe
 from bestofq.browser.snapshot import jpeg, observe
 from bestofq.browser.tab import REFUSED, Moved, Tab, is_gone, within
-from bestofq.core.actions import Action, GoBack, Goto, Refresh, Restart, SwitchTab
+from bestofq.core.actions import Action, Click, GoBack, Goto, Refresh, Restart, SwitchTab
 from bestofq.core.errors import BrowserError, ConfigError
-from bestofq.core.observation import Observation
+from bestofq.core.observation import Element, Observation
 
 TRIES = 20  # documents that may replace each other during one snapshot
 PAUSE = 0.25  # seconds between looks at what only the clock changes
@@ -51,6 +51,7 @@ class BrowserSession:
         self._browser = browser
         self._room: RecycledContext | None = None
         self._refused: set[str] = set()  # by tabs that are closed
+        self._last: Action | None = None
         self._tabs: list[Tab] = []  # all of this episode, the current one last among those open
 
     @property
@@ -88,7 +89,7 @@ class BrowserSession:
 
     async def attach(self, url: str) -> RecycledContext:
         """Takes the lent page as it is; the episode starts at `url`."""
-        self.start_url = url
+        self.start_url, self._last = url, None
         self._room = room = await self._browser.lend(url, self.hosts)
         self._tabs = [room.tab]
         return room
@@ -100,8 +101,12 @@ class BrowserSession:
         for tab in self._open_tabs():
             tab.traffic.waiting = True
         tab = self.tab
+        tab.accepted = tab.dismissed if action == self._last else set()
+        tab.dismissed, self._last = set(), action
         error = None
         try:
+            for _, question in tab.accepted if may else ():
+                await self._confirm(question, may)
             await self._perform(action, may)
         except Impossible as impossible:
             error = str(impossible)
@@ -114,6 +119,17 @@ class BrowserSession:
             error = error or f"The page did not finish loading within {self.config.load_patience:g} s."
             await self.tab.send("Page.stopLoading")
         return await self._leave_error_page() or error
+
+    async def _confirm(self, question: str, may: May | None) -> None:
+        """Let `may` decide on the OK of a dialog as on a button after that question."""
+        asked = Observation(
+            url=self.tab.page.url,
+            title=self.tab.title,
+            text=f"{question} OK [1]",
+            elements=(Element(mark=1, role="button", name="OK"),),
+        )
+        if may is not None:
+            await may(Click(mark=1), asked)
 
     async def _perform(self, action: Action, may: May | None) -> None:
         match action:

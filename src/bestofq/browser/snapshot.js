@@ -27,9 +27,11 @@ Object.assign(globalThis.bestofq, (() => {
 
   function drawn(control) {
     const rect = control[$.getBoundingClientRect]();
-    return rect.width > 0 && rect.height > 0 && sight(control, styleOf(control)).shown
-      && flatParent(control)[$.checkVisibility]({ opacityProperty: true });
+    return rect.width > 0 && rect.height > 0 && sight(control, styleOf(control)).shown && !unreachable(control, rect)
+      && styleOf(control).pointerEvents !== "none" && flatParent(control)[$.checkVisibility]({ opacityProperty: true });
   }
+
+  const disabled = (el) => el[$.matches](":disabled") || attribute(el, "aria-disabled") === "true";
 
   function hostsEditing(el) {
     return el[$.isContentEditable] && !flatParent(el)?.[$.isContentEditable];
@@ -51,7 +53,8 @@ Object.assign(globalThis.bestofq, (() => {
       case "TEXTAREA": return "textbox";
       case "SELECT": return el[$.multiple] || el[$.size] > 1 ? "listbox" : "combobox";
       case "INPUT": return inputRole(el);
-      case "HTML": case "BODY": case "IFRAME": return null;
+      case "HTML": case "BODY": return el[$.ownerDocument] !== document && hostsEditing(el) ? "textbox" : null;
+      case "IFRAME": return null;
     }
     if (hostsEditing(el)) return "textbox";
     if (el[$.hasAttribute]("onclick")) return repeats(el) ? null : "clickable";
@@ -124,18 +127,32 @@ Object.assign(globalThis.bestofq, (() => {
   }
 
   let opens = ""; // selectors of what shows more while the pointer is over it
+  const written = { before: "", after: "" }; // selectors of what has words written by its style
 
   function findOpeners() {
-    const found = new Set(), head = /^\s*(\S.*?):hover(?:\s*[>+~]\s*|\s+)\S/;
+    const found = new Set(), quoted = { before: new Set(), after: new Set() }, head = /^\s*(\S.*?):hover(?:\s*[>+~]\s*|\s+)\S/;
     for (const sheet of document[$.styleSheets]) {
       let rules = [];
       try { rules = Array.from(sheet.cssRules); } catch { /* of another site */ }
       for (const { selectorText, style } of rules) {
+        if (selectorText?.includes(":") && /^"[^"]/.test(style.content)) {
+          for (const [, selector, side] of selectorText.matchAll(/([^,]*?)::?(before|after)\b/g)) quoted[side].add(selector.trim() || "*");
+        }
         if (!selectorText?.includes(":hover") || !(style.display || style.visibility || style.opacity)) continue;
         for (const selector of selectorText.split(",")) if (head.test(selector)) found.add(head.exec(selector)[1]);
       }
     }
-    return Array.from(found).filter((selector) => CSS.supports(`selector(${selector})`)).join();
+    const valid = (all) => Array.from(all).filter((selector) => CSS.supports(`selector(${selector})`)).join();
+    for (const side of ["before", "after"]) written[side] = valid(quoted[side]);
+    return valid(found);
+  }
+
+  // The words that its style writes before or after it; none of the signs of icon fonts.
+  function generated(el, side) {
+    if (!written[side] || !el[$.matches](written[side])) return "";
+    const { content, display, visibility } = getComputedStyle(el, `::${side}`);
+    const words = /^"(.*)"$/.exec(content)?.[1].replace(/\\(.)/g, "$1") || "";
+    return display !== "none" && visibility === "visible" && /[\p{L}\p{N}\p{Sc}]/u.test(words) && !/\p{Co}/u.test(words) ? words : "";
   }
 
   // Whether its words are a menu's head: nothing in it can be clicked yet.
@@ -202,6 +219,7 @@ Object.assign(globalThis.bestofq, (() => {
       if (label) return label;
     }
     let text = Array.from(children(node), (child) => textOf(child, { skip, all, left }, depth + 1)).join("");
+    text = generated(node, "before") + text + generated(node, "after");
     if (style && !/\S/.test(text)) text = attribute(node, "title");
     return !style || isInline(style) ? text : ` ${text} `;
   }
@@ -252,6 +270,7 @@ Object.assign(globalThis.bestofq, (() => {
       disabled: el[$.matches](":disabled") || aria("disabled"),
       readonly: (el[$.readOnly] === true && el[$.matches](":read-only")) || aria("readonly"),
       required: el[$.required] === true || aria("required"),
+      current: !["", "false"].includes(attribute(el, "aria-current")), invalid: aria("invalid"),
     };
     return Object.keys(has).filter((name) => has[name]);
   }
@@ -264,6 +283,14 @@ Object.assign(globalThis.bestofq, (() => {
     const token = squeeze(attribute(el, "autocomplete")).toLowerCase().replace(/ webauthn$/, "").split(" ").pop();
     if (token && !["on", "off"].includes(token)) return token.slice(0, 40).toWellFormed();
     return ["email", "tel"].includes(type) ? type : null;
+  }
+
+  // What a field suggests for its value, while it has the focus.
+  function suggestionsOf(el) {
+    if (!el[$.list] || el[$.ownerDocument][$.activeElement] !== el) return "";
+    const options = Array.from(el[$.list][$.querySelectorAll]("option"), (option) => squeeze(option.label || option.value));
+    const fitting = options.filter((option) => option.toLowerCase().includes(el[$.value].toLowerCase())).slice(0, 10);
+    return fitting.length ? `(suggestions: ${unmarked(fitting.join(", "))}) ` : "";
   }
 
   // The form of a field, or the form that a button submits.
@@ -288,7 +315,7 @@ Object.assign(globalThis.bestofq, (() => {
     return said ? said.slice(0, 2000).toWellFormed() : null;
   }
 
-  const WRITTEN = new Set(["checked", "selected", "pressed", "expanded", "disabled"]);
+  const WRITTEN = new Set(["checked", "selected", "pressed", "expanded", "disabled", "current", "invalid"]);
 
   // The page now, and the element of each of its marks.
   function read(textLimit) {
@@ -323,7 +350,7 @@ Object.assign(globalThis.bestofq, (() => {
       const said = [asksOf(target), form ? forms.get(form) : null, shownOf(target, name), leadsTo(target, form)];
       elements.push([role, name, value, box, states, ...said]);
       add(` ${name || role}${value === null ? "" : `: "${squeeze(value)}"`}`
-        + `${shown.length ? ` (${shown.join(", ")})` : ""} ${MARK} `);
+        + `${shown.length ? ` (${shown.join(", ")})` : ""} ${MARK} ${suggestionsOf(target)}`);
       return name;
     }
 
@@ -398,6 +425,7 @@ Object.assign(globalThis.bestofq, (() => {
       if (role) {
         const rect = rectOf(el);
         if (!rect.width || !rect.height || unreachable(el, rect) || dialogs.length && covered(el, rect)) role = null;
+        else if (el[$.closest]("[inert]") || style.pointerEvents === "none" && !INPUTS.has(kind) && !disabled(el)) role = null;
       }
       const named = role && mark(el, target, role, place);
       const inner = INPUTS.has(kind) ? [] : children(el);
@@ -406,7 +434,10 @@ Object.assign(globalThis.bestofq, (() => {
         if (seen.shown && el[$.hasAttribute]("usemap")) walkMap(el, place);
       } else if (!role || (target === el && hasWidget(el, depth))) {
         const hush = silent || (kind === "LABEL" && speaksFor(el)) || (named && named === squeeze(textOf(el)));
+        if (seen.shown && !hush) put(generated(el, "before"));
         for (const child of inner) walk(child, place, seen.shown, clickableAbove || Boolean(role), hush, depth + 1);
+        if (seen.shown && !hush) put(generated(el, "after"));
+        if (/^(asc|desc)ending$/.test(attribute(el, "aria-sort"))) put(` (sorted ${attribute(el, "aria-sort")})`);
       }
       if (block) flush();
     }

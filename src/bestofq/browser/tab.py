@@ -82,6 +82,8 @@ class Tab:
         self.text_limit = config.text_limit
         self.uploads = config.uploads
         self.uploading = False  # a file chooser is expected
+        self.dismissed: set[tuple[str, str]] = set()  # dialogs of the last act, by type and message
+        self.accepted: set[tuple[str, str]] = set()  # those that the same act may accept
         self.opened_url = ""  # of the tab last asked for
         self.opened_at: float | None = None  # when this page asked for a tab that is not here yet
         self._frame = ""
@@ -290,15 +292,24 @@ class Tab:
             self.refused.add(urlsplit(request.url).netloc)
 
     async def _on_dialog(self, dialog: Dialog) -> None:
-        leaving = dialog.type == "beforeunload"
+        leaving, key = dialog.type == "beforeunload", (dialog.type, dialog.message)
+        accepts = key in self.accepted
         if not leaving:
-            self.notice(f'The page showed a {dialog.type} dialog, dismissed: "{page_words(dialog.message, WORDS)}"')
+            done = "accepted" if accepts else "dismissed"
+            more = " (do the same again to accept it)" if dialog.type in {"confirm", "prompt"} and not accepts else ""
+            words = page_words(dialog.message, WORDS)
+            self.notice(f'The page showed a {dialog.type} dialog, {done}: "{words}"{more}')
+            if not accepts:
+                self.dismissed.add(key)
         with suppress(BrowserError, PlaywrightError):  # the page may be gone, and its dialog with it
             try:
-                await within(self.limit, "dialog.dismiss", dialog.accept() if leaving else dialog.dismiss())
+                await within(self.limit, "dialog.dismiss", self._answer(dialog, leaving or accepts))
             except PlaywrightError as error:
                 self.stuck = self.navigating and NOT_ACTIVE in error.message
                 self.wake()
+
+    async def _answer(self, dialog: Dialog, accepts: bool) -> None:
+        await (dialog.accept(dialog.default_value) if accepts else dialog.dismiss())
 
     def _on_download(self, download: Download) -> None:
         name, url = (page_words(words, WORDS) for words in (download.suggested_filename, download.url))
