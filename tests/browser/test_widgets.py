@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from bestofq.browser.session import BrowserSession
-from bestofq.core.actions import Action, Clear, Click, Press, Scroll, Write
-from bestofq.core.observation import Element, Observation
+from tests.browser.acting import Step, follow
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -32,9 +31,6 @@ JQUERY = """import jquery from 'jquery'; window.jQuery = window.$ = jquery; cons
 const html = (text) => $('#root').html(text); require('jquery-ui/dist/jquery-ui.js');
 require('jquery-ui/dist/themes/base/jquery-ui.css');
 """
-Step = tuple[str, ...]
-"""An act; the name of the element, a number after # for one of several; a text or keys. Or "sees" and a pattern of the
-page's title and text."""
 WIDGETS: dict[str, tuple[str, list[Step]]] = {
     "react-select": (
         REACT + """import Select from 'react-select';
@@ -194,35 +190,6 @@ def bundle(folder: Path, name: str, source: str) -> tuple[str, str]:
     return out.read_text(), sheet.read_text() if sheet.exists() else ""
 
 
-def mark(seen: Observation, words: str) -> int:
-    """The mark of the element of that name, or that begins with it; `#2 name`: the second; `a|role`: one of either."""
-    number, name = re.fullmatch(r"(?:#(\d+) )?(.*)", words).groups()  # type: ignore[union-attr]
-    names = name.split("|")
-
-    def rank(element: Element) -> int:
-        said = [element.name, element.value, element.role]
-        return 0 if any(one in names for one in said) else 1 if element.name.startswith(tuple(names)) else 2
-
-    found = sorted((one for one in seen.elements if rank(one) < 2), key=rank)
-    assert found, f"{words} is not offered in:\n{seen.text}"
-    return found[int(number or 1) - 1].mark
-
-
-def action(step: Step, seen: Observation) -> Action:
-    match step:
-        case ("click", name):
-            return Click(mark=mark(seen, name))
-        case ("write", name, text):
-            return Write(mark=mark(seen, name), text=text)
-        case ("clear", name):
-            return Clear(mark=mark(seen, name))
-        case ("press", name, keys):
-            return Press(mark=mark(seen, name) if name else None, keys=keys)
-        case ("scroll", name):
-            return Scroll(mark=mark(seen, name) if name else None)
-    raise ValueError(step)
-
-
 @pytest.mark.parametrize("name", WIDGETS)
 async def test_a_widget_is_used_from_start_to_end(npm: Path, site: Any, session: BrowserSession, name: str) -> None:
     source, steps = WIDGETS[name]
@@ -231,11 +198,4 @@ async def test_a_widget_is_used_from_start_to_end(npm: Path, site: Any, session:
     site.pages["/widget.css"] = (sheet, {"Content-Type": "text/css; charset=utf-8"})
     page = "<title>-</title><link rel=stylesheet href=/widget.css><div id=root></div><script src=/widget.js></script>"
     await session.reset(site.page(page))
-    seen = await session.snapshot()
-    for step in steps:
-        if step[0] == "sees":
-            assert re.search(step[1], f"{seen.title}\n{seen.text}", re.S), f"{step}\n{seen.title}\n{seen.text}"
-            continue
-        error = await session.act(action(step, seen))
-        seen = await session.snapshot()
-        assert error is None, f"{step}: {error}\n{seen.text}"
+    await follow(session, steps)

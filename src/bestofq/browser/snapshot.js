@@ -212,7 +212,7 @@ Object.assign(globalThis.bestofq, (() => {
     if (depth) {
       if (attribute(node, "aria-hidden") === "true") return "";
       const label = attribute(node, "aria-label");
-      if (tag(node) === "IMG") return label || node[$.alt];
+      if (tag(node) === "IMG") return label || node[$.alt] || attribute(node, "title");
       style = styleOf(node);
       const hidden = all ? style.display === "none" || style.visibility !== "visible" : !sight(node, style).shown;
       if (!isSvg(node) && hidden) return "";

@@ -1,0 +1,164 @@
+"""Patterns of real pages, each used from start to end: keys, menus, boxes that scroll, lists, names, redrawing."""
+
+from typing import Any
+
+import pytest
+
+from tests.browser.acting import Step, follow
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+DID = "<p id=out></p><script>const did = (what) => { out.textContent = `did ${what}` }</script>"
+SR = "<style>.sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip: rect(0,0,0,0) }</style>"
+PAGES: dict[str, tuple[str, list[Step]]] = {
+    # keys
+    "a button that a key enables": (
+        "<input type=password aria-label=Password id=i><button id=b disabled onclick='did(1)'>Sign in</button>"
+        "<script>i.onkeyup = () => { b.disabled = i.value.length < 4 }</script>",
+        [("write", "Password", "abcdef"), ("click", "Sign in"), ("sees", "did 1")],
+    ),
+    "a counter of keys": (
+        "<textarea aria-label=Text id=i></textarea><script>i.onkeydown = () => did(++i.n); i.n = 0</script>",
+        [("write", "Text", "four"), ("sees", "did 4")],
+    ),
+    "a search at Enter": (
+        "<input aria-label=Find id=i><script>i.onkeypress = (e) => { if (e.keyCode === 13) did(i.value) }</script>",
+        [("enter", "Find", "mug"), ("sees", "did mug")],
+    ),
+    "suggestions chosen by arrows": (
+        "<input aria-label=City id=i><ul id=u></ul><script>let at = -1; const all = ['Berlin', 'Bern']; "
+        "i.onkeydown = (e) => { if (e.key === 'ArrowDown') at++; if (e.key === 'Enter') did(all[at]) };"
+        "i.onkeyup = () => { u.innerHTML = all.map((one) => `<li>${one}`).join('') }</script>",
+        [("write", "City", "Be"), ("sees", "Bern"), ("press", "City", "ArrowDown ArrowDown Enter"),
+         ("sees", "did Bern")],
+    ),
+    "a code of single digits": (
+        "<div id=d></div><script>for (let n = 1; n < 7; n++) { const one = document.createElement('input'); "
+        "one.maxLength = 1; one.ariaLabel = `Digit ${n}`; one.oninput = () => { one.nextSibling?.focus(); "
+        "did([...d.children].map((each) => each.value).join('')) }; d.append(one) }</script>",
+        [("write", "Digit 1", "123456"), ("sees", "did 123456")],
+    ),
+    "a number with a mask": (
+        "<input aria-label=Card id=i><script>i.oninput = () => { i.value = i.value.replace(/\\D/g, '')"
+        ".replace(/(.{4})(?=.)/g, '$1 '); did(i.value) }</script>",
+        [("write", "Card", "4111111111111111"), ("sees", "did 4111 1111 1111 1111")],
+    ),
+    # menus
+    "a menu under the pointer, by script": (
+        "<nav id=m><a href=#top>Shop</a><ul id=u hidden><li><a href=#x onclick='did(1)'>Shoes</a></ul></nav>"
+        "<script>m.onmouseenter = () => { u.hidden = false }; m.onmouseleave = () => { u.hidden = true }</script>",
+        [("click", "Shop"), ("click", "Shoes"), ("sees", "did 1")],
+    ),
+    "a menu of the focus": (
+        "<style>ul { visibility: hidden } nav:focus-within ul { visibility: visible }</style><nav><button>Account"
+        "</button><ul><li><a href=#x onclick='did(1)'>Orders</a></ul></nav>",
+        [("click", "Account"), ("click", "Orders"), ("sees", "did 1")],
+    ),
+    "a list that comes later": (
+        "<div role=combobox tabindex=0 id=c>Choose country</div><div id=h></div><script>c.onclick = () => setTimeout("
+        "() => { h.innerHTML = ['France', 'Spain'].map((one) => `<div role=option onclick=\"did('${one}')\">${one}"
+        "</div>`).join('') }, 250)</script>",
+        [("click", "Choose country"), ("click", "Spain"), ("sees", "did Spain")],
+    ),
+    "a dialog and a popover": (
+        "<button onclick='d.showModal()'>Open</button><dialog id=d><button popovertarget=p>More</button><div id=p "
+        "popover><button onclick='did(1); d.close()'>Archive</button></div></dialog>",
+        [("click", "Open"), ("click", "More"), ("click", "Archive"), ("sees", "did 1")],
+    ),
+    # boxes that scroll
+    "a list beside the page": (
+        "<style>body { margin: 0; display: flex; height: 100vh } #l { width: 260px; overflow: auto }</style><div id=l>"
+        "</div><h1>Pick one</h1><script>l.innerHTML = Array.from({ length: 90 }, (_, n) => "
+        "`<button style='display:block' onclick='did(${n})'>Chat ${n}</button>`).join('')</script>",
+        [("scroll", "Chat 3"), ("click", "Chat 80"), ("sees", "did 80")],
+    ),
+    "a strip": (
+        "<div id=s style='width:300px;overflow-x:auto;white-space:nowrap'></div><script>s.innerHTML = Array.from("
+        "{ length: 30 }, (_, n) => `<button onclick='did(${n})'>Day ${n}</button>`).join('')</script>",
+        [("click", "Day 27"), ("sees", "did 27")],
+    ),
+    "more at the end": (
+        "<div id=l></div><script>let n = 0; const more = () => { for (let i = 0; i < 20; i++) l.insertAdjacentHTML("
+        "'beforeend', `<p style='height:60px'>Item ${n++}`) }; more(); onscroll = () => { if (innerHeight + scrollY > "
+        "document.body.scrollHeight - 400 && n < 40) fetch('/slow/x').then(more) }</script>",
+        [("scroll", ""), ("scroll", ""), ("sees", "Item 39")],
+    ),
+    # lists and fields
+    "groups of choices": (
+        "<select multiple aria-label=Toppings onchange='did([...selectedOptions].map((o) => o.text))'><optgroup "
+        "label=Veg><option>Onion<option>Pepper</optgroup><option selected>Ham</select>",
+        [("write", "Toppings", "Onion"), ("sees", "did Onion,Ham"), ("clear", "Toppings"), ("sees", r'Toppings: ""')],
+    ),
+    "a choice by a part of its words": (
+        "<select aria-label=Size onchange='did(value)'><option value=s>Small<option value=l>Large (30 cm)</select>",
+        [("write", "Size", "large"), ("sees", "did l")],
+    ),
+    "fields over pictures": (
+        "<style>.w { position: relative; width: 180px; height: 30px } .w > * { position: absolute; opacity: 0 }"
+        "</style><div class=w><input aria-label=Name oninput='did(value)'></div><div class=w><input type=date "
+        "aria-label=Day onchange='did(value)'></div>",
+        [("write", "Name", "Ann"), ("sees", "did Ann"), ("write", "Day", "24 December 2026"),
+         ("sees", "did 2026-12-24")],
+    ),
+    "a drawn check box": (
+        "<style>i { display: inline-block; width: 20px; height: 20px; background: #ccc }</style><label><input "
+        "type=checkbox style='display:none' onchange='did(checked)'><i></i>Accept</label>",
+        [("click", "Accept"), ("sees", "did true")],
+    ),
+    "drawn cards": (
+        "<style>input { appearance: none; position: absolute; inset: 0 } label { position: relative; display: block }"
+        "</style><label><input type=radio name=p onchange='did(5)'>Basic</label><label><input type=radio name=p "
+        "onchange='did(9)'>Plus</label>",
+        [("click", "Plus"), ("sees", "did 9")],
+    ),
+    # names
+    "icons with unseen words": (
+        f"{SR}<button onclick='did(1)'><svg width=9 height=9></svg><span class=sr>Search</span></button><a href=#c>"
+        "<svg width=9 height=9></svg><span class=sr>Cart, 3 items</span></a><label for=q class=sr>E-mail</label>"
+        "<input id=q><button aria-labelledby=n><svg width=9 height=9></svg></button><p hidden id=n>Pay <b>now</b></p>",
+        [("sees", r'Search \[1\] Cart, 3 items \[2\] E-mail: "" \[3\] Pay now \[4\]'), ("click", "Search"),
+         ("sees", "did 1")],
+    ),
+    "icons with titles": (
+        "<button><svg width=9 height=9><title>Delete file</title></svg></button><button><img title=Print width=9 "
+        "height=9></button><button><i title=Save style='display:inline-block;width:9px;height:9px'></i></button>",
+        [("sees", r"Delete file \[1\] Print \[2\] Save \[3\]")],
+    ),
+    # what is redrawn
+    "a button that is made anew": (
+        "<div id=r></div><script>const draw = () => { r.innerHTML = '<button>Save</button>'; "
+        "r.firstChild.onclick = () => did('save') }; draw(); setInterval(draw, 120)</script>",
+        [("click", "Save"), ("sees", "did save"), ("click", "Save")],
+    ),
+    "rows that change places": (
+        "<table id=t></table><script>let k = 0; const draw = () => { k++; t.innerHTML = [1, 2, 3].map((_, i) => "
+        "(i + k) % 3 + 1).map((n) => `<tr><td><button onclick='did(${n})'>Bid on lot ${n}</button>`).join('') };"
+        "draw(); setInterval(draw, 300)</script>",
+        [("click", "Bid on lot 2"), ("sees", "did 2"), ("click", "Bid on lot 3"), ("sees", "did 3")],
+    ),
+    "prices that tick": (
+        "<table id=t></table><script>const draw = () => { t.innerHTML = [1, 2].map((n) => `<tr><td>${Date.now()}<td>"
+        "<button onclick='did(${n})'>Buy ${n}</button>`).join('') }; draw(); setInterval(draw, 200)</script>",
+        [("click", "Buy 2"), ("sees", "did 2")],
+    ),
+    # frames and roots
+    "frames in frames": (
+        "<script>const out2 = out; window.say = (what) => did(what)</script><iframe sandbox='allow-scripts "
+        "allow-same-origin' srcdoc=\"<iframe srcdoc='<button onclick=top.say(2)>Inner</button>'></iframe>\"></iframe>",
+        [("click", "Inner"), ("sees", "did 2")],
+    ),
+    "roots in roots": (
+        "<x-a></x-a><script>let root = document.querySelector('x-a').attachShadow({ mode: 'open' }); for (let n = 0; "
+        "n < 4; n++) { const el = document.createElement('x-b'); root.append(el); root = el.attachShadow("
+        "{ mode: 'open' }) } root.innerHTML = '<button>Order now</button><slot></slot>'; "
+        "root.firstChild.onclick = () => did('deep')</script>",
+        [("click", "Order now"), ("sees", "did deep")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAGES)
+async def test_a_pattern_is_used_from_start_to_end(site: Any, session: Any, name: str) -> None:
+    page, steps = PAGES[name]
+    await session.reset(site.page(f"<title>-</title>{DID}{page}", "/pattern"))
+    await follow(session, steps)
