@@ -22,11 +22,9 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
 def test_a_file_is_read_as_it_was_written(files: Files) -> None:
     files.put("a/b.bin", b"hello world")
     assert files.get("a/b.bin") == b"hello world"
-    assert files.ranges("a/b.bin", [6, 0], 5) == [b"world", b"hello"]
     assert (files.has("a/b.bin"), files.has("a")) == (True, False)
-    for read in (lambda: files.get("a/c.bin"), lambda: files.ranges("a/c.bin", [0], 5)):
-        with pytest.raises(FileNotFoundError):
-            read()
+    with pytest.raises(FileNotFoundError):
+        files.get("a/c.bin")
 
 
 def test_one_that_is_there_is_the_same_one_unless_it_was_cut_short(files: Files) -> None:

@@ -15,7 +15,6 @@ _LOST = {  # by table: what happens to its damaged rows
     "trees": "{fix}; the same `bestofq search` then searches these tasks again",
     "verdicts": "{fix}; `bestofq judge` gives those of other judges again",
     "vectors": "{fix}; they are computed again when they are needed",
-    "shards": "{fix}; the vectors in them are computed again when they are needed",
 }
 
 

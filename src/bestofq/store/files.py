@@ -1,9 +1,8 @@
 """Whole files by name, each written once: in a folder, or in an object store such as S3. Pictures by their content."""
 
 import hashlib
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
@@ -35,11 +34,6 @@ class Folder:
     def get(self, name: str) -> bytes:
         """FileNotFoundError."""
         return (self.root / name).read_bytes()
-
-    def ranges(self, name: str, starts: Sequence[int], size: int) -> list[bytes]:
-        """Return `size` bytes from each of these places. FileNotFoundError."""
-        with (self.root / name).open("rb") as file:
-            return [os.pread(file.fileno(), size, start) for start in starts]
 
     def has(self, name: str) -> bool:
         return (self.root / name).is_file()
@@ -76,10 +70,6 @@ class Objects:
     def get(self, name: str) -> bytes:
         with self._sentence():
             return bytes(self._api.get(self._bucket, name).bytes())
-
-    def ranges(self, name: str, starts: Sequence[int], size: int) -> list[bytes]:
-        with self._sentence():
-            return [*map(bytes, self._api.get_ranges(self._bucket, name, starts=starts, lengths=[size] * len(starts)))]
 
     def has(self, name: str) -> bool:
         with self._sentence():

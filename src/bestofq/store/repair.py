@@ -18,7 +18,6 @@ from bestofq.store.codec import checksum, content_key, unpack
 from bestofq.store.files import Screenshots, open_files
 from bestofq.store.location import Location
 from bestofq.store.schema import FACTS, METADATA, PAGES, TASKS, WRITERS, add_checksum
-from bestofq.store.vectors import is_intact, shard_path
 
 _TABLES = [table for table in METADATA.sorted_tables if table not in (FACTS, WRITERS)]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -34,7 +33,6 @@ class Condition:
     lost: Mapping[str, int]  # by table: other rows
     episodes: tuple[str, ...]  # lost ones: their ids, with task and run where these can be read
     pictures: Mapping[PurePosixPath, str]  # damaged or missing ones, and an episode that shows each
-    shards: Sequence[str]  # of vectors: paths of damaged or missing ones
 
     @property
     def intact(self) -> bool:
@@ -58,15 +56,12 @@ def examine(where: Location | Path | str) -> Condition:
     seen = names.keys() | {row["episode"] for row in kept["steps"]}
     for name, of in (("episodes", "id"), ("steps", "episode"), ("verdicts", "episode")):
         kept[name] = [row for row in kept[name] if row[of] in whole]
-    damaged = {file for file in {row["file"] for row in kept["shards"]} if not is_intact(files, file)}
-    kept["shards"] = [row for row in kept["shards"] if row["file"] not in damaged]
     return Condition(
         file=problems[0] if problems else "",
         kept=kept,
         lost={name: len(read[name]) - len(kept[name]) for name in read},
         episodes=tuple(sorted(names.get(episode, episode) for episode in seen - whole)),
         pictures=_pictures(Screenshots(files, place), kept),
-        shards=[*map(shard_path, sorted(damaged))],
     )
 
 
@@ -108,7 +103,7 @@ def _version(plain: sqlite3.Connection) -> Any:
 def repair(where: Location | Path | str, condition: Condition, check: Callable[[], None] = lambda: None) -> Path:
     """Replace a damaged store with its intact parts, after `check` (`unwritten`). Return the damaged store's new place.
 
-    Damaged pictures and shards are renamed to `….damaged`. DataError if a process writes the store, and on PostgreSQL.
+    Damaged pictures are renamed to `….damaged`. DataError if a process writes the store, and on PostgreSQL.
     """
     place = Location.of(where)
     if not place.is_folder:
@@ -136,7 +131,7 @@ def repair(where: Location | Path | str, condition: Condition, check: Callable[[
             beside.replace(aside.with_name(aside.name + suffix))
     new.replace(file)
     sync_folder(folder)
-    for name in (*map(str, condition.pictures), *condition.shards):
+    for name in map(str, condition.pictures):
         if files.has(name):
             files.set_aside(name)
     return aside

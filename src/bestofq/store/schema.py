@@ -139,14 +139,3 @@ VECTORS = Table(
     Column("body", LargeBinary, nullable=False),  # float32, little-endian
     _checksum(),
 )
-
-SHARDS = Table(  # vectors that have left the table above for files (`vectors.py`)
-    "shards",
-    METADATA,
-    Column("spec", NAME, primary_key=True),  # EmbedSpec.hash
-    Column("key", NAME, primary_key=True),  # EmbedItem.key
-    Column("file", NAME, nullable=False),  # SHA-256 of the shard's file
-    Column("place", BigInteger, nullable=False),  # of its first byte in the file
-    Column("body_checksum", BigInteger, nullable=False),
-    _checksum(),
-)

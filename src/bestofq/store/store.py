@@ -58,7 +58,6 @@ class Store:
     def __init__(self, engine: Engine, files: Files, name: object, opened: ExitStack, claim: Claim | None) -> None:
         self.screenshots = Screenshots(files, name)
         self._engine = engine
-        self._files = files
         self._opened = opened
         self._writer = Writer(engine, claim)
         self._pages = records.make_page_reader()
@@ -94,7 +93,7 @@ class Store:
         self.close()
 
     def vectors(self, spec: EmbedSpec) -> VectorCache:
-        return VectorCache(self._engine, self._writer, self._files, spec)
+        return VectorCache(self._engine, self._writer, spec)
 
     @property
     def trees(self) -> Trees:
