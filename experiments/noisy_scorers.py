@@ -134,6 +134,7 @@ def ranked(episodes: Sequence[Episode], scorer: Noisy) -> LoggedChoices:
         tokens=np.zeros(len(found), np.float32),
         usd=np.zeros(len(found), np.float32),
         q=table,
+        level=np.zeros(table.shape, np.int64),
         value=table.max(axis=1),
         chosen=np.array(chosen),
         propensity=np.array(probable, np.float32),

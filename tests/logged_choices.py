@@ -29,6 +29,7 @@ def log_of(*episodes: tuple[str, bool, Sequence[STEP]], epsilon: float = 0.5) ->
         tokens=np.full(len(episodes), 10, np.float32),
         usd=np.full(len(episodes), 0.5, np.float32),
         q=np.array([row(q, -np.inf) for _, q, _ in steps], np.float32),
+        level=np.array([row([4] * len(q), 0) for _, q, _ in steps], np.int64),
         value=np.zeros(len(steps), np.float32),
         chosen=np.array([taken for _, _, taken in steps]),
         propensity=np.array([row(p, 0.0) for p in probable], np.float32),

@@ -7,7 +7,7 @@ import numpy as np
 
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.core.decision import Decision, Proposal, Scores, State
+from bestofq.core.decision import Choice, Decision, Proposal, Scores, State
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.placing import locate_candidate
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
@@ -47,7 +47,7 @@ class Agent:
             values = np.asarray(scores.values, dtype=np.float32)  # [N]
             if np.isnan(values).any():
                 raise ModelError(f"the scorer of {self.name} gave NaN among {scores.values}")
-            choice = self.selector.select(values, rng)
+            choice = Choice(index=0) if scores.shut else self.selector.select(values, rng)
             if self.localizer is not None:
                 chosen = candidates[choice.index]
                 chosen, locating = await locate_candidate(chosen, state.observation, self.localizer)
@@ -63,6 +63,7 @@ class Agent:
                 checkpoint=scores.checkpoint,
                 visits=scores.visits,
                 feedback=scores.feedback,
+                gate=scores.gate,
                 usage=merge_usage(used),
             )
 

@@ -20,6 +20,7 @@ from bestofq.agents.prompting import VERIFIER, prompt_hash
 from bestofq.agents.proposers import ChatProposer, SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer, ChatVerifierScorer, PickerScorer, VerifierScorer
+from bestofq.agents.scorers.gated import GatedScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
 from bestofq.agents.scorers.memory import MemoryScorer, WordScorer
 from bestofq.agents.scorers.vote import VoteScorer
@@ -138,7 +139,7 @@ class BestOfQ(AgentConfig, kind="best-of-q"):
         return True
 
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return _build_q_scorer("best-of-q", models, values, n)
+        return behind_gate(_build_q_scorer("best-of-q", models, values, n), models, values)
 
 
 class Prior(AgentConfig, kind="prior"):
@@ -299,6 +300,15 @@ def make_q_scorer(models: Models, values: Values) -> QScorer | MemoryScorer:
     if isinstance(values, Memory):
         return MemoryScorer(values)
     return QScorer(values, models.embedder, models.texts, checkpoint=values.checkpoint)
+
+
+def behind_gate(
+    scorer: QScorer | MemoryScorer, models: Models, values: Values | None
+) -> QScorer | MemoryScorer | GatedScorer:
+    """Put the scorer behind the gate of its values, if one was calibrated and the settings want it."""
+    if values is None or values.gate is None or values.memory is None or models.settings.gate == "none":
+        return scorer
+    return GatedScorer(scorer, values.memory, values.gate)
 
 
 def make_picker(models: Models, own: ChatConfig | None = None) -> PickerScorer | ChatPickerScorer:

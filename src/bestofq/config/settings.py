@@ -153,6 +153,11 @@ class BestOfQSettings(FrozenModel):
         description="what ranks. memory: outcomes of the same and of like actions, without embeddings "
         "(`learning.memory`); network: Q and V over embeddings by IQL, as in the paper (3.2)",
     )
+    gate: Annotated[Literal["calibrated", "none"], FREE] = Field(
+        default="calibrated",
+        description="calibrated: leave the first candidate only if `bestofq train` has shown that such a decision "
+        "helps (`learning.gate`); none: always take the best value, as in the paper (3.3)",
+    )
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     candidates: CandidateSource = Field(
         default=ChatProposer.candidates,

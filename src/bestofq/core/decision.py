@@ -55,6 +55,15 @@ class Proposal(FrozenModel):
     failed: bool = Field(default=False, description="no reply could be read: the candidate is a recorded no-op")
 
 
+class GateReading(FrozenModel):
+    """Whether a decision may leave the proposer's first candidate for the best one (`learning.gate`)."""
+
+    open: bool
+    margin: float  # of the best value over the first candidate's
+    threshold: float | None  # that it must exceed; None: no margin is enough
+    level: int  # of `learning.gate.FAMILIARITY`
+
+
 class Scores(FrozenModel):
     """A score per candidate [N]; `state_value` is V(s) where the scorer has one."""
 
@@ -63,7 +72,13 @@ class Scores(FrozenModel):
     checkpoint: str | None = Field(default=None, description="the Q-function they come from; None: from none")
     visits: tuple[int, ...] | None = Field(default=None, description="[N] as in `Decision`")
     feedback: tuple[float | None, ...] | None = Field(default=None, description="[N] as in `Decision`")
+    gate: GateReading | None = Field(default=None, description="None: the first is best, or there is no gate")
     usage: tuple[Usage, ...] = ()
+
+    @property
+    def shut(self) -> bool:
+        """Whether the first candidate is to be taken whatever the values say."""
+        return self.gate is not None and not self.gate.open
 
 
 class Choice(FrozenModel):
@@ -105,6 +120,7 @@ class Decision(FrozenModel):
     feedback: tuple[float | None, ...] | None = Field(
         default=None, description="[N] what a search ranked each by, Q̂ (Agent Q, 5.1.1); None: as visits, or no ranker"
     )
+    gate: GateReading | None = Field(default=None, description="as in `Scores`")
     propensities: tuple[float, ...] | None = Field(
         default=None, description="[N] with what probability each was taken; None: as the agent's name says"
     )

@@ -23,6 +23,7 @@ from bestofq.core.errors import CheckpointError
 from bestofq.core.files import whole_file
 from bestofq.core.frozen import FrozenModel
 from bestofq.learning.config import CARD, EpisodeSet, IQLConfig, NetworkConfig
+from bestofq.learning.gate import Gate
 from bestofq.learning.iql import IQL
 from bestofq.learning.memory import FILE, Memory
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
@@ -91,6 +92,7 @@ def load_value(directory: Path, *, embed: EmbedSpec) -> ValueModel:
         step=card.step,
         checkpoint=Path(card.weights).stem,
         discount=card.config.discount,
+        gate=Gate.load(directory, Path(card.weights).stem),
         memory=Memory.load(directory) if (directory / FILE).exists() else None,
     )
 

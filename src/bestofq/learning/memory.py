@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from bestofq.core.errors import CheckpointError
 from bestofq.core.files import whole_file
 from bestofq.core.transitions import Floats
 from bestofq.learning.config import EpisodeSet
+from bestofq.learning.gate import Gate
 
 FILE = "memory.safetensors"
 PSEUDO_COUNTS = 2.0
@@ -60,12 +61,14 @@ class Memory:
         mean: of all targets, the value of an action without any known key.
         train_n: N, candidates that the episodes chose among.
         episodes: that it comes from; None: unknown.
+        gate: of a decision by these values; None: none was calibrated.
     """
 
     table: Mapping[int, tuple[float, float]]
     mean: float
     train_n: int
     episodes: EpisodeSet | None = None
+    gate: Gate | None = None
 
     discount = DISCOUNT
 
@@ -114,6 +117,10 @@ class Memory:
             counts.append(number)
         return Recalled(value, tuple(counts))
 
+    def familiarity(self, keys: Keys) -> int:
+        """Return how many of an action's keys are known, from the coarsest on."""
+        return sum(_hash_key(key) in self.table for key in keys)
+
     @property
     def checkpoint(self) -> str:
         """Names what it learned, by a hash of it."""
@@ -148,7 +155,7 @@ class Memory:
             raise CheckpointError(f"{path} cannot be read: {error}") from error
         if not whole:
             raise CheckpointError(f"{path} is not what was written. Put back a copy, or train again.")
-        return memory
+        return replace(memory, gate=Gate.load(folder, memory.checkpoint))
 
     def _arrays(self) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
         keys = sorted(self.table)

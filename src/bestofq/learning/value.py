@@ -9,6 +9,7 @@ from torch import Tensor
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
 from bestofq.core.transitions import Floats
+from bestofq.learning.gate import Gate
 from bestofq.learning.memory import Memory
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
 
@@ -24,6 +25,7 @@ class ValueModel:
         checkpoint: their file's name, which has its hash. None: unknown.
         discount: of their training. None: unknown.
         memory: of the same episodes. None: from before it was kept.
+        gate: of a decision by these values. None: none was calibrated.
     """
 
     def __init__(
@@ -37,12 +39,13 @@ class ValueModel:
         checkpoint: str | None = None,
         discount: float | None = None,
         memory: Memory | None = None,
+        gate: Gate | None = None,
     ) -> None:
         if q.dim != embed.dim or v.dim != embed.dim:
             raise CheckpointError(f"Q reads {q.dim} numbers and V {v.dim}, the EmbedSpec says {embed.dim}.")
         self.q_network, self.v_network = fold_projections(q).eval(), fold_projections(v).eval()
         self.embed, self.train_n, self.step = embed, train_n, step
-        self.checkpoint, self.discount, self.memory = checkpoint, discount, memory
+        self.checkpoint, self.discount, self.memory, self.gate = checkpoint, discount, memory, gate
         self._parts: dict[tuple[bool, int, tuple[int, ...], bytes], Tensor] = {}
         """Parts of single vectors: a task stays the same for an episode, a state for all its candidates."""
 

@@ -77,6 +77,7 @@ def rank_logs(logs: Logs, values: Values) -> HeldOut:
         task=tuple((one.task.suite, one.task.id) for one in found),
         success=np.array([one.verdict.outcome == "success" for one in found]),
         q=q,
+        level=_levels(found, values.memory, q.shape[1]),
         value=value,
         tokens=np.array([_tokens(one) for one in found], np.float32),
         usd=np.array([_usd(one) for one in found], np.float32),
@@ -85,6 +86,15 @@ def rank_logs(logs: Logs, values: Values) -> HeldOut:
     )
     alone = tabulate(found, EmbeddingTexts()).rows
     return HeldOut(choices, ranked_right(alone, siblings(alone), taken))
+
+
+def _levels(episodes: Sequence[Episode], memory: Memory | None, width: int) -> Ints:
+    """How familiar each candidate [T, N] is to what the values learned from."""
+    keys = [keys for episode in episodes for keys in step_keys(episode)]
+    levels = np.zeros((len(keys), width), np.int64)
+    for row, candidates in zip(levels, keys, strict=True):
+        row[: len(candidates)] = [memory.familiarity(one) if memory else 0 for one in candidates]
+    return levels
 
 
 def _in_order(data: Transitions, chosen: Ints) -> Ints:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from bestofq.agents.scorers.gated import GatedScorer
 from bestofq.agents.scorers.learned import QScorer
 from bestofq.agents.scorers.memory import MemoryScorer
-from bestofq.config.agents import load_values, make_q_scorer, shipped_q
+from bestofq.config.agents import behind_gate, load_values, make_q_scorer, shipped_q
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.actions import Action, Other, action_text
@@ -24,7 +25,7 @@ Said = str | Action | Candidate
 class Ranker:
     """Q(s, a) for whoever proposes (Best-of-Q, 3.3). Each text is embedded once."""
 
-    def __init__(self, scorer: QScorer | MemoryScorer) -> None:
+    def __init__(self, scorer: QScorer | MemoryScorer | GatedScorer) -> None:
         self.scorer = scorer
 
     @classmethod
@@ -38,12 +39,13 @@ class Ranker:
         found = Path(folder) if folder else shipped_q(settings)
         if found is None:
             raise InputError(f"no Q-function ships for the model {settings.model.path}: give the folder of one")
-        return cls(make_q_scorer(*load_values(found, Models(settings))))
+        models, values = load_values(found, Models(settings))
+        return cls(behind_gate(make_q_scorer(models, values), models, values))
 
     def rank(
         self, goal: str, page: str | Observation, history: Sequence[Said], candidates: Sequence[Said]
     ) -> tuple[int, tuple[float, ...]]:
-        """Which candidate to take, and the Q-value of each [N]; of equals the first.
+        """Which candidate to take, and the Q-value of each [N]; of equals the first, and the first if the gate is shut.
 
         `page` is what the agent sees, as text or as `observe` gives it, with a screenshot where Q reads pictures;
         `history`: what was done before, oldest first. InputError where there is no candidate, and in a running event
@@ -65,8 +67,9 @@ class Ranker:
         task = Task(id="", suite="", goal=goal, start_url=seen.url)
         done = tuple(Decision(candidates=(_candidate(one, None),), scores=(0.0,), chosen=0) for one in history)
         state = State(task=task, observation=seen, decisions=done)
-        scores = (await self.scorer.score(state, [_candidate(one, seen) for one in candidates])).values
-        return max(range(len(scores)), key=scores.__getitem__), scores
+        scores = await self.scorer.score(state, [_candidate(one, seen) for one in candidates])
+        best = max(range(len(candidates)), key=scores.values.__getitem__)
+        return 0 if scores.shut else best, scores.values
 
 
 def _candidate(said: Said, seen: Observation | None) -> Candidate:

@@ -12,6 +12,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.logged import LoggedChoices
 from bestofq.reports.calibration import calibration
+from bestofq.reports.gate import GatePoint, choose_thresholds, gate_points, gated
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation, to_valued_steps
 from bestofq.reports.stats import UNIT, Measure, PairedDifference, Quantity, tally_by_task
 from bestofq.reports.table import Cell, Table, columns
@@ -40,12 +41,19 @@ class OffPolicyEstimate(FrozenModel):
     siblings: Measure  # of pairs of actions on one page of one task, one of a success and one of a failure
     pairs: int
     choices: tuple[AtN, ...]
+    gate: tuple[GatePoint, ...] = ()  # thresholds that were tried
+    gated: PairedDifference | None = None  # what Q gains behind the gate; None: not known
     tokens: float  # an episode, as logged
     usd: float | None  # None: a price is not known
 
     @property
     def lift(self) -> PairedDifference | None:
         return self.choices[-1].lift if self.choices else None
+
+    @property
+    def thresholds(self) -> tuple[float | None, ...] | None:
+        """Of the gate; None: nothing is known of any choice."""
+        return None if self.lift is None else choose_thresholds(self.gate, LEAST_TASKS)
 
     @property
     def verdict(self) -> Verdict:
@@ -87,11 +95,16 @@ def estimate(
     ranked = Quantity(tally_by_task((str(task), right, pairs) for task, right, pairs in siblings), UNIT)
     exploring = log.of(known(log)) if known(log).any() else None
     choices: list[AtN] = []
+    points: list[GatePoint] = []
+    behind = None
     if exploring is not None:
         base = first(exploring)
         for n in range(2, log.q.shape[1] + 1):
             lift = local_approximation(exploring, greedy(exploring, n), base).difference
             choices.append(AtN(n=n, lift=lift))
+        points = gate_points(exploring)
+        pi = gated(exploring, choose_thresholds(points, LEAST_TASKS))
+        behind = local_approximation(exploring, pi, base).difference
     usd = float(log.usd.mean())
     return OffPolicyEstimate(
         checkpoint=checkpoint,
@@ -102,6 +115,8 @@ def estimate(
         siblings=ranked.measure,
         pairs=round(sum(pairs for _, _, pairs in siblings)),
         choices=tuple(choices),
+        gate=tuple(points),
+        gated=behind,
         tokens=float(log.tokens.mean()),
         usd=None if np.isnan(usd) else usd,
     )

@@ -335,6 +335,7 @@ class Proxy:
             state_value=scores.state_value,
             checkpoint=scores.checkpoint,
             scorer=type(self.scorer).__name__ if self.scorer else None,
+            gate=scores.gate,
             chosen=chosen,
             explored=chances is not None and chosen > 0,
             propensities=chances,
@@ -387,6 +388,8 @@ class Proxy:
         scores = await self.scorer.score(state, candidates)
         bold = greedy is not None and is_final(greedy)
         able = [i for i, one in enumerate(candidates) if bold or not is_final(one)]
+        if scores.shut and 0 in able:
+            return scores, 0
         return scores, max(able, key=scores.values.__getitem__, default=None)
 
 

@@ -16,6 +16,7 @@ from bestofq.core.protocols import Embedder
 from bestofq.core.tracing import trace_call
 from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
+from bestofq.learning.gate import Gate
 from bestofq.learning.memory import Memory
 from bestofq.models.prices import price_of
 
@@ -28,6 +29,7 @@ class NetworkValues(Protocol):
     checkpoint: str | None  # names the file they were read from
     discount: float | None  # of their training
     memory: Memory | None  # of the same episodes
+    gate: Gate | None  # of a decision by these values
 
     def q(self, state: Floats, action: Floats, task: Floats) -> Floats: ...
 

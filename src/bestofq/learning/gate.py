@@ -1,0 +1,45 @@
+"""When a decision may leave the proposer's first candidate: a threshold for each level of familiarity."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bestofq.core.errors import CheckpointError
+from bestofq.core.files import whole_file
+from bestofq.core.frozen import FrozenModel
+
+FILE = "gate.json"
+"""In a Q-function's folder."""
+FAMILIARITY = (
+    "the page is new",
+    "the page is known",
+    "such an action is known on the page",
+    "the action is known on the page, for other goals",
+    "the action is known on the page, for this goal",
+)
+"""What the episodes tell of an action, by its level: how many of its memory's keys are known."""
+
+
+class Gate(FrozenModel):
+    """The least margin of the best candidate over the first, by the best one's familiarity. None: no margin is enough.
+
+    `bestofq train` chooses them on held-out episodes (`reports.gate`).
+    """
+
+    checkpoint: str  # of the values that it is for
+    thresholds: tuple[float | None, ...]  # [len(FAMILIARITY)]
+
+    @classmethod
+    def load(cls, folder: Path, checkpoint: str | None) -> "Gate | None":
+        """Read that of the values in a folder; None if there is none of theirs. CheckpointError if it is unreadable."""
+        if not (folder / FILE).exists():
+            return None
+        try:
+            gate = cls.model_validate_json((folder / FILE).read_bytes())
+        except ValidationError as error:
+            raise CheckpointError(f"{folder / FILE} cannot be read: train again, or delete it") from error
+        return gate if gate.checkpoint == checkpoint else None
+
+    def save(self, folder: Path) -> None:
+        with whole_file(folder / FILE) as file:
+            file.write(self.model_dump_json().encode())

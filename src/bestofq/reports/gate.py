@@ -1,0 +1,89 @@
+"""Choose the gate's thresholds on held-out logs: where leaving the first candidate has been shown to help."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bestofq.core.frozen import FrozenModel
+from bestofq.core.logged import LoggedChoices
+from bestofq.core.transitions import Bools
+from bestofq.learning.gate import FAMILIARITY
+from bestofq.reports.off_policy import first, greedy, local_approximation
+from bestofq.reports.stats import Doubles, PairedDifference
+from bestofq.reports.table import Table, columns
+
+QUANTILES = (0.0, 0.25, 0.5, 0.75)
+"""Of the margins at a level: the thresholds that are tried."""
+
+
+class GatePoint(FrozenModel):
+    """A threshold of one level, and what it lets through."""
+
+    level: int
+    threshold: float
+    share: float  # of all steps, those that leave the first candidate
+    lift: PairedDifference | None  # of success, over the first candidate
+
+
+def gate_points(log: LoggedChoices) -> list[GatePoint]:
+    """Return the thresholds that can be tried at each level of familiarity, from the most familiar."""
+    base, best = first(log), greedy(log).argmax(axis=1)
+    rows = np.arange(len(best))
+    margin, level = log.q[rows, best] - log.q[:, 0], log.level[rows, best]
+    points: list[GatePoint] = []
+    for each in reversed(range(len(FAMILIARITY))):
+        here = (best > 0) & (level == each)
+        tried = np.unique(np.quantile(margin[here], QUANTILES) - 1e-6) if here.any() else ()
+        for threshold in map(float, tried):
+            leaves = here & (margin > threshold)
+            lift = local_approximation(log, _leaving(leaves, best, base), base).difference
+            points.append(GatePoint(level=each, threshold=threshold, share=float(leaves.mean()), lift=lift))
+    return points
+
+
+def choose_thresholds(points: Sequence[GatePoint], least: int) -> tuple[float | None, ...]:
+    """Return the threshold of each level with the highest lower bound of its lift; None if no bound is above 0, or
+    fewer than `least` tasks tell."""
+    thresholds: list[float | None] = []
+    for level in range(len(FAMILIARITY)):
+        known = [(point.lift, point) for point in points if point.level == level and point.lift is not None]
+        shown = [(lift.low, point.threshold) for lift, point in known if lift.low > 0 and lift.tasks >= least]
+        thresholds.append(max(shown)[1] if shown else None)
+    return tuple(thresholds)
+
+
+def gated(log: LoggedChoices, thresholds: Sequence[float | None]) -> Doubles:
+    """π of the agent behind the gate [T, N]."""
+    base, best = first(log), greedy(log).argmax(axis=1)
+    rows = np.arange(len(best))
+    limits = np.array([np.inf if limit is None else limit for limit in thresholds])[log.level[rows, best]]
+    return _leaving((best > 0) & (log.q[rows, best] - log.q[:, 0] > limits), best, base)
+
+
+def _leaving(leaves: Bools, best: "np.ndarray[tuple[int], np.dtype[np.intp]]", base: Doubles) -> Doubles:
+    """π that takes the best candidate in these steps [T], else the first one."""
+    return np.where(leaves[:, None], np.eye(base.shape[1])[best], base)
+
+
+def gate_table(points: Sequence[GatePoint], thresholds: Sequence[float | None]) -> Table:
+    """A row for each threshold tried."""
+    return Table.of(
+        "gate",
+        "When to leave the first candidate",
+        (
+            *columns("what is known", "threshold", digits=3),
+            *columns("steps %", "difference %", "chosen", signed=["difference"]),
+        ),
+        [
+            (
+                FAMILIARITY[point.level],
+                point.threshold,
+                point.share,
+                point.lift,
+                "yes" if thresholds[point.level] == point.threshold else "",
+            )
+            for point in points
+        ],
+        "Threshold: the least margin of the best value over the first candidate's. Difference: of success, if only "
+        "these steps leave the first candidate; the one with the highest lower bound is chosen, if that is above 0.",
+    )
