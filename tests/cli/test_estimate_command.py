@@ -12,6 +12,7 @@ from bestofq.cli.commands import app
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
+from bestofq.core.gate import Gate
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import read_card
 from bestofq.reports.estimate import FILE, OffPolicyEstimate
@@ -80,7 +81,7 @@ def copied(q: Path, to: Path) -> Path:
 @pytest.mark.slow
 def test_training_ends_with_what_to_expect(shop: Path, tmp_path: Path) -> None:
     said = bestofq("train", shop, "--out", str(tmp_path / "q")).output
-    assert "with AUC 0." in said.splitlines()[-1]
+    assert "with AUC 0." in said.splitlines()[-2]
     found = OffPolicyEstimate.read(tmp_path / "q")
     assert found.lift.mean > 0.3
     assert found.episodes == 22  # of the 11 tasks of a fifth
@@ -155,7 +156,7 @@ def test_where_nobody_explores_the_gain_is_not_known(shop: Path, q: Path) -> Non
     assert found.auc.value is not None
 
 
-def test_serving_refuses_what_harms_unless_one_insists(shop: Path, q: Path) -> None:
+def test_serving_refuses_what_the_gate_would_never_let_through_unless_one_insists(shop: Path, q: Path) -> None:
     bestofq("estimate", shop, "--q", str(q), "--run", "later")
     good = OffPolicyEstimate.read(q)
     serve = ("serve", "--upstream", "nowhere", "--rank", str(q))
@@ -164,12 +165,10 @@ def test_serving_refuses_what_harms_unless_one_insists(shop: Path, q: Path) -> N
         return CliRunner().invoke(app, [*serve, *more]).exception
 
     assert "nowhere" in str(served())
-    (at,) = good.choices
-    lost = at.lift.model_copy(update={"mean": -0.14, "low": -0.21, "high": -0.07})
-    good.model_copy(update={"choices": (at.model_copy(update={"lift": lost}),)}).write(q)
+    assert any(threshold is not None for threshold in Gate.load(q, good.checkpoint).thresholds)
+    good.model_copy(update={"gate": ()}).write(q)
     refused = served()
     assert isinstance(refused, ConfigError)
-    assert "-14.0 points" in str(refused)
     assert "--insist" in str(refused)
     insisted = served("--insist")
     assert isinstance(insisted, InputError)

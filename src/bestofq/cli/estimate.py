@@ -16,11 +16,22 @@ from bestofq.cli.shared import models_of, open_existing_store, store_of
 from bestofq.config.agents import load_values
 from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.gate import Gate
 from bestofq.learning.checkpoint import read_card
-from bestofq.recipes.estimate import HeldOut, cross_fit, learned_from, learned_set, logs_of, not_learned_from, rank_logs
+from bestofq.recipes.estimate import (
+    FOLDS,
+    HeldOut,
+    cross_fit,
+    learned_from,
+    learned_set,
+    logs_of,
+    not_learned_from,
+    rank_logs,
+)
 from bestofq.recipes.q_training import select_episodes
-from bestofq.reports.estimate import OffPolicyEstimate, choice_table, points, rank_table, short, verdict_line
+from bestofq.reports.estimate import OffPolicyEstimate, choice_table, gate_line, rank_table, short, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift
+from bestofq.reports.gate import gate_table
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -42,9 +53,11 @@ def estimate(
         found, discount, own = _held_out(models, store, run or ["seed"], q, folder / TRIALS, folds)
     told = estimate_lift(found.choices, found.siblings, _checkpoint(q) if q and own else None)
     if q and own:
-        told.write(q)
+        _keep(told, q)
     console.print(verdict_line(told), style="bold", highlight=False)
     console.print(choice_table(told))
+    console.print(gate_table(told.gate, told.thresholds))
+    console.print(gate_line(told), highlight=False)
     console.print(rank_table(found.choices, told, discount))
 
 
@@ -91,13 +104,23 @@ def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], ep
         console.print("Is it worth it? A Q-function of four fifths of the tasks ranks the others:")
         try:
             with open_existing_store(folder) as store:
-                found = cross_fit(models, store, select_episodes(store, runs, episodes), out / TRIALS, folds=1)
+                folds = FOLDS if models.settings.value == "memory" else 1  # remembering takes no time
+                found = cross_fit(models, store, select_episodes(store, runs, episodes), out / TRIALS, folds)
         except InputError as error:
             console.print(f"no estimate: {error}", style="yellow", highlight=False, markup=False)
             return
         told = estimate_lift(found.choices, found.siblings, _checkpoint(out))
-        told.write(out)
+        _keep(told, out)
     console.print(short(told), highlight=False, markup=False)
+    console.print(gate_line(told), highlight=False, markup=False)
+
+
+def _keep(told: OffPolicyEstimate, q: Path) -> None:
+    """Write the estimate into the Q-function's folder, and the gate, unless only other episodes can tell of one."""
+    told.write(q)
+    checkpoint = _checkpoint(q)
+    if told.gated is not None or Gate.load(q, checkpoint) is None:
+        Gate(checkpoint=checkpoint, thresholds=told.thresholds).save(q)
 
 
 def estimate_of(q: Path) -> OffPolicyEstimate | None:
@@ -106,13 +129,12 @@ def estimate_of(q: Path) -> OffPolicyEstimate | None:
     return found if found and found.checkpoint == _checkpoint(q) else None
 
 
-def refuse_harmful(q: Path) -> None:
-    """ConfigError where the estimate says that the Q-function in a folder harms."""
+def refuse_useless(q: Path) -> None:
+    """ConfigError if the gate of the Q-function in a folder is shut: ranking would cost and change nothing."""
     found = estimate_of(q)
-    if found and found.lift and found.verdict == "do not deploy":
+    if found and not any(threshold is not None for threshold in found.thresholds):
         raise ConfigError(
-            f"{q} is expected to change success by {points(found.lift)}: leave --rank out, watch it with --shadow, or "
-            "give --insist, too"
+            f"{q}: {gate_line(found)}. Leave --rank out, watch it with --shadow, or rank without a gate: --insist"
         )
 
 

@@ -40,7 +40,7 @@ def serve(
         Option("--rollout", help="With --rank: a tenth of the sessions, then more or none, as their outcomes say."),
     ] = False,
     insist: Annotated[
-        bool, Option("--insist", help="With --rank: even where its estimate says that it harms.")
+        bool, Option("--insist", help="With --rank: without its gate, even if the gate is shut.")
     ] = False,
     embedder: Annotated[Text, Option(help="The model that Q was trained with (model.embedder).")] = None,
     n: Annotated[int, Option("--n", min=1, help="Candidates a step, with --shadow and --rank.")] = 3,
@@ -63,9 +63,9 @@ def serve(
     if explore and (rank or shadow):
         raise ConfigError("--explore records, and Q chooses nothing meanwhile: leave --rank and --shadow out")
     if rank and not insist:
-        from bestofq.cli.estimate import refuse_harmful  # with PyTorch, which recording does not need
+        from bestofq.cli.estimate import refuse_useless  # with PyTorch, which recording does not need
 
-        refuse_harmful(rank)
+        refuse_useless(rank)
     mode = "rank" if rank else "shadow" if shadow else "record"
     asked = {"mode": mode, "n": n, "temperature": temperature, "deadline": deadline, "repair": repair}
     asked |= {"explore": explore, "explore_steps": explore_steps}
@@ -78,7 +78,7 @@ def serve(
     if q := rank or shadow:
         from bestofq.recipes.ranker import Ranker  # with PyTorch
 
-        scorer = Ranker.load(q, embedder=embedder).scorer
+        scorer = Ranker.load(q, gate="none" if insist else "calibrated", embedder=embedder).scorer
     own = "explore" if explore else "prompting"
     agents = (own, "best-of-q") if ab or rollout else ("best-of-q",) if rank else (own,)
     made = Provenance(version=__version__, command=this_command())

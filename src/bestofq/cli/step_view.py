@@ -14,6 +14,7 @@ from rich.text import Text
 
 from bestofq.cli.writing import spending_lines
 from bestofq.core.decision import Decision, Episode, State, Step
+from bestofq.core.gate import FAMILIARITY
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage, merge_usage
 
@@ -72,6 +73,10 @@ class StepPrinter:
                 self.say((f"      {candidate.thought}", "dim"))
         if decision.state_value is not None:
             self.say((f"    V(s) = {decision.state_value:.3f}", "dim"))
+        if decision.gate is not None:
+            known, margin = FAMILIARITY[decision.gate.level], decision.gate.margin
+            opened = "open" if decision.gate.open else "shut"
+            self.say((f"    gate {opened}: {known}, {margin:.3f} over the first", "dim"))
         if decision.explored:
             self.say(("    chosen to explore, not for its score", "yellow"))
         self._wait(decision.candidate.label)

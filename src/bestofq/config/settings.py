@@ -156,7 +156,7 @@ class BestOfQSettings(FrozenModel):
     gate: Annotated[Literal["calibrated", "none"], FREE] = Field(
         default="calibrated",
         description="calibrated: leave the first candidate only if `bestofq train` has shown that such a decision "
-        "helps (`learning.gate`); none: always take the best value, as in the paper (3.3)",
+        "helps (`core.gate`); none: always take the best value, as in the paper (3.3)",
     )
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     candidates: CandidateSource = Field(

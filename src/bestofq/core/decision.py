@@ -56,12 +56,12 @@ class Proposal(FrozenModel):
 
 
 class GateReading(FrozenModel):
-    """Whether a decision may leave the proposer's first candidate for the best one (`learning.gate`)."""
+    """Whether a decision may leave the proposer's first candidate for the best one (`core.gate`)."""
 
     open: bool
     margin: float  # of the best value over the first candidate's
     threshold: float | None  # that it must exceed; None: no margin is enough
-    level: int  # of `learning.gate.FAMILIARITY`
+    level: int  # of `core.gate.FAMILIARITY`
 
 
 class Scores(FrozenModel):

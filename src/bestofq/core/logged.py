@@ -23,7 +23,7 @@ class LoggedChoices:
     tokens: Floats  # [E] that the agent used, in and out
     usd: Floats  # [E] NaN where a price is not known
     q: Floats  # [T, N] of each candidate; -∞ beyond the last
-    level: Ints  # [T, N] how familiar each candidate is (`learning.gate.FAMILIARITY`), 0 beyond the last
+    level: Ints  # [T, N] how familiar each candidate is (`core.gate.FAMILIARITY`), 0 beyond the last
     value: Floats  # [T] V(s)
     chosen: Ints  # [T] the column taken
     propensity: Floats  # [T, N] with which the agent takes each candidate, 0 beyond the last; NaN: it does not tell

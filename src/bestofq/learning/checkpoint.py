@@ -22,8 +22,8 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
 from bestofq.core.files import whole_file
 from bestofq.core.frozen import FrozenModel
+from bestofq.core.gate import Gate
 from bestofq.learning.config import CARD, EpisodeSet, IQLConfig, NetworkConfig
-from bestofq.learning.gate import Gate
 from bestofq.learning.iql import IQL
 from bestofq.learning.memory import FILE, Memory
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections

@@ -13,9 +13,9 @@ from safetensors.numpy import save
 
 from bestofq.core.errors import CheckpointError
 from bestofq.core.files import whole_file
+from bestofq.core.gate import Gate
 from bestofq.core.transitions import Floats
 from bestofq.learning.config import EpisodeSet
-from bestofq.learning.gate import Gate
 
 FILE = "memory.safetensors"
 PSEUDO_COUNTS = 2.0

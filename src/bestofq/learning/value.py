@@ -8,8 +8,8 @@ from torch import Tensor
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
+from bestofq.core.gate import Gate
 from bestofq.core.transitions import Floats
-from bestofq.learning.gate import Gate
 from bestofq.learning.memory import Memory
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
 

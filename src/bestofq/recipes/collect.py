@@ -23,7 +23,7 @@ from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import RunOptions, open_player, play_all
 from bestofq.rollouts.workers import Do, Report
-from bestofq.store.configuration import DISCOUNT, Q
+from bestofq.store.configuration import DISCOUNT, GATE, Q
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter
 
@@ -29,13 +30,17 @@ class Ranker:
         self.scorer = scorer
 
     @classmethod
-    def load(cls, folder: Path | str | None = None, **model: object) -> "Ranker":
+    def load(
+        cls, folder: Path | str | None = None, *, gate: Literal["calibrated", "none"] = "calibrated", **model: object
+    ) -> "Ranker":
         """The Q-function in a folder, as `bestofq train --out` leaves it; None: the one that ships for the shop.
+
+        It stays behind the gate that the training calibrated. With `gate="none"` the best value is always taken.
 
         `model` are settings of `model`, such as `embedder`: what it learned with. CheckpointError where the folder
         holds none, or one that reads other embeddings; ConfigError where a setting is unknown or impossible.
         """
-        settings = BestOfQSettings(model=validate_settings(TypeAdapter(ModelSettings), model))
+        settings = BestOfQSettings(gate=gate, model=validate_settings(TypeAdapter(ModelSettings), model))
         found = Path(folder) if folder else shipped_q(settings)
         if found is None:
             raise InputError(f"no Q-function ships for the model {settings.model.path}: give the folder of one")

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
+from bestofq.core.gate import FAMILIARITY
 from bestofq.core.logged import LoggedChoices
 from bestofq.reports.calibration import calibration
 from bestofq.reports.gate import GatePoint, choose_thresholds, gate_points, gated
@@ -51,9 +52,9 @@ class OffPolicyEstimate(FrozenModel):
         return self.choices[-1].lift if self.choices else None
 
     @property
-    def thresholds(self) -> tuple[float | None, ...] | None:
-        """Of the gate; None: nothing is known of any choice."""
-        return None if self.lift is None else choose_thresholds(self.gate, LEAST_TASKS)
+    def thresholds(self) -> tuple[float | None, ...]:
+        """Of the gate, by familiarity."""
+        return choose_thresholds(self.gate, LEAST_TASKS)
 
     @property
     def verdict(self) -> Verdict:
@@ -149,6 +150,17 @@ def verdict_line(found: OffPolicyEstimate) -> str:
     else:
         wanted = "" if found.verdict != "not enough episodes" or more is None else f"; about {more:,} more would tell"
     return f"{found.verdict}: expected {points(found.lift)} over the first candidate{wanted}"
+
+
+def gate_line(found: OffPolicyEstimate) -> str:
+    """What the gate lets through, and what to expect of it."""
+    if found.gated is None:
+        return "The gate is shut: these episodes do not tell what another choice would have brought"
+    opened = [f"{name!r}" for name, limit in zip(FAMILIARITY, found.thresholds, strict=True) if limit is not None]
+    if not opened:
+        more = f"; about {found.more:,} more episodes would tell" if found.more else ""
+        return f"The gate is shut, and the agent takes the first candidate: no other choice is shown to help{more}"
+    return f"The gate opens where {' or '.join(opened)}: expected {points(found.gated)} over the first candidate"
 
 
 def choice_table(found: OffPolicyEstimate) -> Table:

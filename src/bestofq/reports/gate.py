@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from bestofq.core.frozen import FrozenModel
+from bestofq.core.gate import FAMILIARITY
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Bools
-from bestofq.learning.gate import FAMILIARITY
 from bestofq.reports.off_policy import first, greedy, local_approximation
 from bestofq.reports.stats import Doubles, PairedDifference
 from bestofq.reports.table import Table, columns
@@ -43,12 +43,14 @@ def gate_points(log: LoggedChoices) -> list[GatePoint]:
 
 def choose_thresholds(points: Sequence[GatePoint], least: int) -> tuple[float | None, ...]:
     """Return the threshold of each level with the highest lower bound of its lift; None if no bound is above 0, or
-    fewer than `least` tasks tell."""
+    fewer than `least` tasks tell. A level that no held-out step reached has the threshold of the one below."""
     thresholds: list[float | None] = []
     for level in range(len(FAMILIARITY)):
-        known = [(point.lift, point) for point in points if point.level == level and point.lift is not None]
-        shown = [(lift.low, point.threshold) for lift, point in known if lift.low > 0 and lift.tasks >= least]
-        thresholds.append(max(shown)[1] if shown else None)
+        here = [point for point in points if point.level == level]
+        known = [(point.lift, point.threshold) for point in here if point.lift and point.lift.tasks >= least]
+        shown = [(lift.low, threshold) for lift, threshold in known if lift.low > 0]
+        below = thresholds[-1] if thresholds else None
+        thresholds.append(max(shown)[1] if shown else None if here else below)
     return tuple(thresholds)
 
 

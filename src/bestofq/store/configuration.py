@@ -10,7 +10,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.identity import Difference, Endpoint, as_set, differences
 
 SEARCHES, AGENTS = "searches", "agents"
-Q, DISCOUNT = "q", "discount"
+Q, DISCOUNT, GATE = "q", "discount", "gate"
 """Among an agent's settings: the name of its Q-function, and the discount that this was trained with."""
 Owned = Mapping[str, Mapping[str, JsonValue]]
 """Settings of the searches made in a run, by who searches; or of its agents, by their names."""

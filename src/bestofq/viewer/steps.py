@@ -6,7 +6,8 @@ from math import isfinite
 from typing import NamedTuple
 
 from bestofq.core.actions import Targeted
-from bestofq.core.decision import Candidate, Decision
+from bestofq.core.decision import Candidate, Decision, GateReading
+from bestofq.core.gate import FAMILIARITY
 from bestofq.core.observation import Box, Observation
 from bestofq.reports.values import SCORE, Meaning, find_meaning
 
@@ -115,9 +116,22 @@ def verdict(decision: Decision, scores: ScoreTable) -> str:
         said += ": a tie"
     if decision.explored:
         return f"The best has {said}. Another was taken, to explore."
+    if decision.gate is not None and not decision.gate.open:
+        return f"The best has {said}. {describe_gate(decision.gate)}"
     if decision.scores[decision.chosen] < first:
         return f"The best has {said}. The agent took another."
-    return f"{said}."
+    return f"{said}." + (f" {describe_gate(decision.gate)}" if decision.gate else "")
+
+
+def describe_gate(gate: GateReading) -> str:
+    """Why the first candidate was or was not left."""
+    known = FAMILIARITY[gate.level]
+    if gate.threshold is None:
+        return f"The gate is shut, because leaving the first candidate is not shown to help where {known}."
+    state = "open" if gate.open else "shut"
+    return (
+        f"The gate is {state}: the best is {gate.margin:.3f} over the first, {gate.threshold:.3f} is needed; {known}."
+    )
 
 
 def candidate_views(

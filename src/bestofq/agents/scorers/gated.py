@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bestofq.agents.scorers.memory import memory_keys
+from bestofq.agents.scorers.learned import QScorer
+from bestofq.agents.scorers.memory import MemoryScorer, memory_keys
 from bestofq.core.decision import Candidate, GateReading, Scores, State
-from bestofq.core.protocols import Prefetching
+from bestofq.core.gate import Gate
 from bestofq.core.usage import Usage
-from bestofq.learning.gate import Gate
 from bestofq.learning.memory import Memory
 
 
@@ -15,7 +15,7 @@ from bestofq.learning.memory import Memory
 class GatedScorer:
     """The scorer's values, and whether the best candidate may be taken instead of the first."""
 
-    scorer: Prefetching
+    scorer: QScorer | MemoryScorer
     memory: Memory
     gate: Gate
 

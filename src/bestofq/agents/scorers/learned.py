@@ -12,11 +12,11 @@ from bestofq.agents.scorers.memory import MemoryScorer
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import InputError
+from bestofq.core.gate import Gate
 from bestofq.core.protocols import Embedder
 from bestofq.core.tracing import trace_call
 from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
-from bestofq.learning.gate import Gate
 from bestofq.learning.memory import Memory
 from bestofq.models.prices import price_of
 
