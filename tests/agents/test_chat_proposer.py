@@ -465,7 +465,8 @@ async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path, mon
     shares |= dict.fromkeys(("reset", "page", "garbage", "refusal", "overflow", "filter"), 0.02)
     shares |= dict.fromkeys(("half", "cut", "shape", "deep", "braces", "vast"), 0.01)
     shares |= {"silence": 0.002, "drip": 0.002}
-    monkeypatch.setattr(chat, "ATTEMPT_SHARE", 0.25 / 60)
+    for name, value in {"ATTEMPT_SHARE": 0.25 / 60, "FIRST_SHARE": 0.25 / 60, "SLOWER": 0}.items():
+        monkeypatch.setattr(chat, name, value)
     refused: list[Action] = []
     async with (
         BrokenServer(reply, shares, script=list(shares), seed=2) as server,

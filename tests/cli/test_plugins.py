@@ -116,7 +116,6 @@ async def test_a_part_is_found_by_the_name_its_package_gives_it() -> None:
         ("eval --agents prompting,own --set scorer=no_such:make_scorer", ("cannot be loaded",)),
         ("eval --agents own --set scorer=parts_of_mine:nothing", ("nothing",)),
         ("eval --agents own --set scorer=parts_of_mine:Last", ("Last",)),
-        ("eval --agents prior --set proposer=json:loads", ("the agent prior reads",)),
         ("eval --dry-run --agents prompting,own", ("the agent own needs your scorer",)),
         ("eval --dry-run --agents prompting,own --set scorer=no_such:make_scorer", ("cannot be loaded",)),
     ],

@@ -71,7 +71,7 @@ PASSING += ["drip", "garbage", "page", "half", "cut", "deep"]
 
 @pytest.mark.parametrize("fault", PASSING)
 async def test_what_passes_is_tried_again(fault: Fault, waiting: Callable[..., None]) -> None:
-    waiting(ATTEMPT_SHARE=0.1)
+    waiting(ATTEMPT_SHARE=0.1, FIRST_SHARE=0.1)
     async with BrokenServer(good, script=[fault, fault]) as server, model(server) as asked:
         async with asyncio.timeout(10):
             [reply] = (await asked.generate(ASK)).replies
@@ -255,6 +255,25 @@ async def test_nothing_can_pass_the_deadline(fault: Fault, share: float, waiting
         async with asyncio.timeout(5):
             with pytest.raises(ModelError, match=r"no reply in [1-3] attempts"):
                 await asked.generate(ASK)
+
+
+async def test_a_slow_endpoint_is_waited_for_and_a_fast_one_that_falls_silent_is_not(
+    caplog: pytest.LogCaptureFixture, waiting: Callable[..., None]
+) -> None:
+    waiting(WAIT_SECONDS=0.2)
+    async with BrokenServer(good, seconds=0.7) as server, model(server, deadline=0.4) as asked:
+        for _ in range(2):
+            await asked.generate(ASK)
+    assert server.seen.total() == 2  # no attempt was cancelled and sent again
+    assert "waiting for a reply of any at http://" in caplog.text
+    async with (
+        BrokenServer(good, {"silence": 1.0}, script=["ok"]) as server,
+        model(server, deadline=0.4, max_tokens=10) as asked,
+        asyncio.timeout(3),
+    ):
+        await asked.generate(ASK)
+        with pytest.raises(ModelError, match="in 2 attempts"):
+            await asked.generate(ASK)
 
 
 async def test_waits_are_held_to_the_deadline_too(waiting: Callable[..., None]) -> None:

@@ -92,9 +92,9 @@ def evaluate(
 
 
 def _playable(settings: BestOfQSettings, *, q: bool) -> list[AgentKind]:
-    """All agents; without a Q-function, those that need none."""
+    """All agents; without a Q-function, those that need none. An own proposer may give prior no log-probabilities."""
     if q or shipped_q(settings):
-        return [*DEFAULT_AGENTS]
+        return [kind for kind in DEFAULT_AGENTS if kind != "prior" or settings.proposer is None]
     learned = [kind for kind in DEFAULT_AGENTS if reads_q(settings, kind)]
     console.print(
         f"{' and '.join(learned)} are left out: no Q-function ships for {proposer_name(settings)} on "

@@ -145,10 +145,6 @@ class BestOfQ(AgentConfig, kind="best-of-q"):
 class Prior(AgentConfig, kind="prior"):
     log_probs = True
 
-    def check(self, settings: BestOfQSettings) -> None:
-        if settings.proposer is not None:
-            raise ConfigError("the agent prior reads a model's tokens: leave the setting proposer out")
-
     def reads_q(self, settings: BestOfQSettings) -> bool:
         return True
 

@@ -118,8 +118,9 @@ class Models:
         await check_token_ids(self.endpoint, temperature, name, tokens)
 
     async def gives_log_probs(self) -> bool:
-        """Tell whether the proposer says how probable a reply is. An endpoint writes a word to show it."""
-        if self.endpoint is None:
+        """Tell whether the proposer says how probable a reply is. An endpoint writes a word to show it. A proposer of
+        the user's own shows it by its first candidates."""
+        if self.endpoint is None or self.settings.proposer is not None:
             return True
         word = Request(messages=user("Reply with one word."), greedy=False, log_probs=True)
         return (await self.endpoint.generate(word)).replies[0].log_prob is not None

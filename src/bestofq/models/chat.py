@@ -9,7 +9,8 @@ import json
 import logging
 import random
 import time
-from collections.abc import Sequence, Set
+from collections import deque
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -45,7 +46,10 @@ log = logging.getLogger(__name__)
 HERE = "local"  # in the place of an address
 STARTING = 10.0  # seconds that a server may need until it is there
 KEPT_PICTURES = 64
-ATTEMPT_SHARE = 0.5  # of the deadline of a reply, for one attempt
+ATTEMPT_SHARE = 0.5  # of the deadline of a reply, for one attempt at a fast endpoint
+FIRST_SHARE = 4.0  # of the deadline, for an attempt at an endpoint of unknown speed, which may load a model
+SLOWER = 1.5  # times as long as all tokens of a reply take at the speed of the slowest reply of late
+WAIT_SECONDS = 20.0  # after which a line says what is awaited
 BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 30.0  # before the second try, which doubles; between tries at most
 TRIP_AFTER, COOLDOWN_SECONDS = 20, 15.0  # failures in a row after which the run pauses; before it probes the endpoint
 
@@ -63,7 +67,12 @@ class ChatConfig(FrozenModel):
     concurrency: int = Field(default=16, ge=1, description="calls in flight, at most")
     temperature: float = Field(default=0.7, ge=0, description="of every draw but the greedy first")
     max_tokens: int = Field(default=1500, ge=1, description="of a reply")
-    deadline: float = Field(default=180.0, gt=0, description="seconds one reply may take; half of them for one attempt")
+    deadline: float = Field(
+        default=180.0,
+        gt=0,
+        description="seconds one reply may take, half of them for one attempt; longer before the first reply, and for "
+        "an endpoint that writes slowly",
+    )
     pixels_most: int | None = Field(default=None, ge=1, description="of a picture sent. Default: by the model's name")
     coordinates: Coordinates | None = Field(default=None, description="of its answers. Default: by the model's name")
     usd_in: float | None = Field(default=None, ge=0, description="per million tokens read. Default: genai-prices'")
@@ -87,7 +96,7 @@ class ChatConfig(FrozenModel):
 
     @property
     def attempt(self) -> float:
-        """Seconds that one attempt may take."""
+        """Seconds that one attempt at a fast endpoint may take."""
         return ATTEMPT_SHARE * self.deadline
 
     @model_validator(mode="after")
@@ -127,7 +136,7 @@ class ChatModel:
             base_url=config.base_url,
             api_key=key_of(config.key_variable),
             max_retries=0,
-            timeout=config.attempt,
+            timeout=openai.Timeout(None, connect=config.attempt),
             http_client=async_client(),
         )
         self._pace = RateLimit(config.concurrency, trip_after=TRIP_AFTER, cooldown=COOLDOWN_SECONDS)
@@ -140,6 +149,8 @@ class ChatModel:
         self._began: float | None = None  # of the first call
         self._met = False  # whether somebody was ever there
         self._dearest = 0.0  # USD, of the replies so far: what one costs of which the endpoint does not say it
+        self._speeds: deque[float] = deque(maxlen=8)  # tokens a second, of the last replies
+        self._waiting = 0.0  # when a line last said what is awaited
         self._resize, self._jitter = lru_cache(KEPT_PICTURES)(resize), random.Random()
 
     @classmethod
@@ -169,7 +180,7 @@ class ChatModel:
         except (openai.NotFoundError, AttributeError, TypeError):  # it answers, and has no such list
             return None
         except Exception as error:
-            raise ModelError(f"{self._where}: {self._error_of(error).what}") from error
+            raise ModelError(f"{self._where}: {self._error_of(error, self.config.attempt).what}") from error
 
     async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
         """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
@@ -224,22 +235,21 @@ class ChatModel:
         spent, waits, attempt = 0.0, 0.0, 0
         failure = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
-        while attempt < self.attempts and spent < self.config.deadline:
+        while attempt < self.attempts and spent < max(self.config.deadline, self._limit(request)):
             attempt += 1
             refused = self.refused
             async with self._pace.turn() as number:
                 self.budget.check()
                 started = time.monotonic()
                 try:
-                    async with asyncio.timeout(min(self.config.attempt, self.config.deadline - spent)):
-                        completion = await self._client.chat.completions.create(
-                            **self._arguments(request, messages, refused)
-                        )
+                    completion = await self._wait(self._arguments(request, messages, refused), request)
                     found = self._read(completion, where if self.config.token_ids and request.log_probs else None)
                 except Exception as error:
-                    failure = self._error_of(error)
+                    failure = self._error_of(error, time.monotonic() - started)
                 else:
                     self._met = True
+                    tokens = found.reply_tokens or sum(len(reply.text) for reply in found.replies) / 4
+                    self._speeds.append(max(1.0, tokens) / max(0.001, time.monotonic() - started))
                     self._pace.record_success()
                     self._dearest = max(self._dearest, found.usd or 0.0)
                     if found.usd is None and not self._dearest and self.budget.limit < inf:
@@ -281,8 +291,33 @@ class ChatModel:
             f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {failure.what})"
         )
 
-    def _error_of(self, error: Exception) -> ApiError:
-        return api_error_of(error, self._where, self.config.key_variable, self.config.attempt)
+    def _limit(self, request: Request) -> float:
+        """Seconds that an attempt may take, by the speed of earlier replies."""
+        if not self._speeds:
+            return FIRST_SHARE * self.config.deadline
+        most = (request.max_tokens or self.config.max_tokens) * request.n
+        return max(self.config.attempt, SLOWER * most / min(self._speeds))
+
+    async def _wait(self, arguments: Mapping[str, Any], request: Request) -> Any:
+        """Return the completion. TimeoutError after `_limit`, which other replies may change meanwhile."""
+        began = time.monotonic()
+        asking = asyncio.ensure_future(self._client.chat.completions.create(**arguments))
+        try:
+            while (left := self._limit(request) - (time.monotonic() - began)) > 0:
+                if (await asyncio.wait({asking}, timeout=min(left, WAIT_SECONDS)))[0]:
+                    return asking.result()
+                now = time.monotonic()
+                if now - max(began, self._waiting) >= WAIT_SECONDS:
+                    self._waiting = now
+                    limit = self._limit(request)
+                    log.warning("waiting for a reply of %s: %.0f s of at most %.0f", self._where, now - began, limit)
+            raise TimeoutError
+        finally:
+            if asking.cancel():
+                await asyncio.wait({asking})
+
+    def _error_of(self, error: Exception, seconds: float) -> ApiError:
+        return api_error_of(error, self._where, self.config.key_variable, round(seconds, 1))
 
     def _pause(self, attempt: int, failure: ApiError) -> float:
         """Seconds until the next try: what the endpoint asks for, if more than 0; else exponential with jitter."""
