@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from bestofq.reports.rollout import ALPHA, RISK, Rollout, Tried, difference_bounds, rollout_svg
+from bestofq.reports.rollout import ALPHA, RATES, RISK, Rollout, Tried, _log_evidence, difference_bounds, rollout_svg
 
 
 def test_without_sessions_nothing_is_known_and_a_tenth_is_ranked() -> None:
@@ -22,6 +22,17 @@ def test_the_interval_ends_where_the_mixture_s_likelihood_is_twenty_times_the_ra
     assert bounds.high == 1
     assert bounds.low == pytest.approx(2 * rate - 1, abs=0.011)
     assert bounds.low <= 2 * rate - 1
+
+
+def test_the_interval_holds_every_pair_of_rates_that_the_sessions_allow() -> None:
+    rng = np.random.default_rng(0)
+    for counts in rng.integers(0, 40, (40, 4)).tolist():
+        ranked, own = Tried(*counts[:2]), Tried(*counts[2:])
+        allowed = _log_evidence(ranked)[:, None] + _log_evidence(own)[None, :] < np.log(20)
+        differences = (RATES[:, None] - RATES[None, :])[allowed]
+        bounds = difference_bounds(ranked, own)
+        assert bounds.low == pytest.approx(max(-1, differences.min() - RATES[1]))
+        assert bounds.high == pytest.approx(min(1, differences.max() + RATES[1]))
 
 
 @pytest.mark.parametrize(("gain", "promise"), [(-0.3, "ends"), (0.0, "neither"), (0.3, "all")])

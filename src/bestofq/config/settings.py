@@ -111,7 +111,7 @@ class ClusterSettings(FrozenModel):
         return {"CPU": (processes + self.models) * self.cpus, "GPU": (self.models or processes) * self.gpus}
 
 
-PRESETS: Mapping[str, Mapping[str, Any]] = {"default": {}, "paper": {"actions": "paper"}}
+PRESETS: Mapping[str, Mapping[str, Any]] = {"default": {}, "paper": {"actions": "paper", "gate": "none"}}
 """What each preset sets. The user's own settings have the last word."""
 
 

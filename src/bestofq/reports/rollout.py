@@ -16,6 +16,7 @@ ALPHA = 0.05  # chance that the interval ever leaves the truth out
 RISK = 0.1  # successes in a session that may be lost at most, whatever the interval still allows
 MOST = 0.5  # share of the ranked sessions until they are known to be better
 RATES = np.linspace(0, 1, 201)  # of success, in each arm
+_LOG_RATES = np.log(np.maximum(RATES, 1e-300))
 
 
 class Tried(NamedTuple):
@@ -34,10 +35,11 @@ def difference_bounds(ranked: Tried, own: Tried, alpha: float = ALPHA) -> Interv
     Ville's inequality it ever reaches 1 / alpha with probability alpha at most; the interval holds all p - q of pairs
     for which it has not. The ends are rounded outwards to the next of `RATES`.
     """
-    allowed = _log_evidence(ranked)[:, None] + _log_evidence(own)[None, :] < log(1 / alpha)
-    rows = np.flatnonzero(allowed.any(axis=1))
-    first = allowed[rows].argmax(axis=1)  # the evidence against a rate has one valley, so each row is an interval
-    last = len(RATES) - 1 - allowed[rows, ::-1].argmax(axis=1)
+    against, room = _log_evidence(own), log(1 / alpha) - _log_evidence(ranked)
+    bottom = int(against.argmin())  # the evidence against a rate has one valley: the own rates allowed are an interval
+    rows = np.flatnonzero(room > against[bottom])
+    first = bottom + 1 - np.searchsorted(against[bottom::-1], room[rows])
+    last = bottom - 1 + np.searchsorted(against[bottom:], room[rows])
     low, high = (rows - last).min() - 1, (rows - first).max() + 1
     return Interval(low=max(-1.0, float(low * RATES[1])), high=min(1.0, float(high * RATES[1])))
 
@@ -45,13 +47,8 @@ def difference_bounds(ranked: Tried, own: Tried, alpha: float = ALPHA) -> Interv
 def _log_evidence(tried: Tried) -> Doubles:
     """Return the logarithm of the mixture's likelihood over that of each rate [R]."""
     mixture = lgamma(tried.won + 1) + lgamma(tried.lost + 1) - lgamma(tried.won + tried.lost + 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        likelihood = _times_log(tried.won, RATES) + _times_log(tried.lost, 1 - RATES)
-    return np.asarray(mixture - likelihood)
-
-
-def _times_log(count: int, rates: Doubles) -> Doubles:
-    return np.asarray(count * np.log(rates)) if count else np.zeros_like(rates)
+    likelihood: Doubles = tried.won * _LOG_RATES + tried.lost * _LOG_RATES[::-1]
+    return mixture - likelihood
 
 
 class Rollout(NamedTuple):
