@@ -1,11 +1,10 @@
 """Episodes on a Ray cluster of several nodes on this machine: what survives when nodes and the driver are killed, how
-close several nodes come to as many times one, what Ray adds to an episode, and to a request where models are actors.
+close several nodes come to as many times one, and what Ray adds to an episode.
 
     python benchmarks/cluster.py kills --out benchmarks/results/cluster_kills.json
     python benchmarks/cluster.py kills --browser --episodes 100 --out benchmarks/results/cluster_kills_browser.json
     python benchmarks/cluster.py efficiency --out benchmarks/results/cluster_efficiency.json
     python benchmarks/cluster.py overhead --out benchmarks/results/cluster_overhead.json
-    python benchmarks/cluster.py asking --out benchmarks/results/cluster_asking.json
 
 The episodes are those of the synthetic shop by a scripted model behind an endpoint on loopback, which takes
 `--seconds` for a reply; they are kept in a PostgreSQL of their own. The driver is `bestofq collect` in a process.
@@ -35,9 +34,8 @@ from postgres import postgresql
 from test_search_command import shopper
 
 from bestofq.core.decision import Verdict
-from bestofq.core.language import Generation, Reply, Request, user
 from bestofq.core.observation import Task
-from bestofq.rollouts.cluster import ActorModel, Hosts, connect_cluster, start_actors
+from bestofq.rollouts.cluster import Hosts, connect_cluster
 from bestofq.rollouts.runner import EpisodeSlot, Played
 from bestofq.rollouts.workers import Do, Shared, ignore
 from bestofq.store.location import Location
@@ -187,31 +185,6 @@ async def overhead(given: argparse.Namespace, database: str, folder: Path, endpo
     return {"ms_per_episode": found}
 
 
-class _Instant:
-    """Models of which the local one replies at once."""
-
-    @property
-    def local(self) -> "_Instant":
-        return self
-
-    async def generate(self, request: Request) -> Generation:
-        return Generation((Reply("click [1]"),), prompt_tokens=1000, reply_tokens=5)
-
-
-async def asking(given: argparse.Namespace, database: str, folder: Path, endpoint: str) -> dict[str, Any]:
-    """What it costs to ask an actor that replies at once, one request after another and `at_once` at once, in ms."""
-    found, request = {}, Request(messages=user("a line of a page [1]\n" * 200))
-    with connect_cluster("local"), start_actors(_Instant, 1, cpus=0, gpus=0) as actors:
-        model = ActorModel(actors, "m")
-        await model.generate(request)
-        for name, at_once in (("alone", 1), ("at_once", given.at_once)):
-            began = time.perf_counter()
-            for _ in range(given.episodes // at_once):
-                await asyncio.gather(*(model.generate(request) for _ in range(at_once)))
-            found[name] = 1000 * (time.perf_counter() - began) / given.episodes
-    return {"ms_per_request": found}
-
-
 async def measured(given: argparse.Namespace) -> dict[str, Any]:
     with postgresql() as database, tempfile.TemporaryDirectory() as folder:
         async with FaultServer(shopper, seconds=given.seconds) as server:
@@ -220,7 +193,7 @@ async def measured(given: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["kills", "efficiency", "overhead", "asking"])
+    parser.add_argument("what", choices=["kills", "efficiency", "overhead"])
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--episodes", type=int, default=500, help="in all; of efficiency, for each node")
     parser.add_argument("--at-once", type=int, default=4, help="episodes, in each process")

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from pydantic import ValidationError
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium
@@ -112,8 +111,3 @@ async def test_logins_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="storage_state"):
         async with Browser.launch(BrowserConfig(storage=tmp_path / "none.json")):
             pass
-
-
-async def test_two_browsers_are_refused() -> None:
-    with pytest.raises(ValidationError):
-        BrowserConfig(executable=Path("chrome"), cdp="http://127.0.0.1:9222")

@@ -2,18 +2,13 @@
 
 import asyncio
 import json
-import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from forked import Forked
-from recording_proposer import recording
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
@@ -22,11 +17,8 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
-from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import BudgetError
-from bestofq.core.language import Request, user
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import LanguageModel
 from bestofq.learning.config import NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
@@ -39,14 +31,13 @@ from bestofq.rollouts.workers import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
-from bestofq_sites.shipped import POCKET
 from bestofq_sites.webshop.settings import WebShopSettings
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 from bestofq.rollouts import cluster  # noqa: E402
-from bestofq.rollouts.cluster import Hosts, connect_cluster, start_actors  # noqa: E402
+from bestofq.rollouts.cluster import Hosts, connect_cluster  # noqa: E402
 
 EXPLORE = Play("explore", repeats=2)
 SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=4, concurrency=1))
@@ -59,8 +50,6 @@ def nodes() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
-        paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-        patch.setenv("PYTHONPATH", os.pathsep.join(paths))  # of `recording_proposer.py`
         patch.setenv("RAY_worker_niceness", "0")  # Ray's 15 would leave them what the other tests do not take
         made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
         for _ in range(2):
@@ -121,54 +110,10 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         assert len(store.summaries(run="seed")) == len(expected)
         assert not store.summaries(run="seed", status="running")
         assert decisions(store) == expected
-
-
-def test_all_processes_ask_the_one_that_holds_the_local_model_and_its_loss_costs_nothing(
-    database: str, tmp_path: Path, nodes: Any
-) -> None:
-    where = Location(database, str(tmp_path / "files"))
-    (here := tmp_path / "here").mkdir()
-    (here / "model").symlink_to(POCKET)
-    named = {"path": str(here / "model"), "prompts": "short", "precision": "float32"}
-    model = SETTINGS.model.model_copy(update=named)
-    settings = SETTINGS.model_copy(update={"model": model, "proposer": "recording_proposer:make_proposer"})
-    with Store.open(tmp_path / "alone") as alone:
-        asyncio.run(played(alone, None, settings))
-        expected = decisions(alone)
-    assert [file.suffix for file in here.glob("*.*")] == [".holds"]
-
-    async def play_and_lose_the_model(store: Store, hosts: Hosts) -> None:
-        playing = asyncio.create_task(played(store, hosts, settings))
-        while not store.summaries(run="seed") and not playing.done():  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-        ray.kill(ray.get_actor("models-0"), no_restart=False)
-        await playing
-
-    with (
-        Store.open(where) as store,
-        connect_cluster(nodes.address),
-        start_actors(partial(recording, settings, tmp_path), 1, cpus=0, gpus=0) as actors,
-    ):
-        hosts = Hosts(store=where, count=2, shared=Shared(actors))
-        asyncio.run(play_and_lose_the_model(store, hosts))
-        assert decisions(store) == expected
-        assert sorted(file.suffix for file in here.glob("*.*")) == [".asks", ".asks", ".holds"]
-
-        asked, own = Models(settings, actors=actors), Models(settings)
-        asyncio.run(several(asked.chatting))
-        assert any(int(file.stem) > 1 for file in tmp_path.glob("*.requests"))
-        texts = [EmbedItem(text="red shoes"), EmbedItem(text="a shop of shoes and hats")]
-        assert np.allclose(asked.embedder.embed_all(texts), own.embedder.embed_all(texts), atol=1e-4)
-
         models, learned = Models(settings), select_episodes(store, ["seed"])
-        asyncio.run(embed_there(models, replace(hosts, count=1), store, learned))
+        asyncio.run(embed_there(models, Hosts(store=where, count=1), store, learned))
         models.embedder._compute = None  # type: ignore[assignment,method-assign]
         assert len(transitions_of(models, episodes_of(store, learned), store))
-
-
-async def several(model: LanguageModel) -> None:
-    """Requests at once."""
-    await asyncio.gather(*(model.generate(Request(messages=user(f"goal {number}"))) for number in range(12)))
 
 
 async def answered(store: Store, count: int) -> None:

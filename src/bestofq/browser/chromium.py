@@ -19,13 +19,12 @@ NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser"
 _STARTED_WITH = tomllib.loads(files(__package__).joinpath("chromium.toml").read_text("utf-8"))
 
 
-def find_chromium(executable: Path | None = None, *, headless: bool = True) -> Path | None:
-    """`executable`, else `$BESTOFQ_CHROMIUM`, else on PATH. None: Playwright's own. SetupError: no program."""
-    given = executable or (Path(found) if (found := os.environ.get(ENVIRONMENT)) else None)
-    if given is not None:
-        if not os.access(given, os.X_OK) or given.is_dir():
-            raise SetupError(f"{given} is no program; give a Chromium by `executable` or {ENVIRONMENT}.")
-        return given
+def find_chromium(*, headless: bool = True) -> Path | None:
+    """`$BESTOFQ_CHROMIUM`, else on PATH. None: Playwright's own. SetupError: no program."""
+    if given := os.environ.get(ENVIRONMENT):
+        if not os.access(given, os.X_OK) or Path(given).is_dir():
+            raise SetupError(f"{given} is no program; give a Chromium by {ENVIRONMENT}.")
+        return Path(given)
     names = (SHELL, *NAMES) if headless else NAMES
     on_path = next((path for name in names if (path := shutil.which(name))), None)
     return Path(on_path) if on_path else None
@@ -39,7 +38,7 @@ def switches(config: BrowserConfig) -> list[str]:
 
 async def start(playwright: Playwright, config: BrowserConfig) -> Chromium:
     """A Chromium of our own. SetupError if there is none or it does not start."""
-    executable = find_chromium(config.executable, headless=config.headless)
+    executable = find_chromium(headless=config.headless)
     try:
         return await playwright.chromium.launch(
             executable_path=executable,

@@ -1,9 +1,9 @@
 """All settings of the browser."""
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
@@ -23,9 +23,6 @@ class BrowserConfig(FrozenModel):
     """Pages kept for next episodes."""
 
     headless: Annotated[bool, FREE] = Field(default=True, description="without a window")
-    executable: Annotated[Path | None, FREE] = Field(
-        default=None, description="a Chromium. Default: found (see `chromium.find_chromium`)"
-    )
     cdp: Annotated[str | None, FREE] = Field(
         default=None,
         description="address of a browser that runs already, by its DevTools: http://127.0.0.1:9222 or wss://…; it "
@@ -48,12 +45,6 @@ class BrowserConfig(FrozenModel):
         default=None, description="folder whose files may be uploaded. Default: none may"
     )
     arguments: Annotated[tuple[str, ...], FREE] = Field(default=(), description="more switches for Chromium")
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if self.executable and self.cdp:
-            raise ValueError("executable and cdp each name a browser: give one of them")
-        return self
 
 
 class InstantConfig(BrowserConfig):

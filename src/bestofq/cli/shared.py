@@ -3,8 +3,7 @@
 import json
 import shutil
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -101,22 +100,16 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
             "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
         )
     try:
-        from bestofq.rollouts.cluster import Hosts, connect_cluster, resources, start_actors
+        from bestofq.rollouts.cluster import Hosts, connect_cluster, resources
     except ModuleNotFoundError as error:
         raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
-    chosen, make = models.settings.cluster, partial(Models, models.settings)
-    with (
-        connect_cluster(address),
-        start_actors(make, chosen.models, cpus=chosen.cpus, gpus=chosen.gpus)
-        if chosen.models
-        else nullcontext() as actors,
-    ):
+    chosen = models.settings.cluster
+    with connect_cluster(address):
         for name, count in chosen.needs.items():
             if count > (has := resources(name)):
                 console.print(f"{count:g} {name}s are wanted and the cluster has {has:g}: some processes will wait")
-        shared = Shared(actors, models.budget)
-        gpus = 0.0 if chosen.models else chosen.gpus
-        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=gpus, shared=shared)
+        shared = Shared(models.budget)
+        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
 
 
 def open_existing_store(store: Location) -> Store:

@@ -25,7 +25,6 @@ from bestofq.models.token_ids import check_token_ids
 if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
     from bestofq.models.cached_embedder import CachedEmbedder
     from bestofq.models.local import LocalModel, PromptTokens
-    from bestofq.rollouts.cluster import ModelActors  # the extra `cluster`
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class Models:
 
     settings: BestOfQSettings
     budget: Budget = field(default_factory=Budget)  # of all endpoints together
-    actors: "ModelActors | None" = None  # of a cluster, which hold the local models; None: this process does
     _in_roles: dict[ChatConfig, VisionModel] = field(default_factory=dict, init=False, compare=False)
 
     def with_settings(self, settings: BestOfQSettings) -> "Models":
@@ -92,7 +90,7 @@ class Models:
     @property
     def chatting(self) -> VisionModel:
         """The proposer, whatever prompts it reads."""
-        return self.endpoint or (self.local if self.actors is None else self._in_actors(self.settings.model.path))
+        return self.endpoint or self.local
 
     @property
     def prompts(self) -> str:
@@ -131,8 +129,7 @@ class Models:
         if config.base_url != HERE:
             return self._client(config)
         if config not in self._in_roles:
-            model = self._in_actors(config.model, config) if self.actors else self._load_model(config.model)
-            self._in_roles[config] = model
+            self._in_roles[config] = self._load_model(config.model)
         return self._in_roles[config]
 
     def _client(self, config: ChatConfig) -> ChatModel:
@@ -141,12 +138,6 @@ class Models:
         if not isinstance(model, ChatModel):
             model = self._in_roles[config] = ChatModel(config, self.budget)
         return model
-
-    def _in_actors(self, path: str, role: ChatConfig | None = None) -> VisionModel:
-        from bestofq.rollouts.cluster import ActorModel
-
-        assert self.actors is not None
-        return ActorModel(self.actors, str(find_model(path)), role)
 
     def _load_model(self, path: str) -> "LocalModel":
         from bestofq.models.checkpoints import has_own_template
@@ -191,10 +182,6 @@ class Models:
         """The proposer's own model, or another one (Table 12).
         ConfigError where no model is named that embeds for an endpoint, or the user's own is no `CachedEmbedder`."""
         check_embedder(self.settings)
-        if self.actors is not None:
-            from bestofq.rollouts.cluster import ActorEmbedder
-
-            return ActorEmbedder(self.actors)
         embedder = self._load_embedder(EmbedConfig(prompt=prompt_hash(), **self.settings.model.embed.model_dump()))
         if not self.settings.model.embed.matches or embedder.spec.matches:
             return embedder

@@ -89,26 +89,17 @@ class AgentQSettings(FrozenModel):
 
 class ClusterSettings(FrozenModel):
     """The processes that play with --cluster. Each has its own browser and plays `suite.concurrency` episodes at once,
-    by local models of its own or by those of `models` actors."""
+    by local models of its own."""
 
     processes: int | None = Field(default=None, ge=1, description="how many. Default: as the cluster has CPUs for")
-    cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each process and each actor")
-    gpus: float = Field(
-        default=0.0,
-        ge=0,
-        description="that Ray keeps for each process, or with `models` for each actor; may be a share",
-    )
-    models: int = Field(
-        default=0,
-        ge=0,
-        description="actors that hold the local models, which all processes ask; 0: each process loads its own",
-    )
+    cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each process")
+    gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each process; may be a share")
 
     @property
     def needs(self) -> dict[str, float]:
         """CPUs and GPUs of all of them, or of one process if the number is not set."""
         processes = self.processes or 1
-        return {"CPU": (processes + self.models) * self.cpus, "GPU": (self.models or processes) * self.gpus}
+        return {"CPU": processes * self.cpus, "GPU": processes * self.gpus}
 
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {"default": {}, "paper": {"actions": "paper", "gate": "none"}}

@@ -4,14 +4,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from bestofq.core.concurrency import run_all
 from bestofq.core.usage import Usage
 from bestofq.models.prices import Budget
-
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import ModelActors
 
 log = logging.getLogger(__name__)
 SHARED = 2.0  # seconds between looks at what another process does
@@ -46,7 +43,6 @@ class Worker:
 class Shared:
     """What a process of a cluster shares with the others of its command."""
 
-    models: "ModelActors | None" = None  # that hold the local models; None: each process its own
     budget: Budget = field(default_factory=Budget)  # of this process, and what it knows of the others' spending
     steps: list[Sequence[Usage]] = field(default_factory=list)  # that the command has not heard of yet
 
