@@ -133,6 +133,17 @@ def test_a_direction_that_never_varies_is_not_blown_up() -> None:
     assert not v.scale[1](torch.ones(1, 3)).any()
 
 
+def test_whitening_by_few_vectors_does_not_inflate_what_they_lack() -> None:
+    dim, spread = 256, torch.arange(1, 257) ** -0.5
+    seen, unseen = (
+        torch.randn(count, dim, generator=torch.Generator().manual_seed(count)) * spread for count in (160, 900)
+    )
+    v = VNetwork(dim, SMALL.model_copy(update={"scaling": "whiten"}))
+    v.fit_scale(seen, seen)
+    squares = [v.scale[0](vectors).square().mean() for vectors in (seen, unseen)]
+    assert squares[1] < 4 * squares[0]  # without shrinking: 60 times
+
+
 @pytest.mark.parametrize("project", [None, 16])
 @pytest.mark.parametrize("without", [(), ("task",)])
 def test_scaling_is_folded_away(project: int | None, without: tuple[Literal["task"], ...]) -> None:

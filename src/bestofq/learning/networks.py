@@ -14,6 +14,10 @@ LEAST_VARIANCE = 1e-4
 """Of an axis that is scaled to variance 1, as a share of the widest one's: what is below it is damped."""
 
 
+ENOUGH = 10
+"""Vectors a dimension, from which on whitening needs no shrinking."""
+
+
 class EmbeddingMLP(nn.Module):
     """Linear projection of each embedding, concatenation, (Linear, ReLU, Dropout) per hidden layer, one scalar out.
 
@@ -54,14 +58,18 @@ class EmbeddingMLP(nn.Module):
     @torch.no_grad()
     def fit_scale(self, *parts: Tensor) -> None:
         """Set the scaling by what each embedding is in the training set [B, D]. Axes narrower than `LEAST_VARIANCE` of
-        the widest are damped, an embedding that never varies becomes zeros."""
+        the widest are damped, an embedding that never varies becomes zeros. Whitening shrinks the covariance towards
+        equal variances where there are few vectors: else it inflates the directions that they do not have."""
         for layer, vectors in zip(self.scale, parts, strict=True):
             if not isinstance(layer, nn.Linear):
                 continue
             mean = vectors.double().mean(0)
             centred = vectors.double() - mean
             if self.config.scaling == "whiten":
-                variances, axes = torch.linalg.eigh(centred.T @ centred / len(centred))  # [D], [D, D] in columns
+                covariance = centred.T @ centred / len(centred)
+                variances, axes = torch.linalg.eigh(covariance)  # [D], [D, D] in columns
+                if len(centred) < ENOUGH * self.dim:
+                    variances = _shrink(variances, centred)
             else:
                 variances, axes = centred.square().mean(0), torch.eye(self.dim, dtype=mean.dtype, device=mean.device)
             floor = LEAST_VARIANCE * variances.max()
@@ -88,6 +96,15 @@ class EmbeddingMLP(nn.Module):
         first = self.body[0]
         assert isinstance(first, nn.Linear)
         return first
+
+
+def _shrink(variances: Tensor, centred: Tensor) -> Tensor:
+    """Return the eigenvalues [D] of the covariance of [B, D], shrunk towards their mean (Ledoit and Wolf 2004)."""
+    norm, mean = variances.square().sum(), variances.mean()
+    noise = (centred.square().sum(1).square().mean() - norm) / len(centred)
+    distance = norm - len(variances) * mean**2
+    share = (noise / distance).clamp(0, 1) if distance > 0 else torch.ones_like(mean)
+    return (1 - share) * variances + share * mean
 
 
 class QNetwork(EmbeddingMLP):
