@@ -10,8 +10,8 @@ config="--config $here/$env.toml"
 network="--set value=network --set iql.steps=2000"
 matched="$network --set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
 case $env in
-demo) rungs=test tasks=120 ;;
-shop) rungs="same held-out" tasks=160 ;;
+demo) rungs=test tasks=80 ;;
+shop) rungs="held-out same" tasks=80 ;;
 quirks) rungs=test tasks=160 ;;
 booking) rungs="same held-out" tasks=100 ;;
 esac
@@ -32,7 +32,7 @@ play() { # Q AGENTS SETTINGS...
 
 "$BESTOFQ" collect $config --store $store
 "$BESTOFQ" train $config --store $store --out $store/memory --set value=memory
-play memory prompting,random,words,best-of-q --set value=memory
+play memory prompting,best-of-q,words,random --set value=memory
 "$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/matched
 play matched best-of-q $matched
 "$BESTOFQ" train --no-estimate $config $network --store $store --out $store/network

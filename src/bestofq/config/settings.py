@@ -102,7 +102,10 @@ class ClusterSettings(FrozenModel):
         return {"CPU": processes * self.cpus, "GPU": processes * self.gpus}
 
 
-PRESETS: Mapping[str, Mapping[str, Any]] = {"default": {}, "paper": {"actions": "paper", "gate": "none"}}
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "default": {},
+    "paper": {"actions": "paper", "value": "network", "gate": "none"},
+}
 """What each preset sets. The user's own settings have the last word."""
 
 
@@ -140,9 +143,10 @@ class BestOfQSettings(FrozenModel):
         "the eight of Fig. 7",
     )
     value: Annotated[Literal["memory", "network"], FREE] = Field(
-        default="network",
+        default="memory",
         description="what ranks. memory: outcomes of the same and of like actions, without embeddings "
-        "(`learning.memory`); network: Q and V over embeddings by IQL, as in the paper (3.2)",
+        "(`learning.memory`); network: Q and V over embeddings by IQL, as in the paper (3.2). Default: memory, or "
+        "network if a setting of iql is set",
     )
     gate: Annotated[Literal["calibrated", "none"], FREE] = Field(
         default="calibrated",
@@ -185,6 +189,11 @@ class BestOfQSettings(FrozenModel):
     @classmethod
     def _use_preset(cls, tree: Any) -> Any:
         return {**PRESETS.get(str(tree.get("preset")), {}), **tree} if isinstance(tree, dict) else tree
+
+    @model_validator(mode="before")
+    @classmethod
+    def _use_network(cls, tree: Any) -> Any:
+        return {"value": "network", **tree} if isinstance(tree, dict) and tree.get("iql") else tree
 
     @model_validator(mode="before")
     @classmethod
