@@ -151,7 +151,7 @@ async def test_an_endpoint_s_texts_are_embedded_by_no_model_that_was_not_named(w
     assert not server.requests
 
 
-async def test_collecting_ends_with_its_cost_and_training_needs_a_named_embedder(within: Within) -> None:
+async def test_collecting_ends_with_its_cost_and_training_a_network_needs_a_named_embedder(within: Within) -> None:
     async with BrokenServer(shopper) as server:
         few = ("--repeats", "1", "--set", "suite.train_tasks=2")
         code, printed = await within("collect", *at(server, "qwen2.5-vl-7b"), *few)
@@ -160,7 +160,7 @@ async def test_collecting_ends_with_its_cost_and_training_needs_a_named_embedder
     costs = next((line for line in printed.splitlines() if "proposer" in line), printed)
     assert f"{100 * calls:,}" in costs
     assert f"{calls * (100 * 0.15 + 20 * 0.6) / 1e6:.2g}" in costs
-    code, printed = await within("train", "--out", "q")
+    code, printed = await within("train", "--out", "q", "--set", "value=network")
     assert (code, "--set model.embedder=" in printed) == (2, True)
 
 

@@ -1,4 +1,7 @@
-"""Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
+"""Learn what ranks candidates from stored episodes. Resumable: run the same command again.
+
+By default the outcomes of actions are remembered, which takes seconds. With --set value=network, or any setting of
+iql, Q and V are trained by IQL (Best-of-Q, 3.2).
 
 Prints the sizes first, then a bar with the time left. Shorter: --set iql.steps=1000. The paper's
 network: --set iql.network.hidden=paper.
