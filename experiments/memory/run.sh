@@ -25,7 +25,7 @@ play() { # Q AGENTS SETTINGS...
         test) where="--split test" ;;                            # new tasks on known sites
         held-out) where="--split test --set suite.only=*" ;; # other products, other restaurants
         esac
-        "$BESTOFQ" eval $config $where "$@" --set proposer=experiments.memory.proposals:make_proposer --q $store/$q \
+        "$BESTOFQ" eval $config $where "$@" --set gate=none --set proposer=experiments.memory.proposals:make_proposer --q $store/$q \
             --agents $agents --tasks $tasks --runs 1 --store $store-$rung --run $q
     done
 }
