@@ -307,3 +307,25 @@ async def test_a_file_that_the_page_makes_is_refused(click: Any) -> None:
         "a.download = 'r.csv'; a.click()\">Export</button>"
     )
     assert "r.csv" in seen.notices[0]
+
+
+async def test_an_editor_makes_its_own_lines_of_a_text(session: Any, read: Any) -> None:
+    await read(
+        "<div contenteditable aria-label=Body>old</div><p id=out><script>const body = document.querySelector('div');"
+        "body.onpaste = (event) => { event.preventDefault(); out.textContent = "
+        "event.clipboardData.getData('text/plain').split('\\n').length + ' lines' }</script>"
+    )
+    assert await session.act(Write(mark=1, text="Dear Ann,\nthank you.")) is None
+    assert (await session.snapshot()).text.endswith("2 lines")
+
+
+async def test_pages_that_only_a_wheel_turns_are_turned(session: Any, read: Any) -> None:
+    await read(
+        "<style>html, body { overflow: hidden; margin: 0 } #v { position: absolute; top: 0 } p { height: 720px }"
+        "</style><div id=v><p>One<p>Two</div><b id=b></b><script>onwheel = (event) => {"
+        "v.style.top = '-720px'; b.textContent = 'turned ' + Math.sign(event.deltaY) }</script>"
+    )
+    assert await session.act(Scroll(direction="down")) is None
+    assert "turned 1" in (await session.snapshot()).text
+    await read("<style>html { overflow: hidden }</style><p style='height:3000px'>One")
+    assert "cannot scroll" in await session.act(Scroll(direction="down"))

@@ -1,7 +1,7 @@
 // Where to click, what to fill, how to scroll. Each answer is {…} or {error: sentence}.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, element, flatParent, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze,
+  const { $, element, flatParent, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze, turns,
     styled, act: beginAct, unmarked, viewOf, within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
@@ -232,7 +232,15 @@ Object.assign(globalThis.bestofq, (() => {
     field[$.focus]({ preventScroll: true });
     if (is(field, "input", "textarea")) field[$.select]();
     else field[$.ownerDocument][$.getSelection]().selectAllChildren(field);
-    return { ready: true, before: contentOf(field), multiline: !is(field, "input") };
+    return { ready: true, before: contentOf(field), multiline: !is(field, "input"), rich: !is(field, "input", "textarea") };
+  }
+
+  // Whether an editor takes a text as pasted: it makes its own paragraphs of the lines.
+  function paste(text) {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", text);
+    const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true, composed: true });
+    return { taken: !focused()[$.dispatchEvent](event) };
   }
 
   const contentOf = (field) => (is(field, "input", "textarea") ? field[$.value] : field[$.textContent]);
@@ -267,7 +275,9 @@ Object.assign(globalThis.bestofq, (() => {
     const { el: meant, error } = ref === null ? {} : resolve(ref);
     if (error) return fail(error);
     const root = document[$.scrollingElement];
+    const held = (el) => el && getComputedStyle(el)[down ? "overflowY" : "overflowX"] === "hidden";
     const moves = (el) => {
+      if (el === root && (held(root) || held(document[$.body]))) return false; // people cannot scroll it
       const [left, top] = [el[$.scrollLeft], el[$.scrollTop]], whole = el === root;
       const width = whole ? innerWidth : el[$.clientWidth], height = whole ? innerHeight : el[$.clientHeight];
       el[$.scrollBy]({ left: across * width, top: down * height, behavior: "instant" });
@@ -298,6 +308,7 @@ Object.assign(globalThis.bestofq, (() => {
     const boxes = Array.from(document[$.querySelectorAll]("*")).filter((el) => (el[$.scrollHeight] > el[$.clientHeight] + 1
       || el[$.scrollWidth] > el[$.clientWidth] + 1) && area(el) > 400 && scrolls(el));
     for (const el of boxes.sort((one, other) => area(other) - area(one))) if (moves(el)) return told(el);
+    if (turns()) return { wheel: [innerWidth, innerHeight] };
     return fail(`The page cannot scroll further ${side}.`);
   }
 
@@ -347,6 +358,6 @@ Object.assign(globalThis.bestofq, (() => {
     beginAct(true);
     try { return await act(...given); } catch (error) { return fail(`The page did not allow it: ${error.message}`); }
   };
-  const acts = Object.entries({ clickPoint, fill, content, submit, scroll, focus, press, pressEnter });
+  const acts = Object.entries({ clickPoint, fill, paste, content, submit, scroll, focus, press, pressEnter });
   return { ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])) };
 })());

@@ -69,6 +69,11 @@ async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
         case Scroll():
             across, down = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}[action.direction]
             moved = await _ask(tab, "scroll", across * action.pages, down * action.pages, action.mark)
+            if moved.get("wheel"):
+                width, height = moved["wheel"]
+                await within(tab.limit, "mouse.move", tab.page.mouse.move(width / 2, height / 2))
+                turn = tab.page.mouse.wheel(across * action.pages * width, down * action.pages * height)
+                await within(tab.limit, "mouse.wheel", turn)
             if moved.get("box"):
                 tab.notice(f"Scrolled {moved['box']}, {moved['left']} more of its heights can be scrolled.")
         case Wait():
@@ -153,6 +158,8 @@ async def write(tab: Tab, action: Targeted, text: str) -> None:
     """Replace a field's content as a human would, so that the page's listeners notice. Choose in a list."""
     field = await _ask(tab, "fill", _ref(action), text)
     if not field.get("ready"):
+        return
+    if field["rich"] and "\n" in text and (await _ask(tab, "paste", text))["taken"]:
         return
     if not field["multiline"]:
         text = " ".join(text.splitlines())

@@ -44,9 +44,12 @@ globalThis.bestofq = (() => {
   const heard = new Set();
   addEventListener("bestofq:heard", (event) => {
     const [el] = event.composedPath();
-    if (el === globalThis) heard.clear();
+    if (el === globalThis) heard.clear(), wheels = false;
     else heard.add(el);
   }, true);
+  let wheels = false; // whether it listens to a mouse's wheel
+  addEventListener("bestofq:wheel", () => { wheels = true; }, true);
+  const turns = () => wheels;
   const hears = (el) => heard.has(el);
 
   // Gives the prototypes of a window their symbols.
@@ -296,6 +299,6 @@ globalThis.bestofq = (() => {
     for (const known of [styles, sights, colours, papers, legibles]) known.clear();
   }
 
-  return { $, hears, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
+  return { $, hears, turns, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
     collapse, squeeze, unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget };
 })();

@@ -52,6 +52,7 @@
 
   function listen(node) {
     const all = getEventListeners(node), types = Object.keys(all);
+    wheels ||= types.includes("wheel") || types.includes("mousewheel");
     const listeners = TYPES.flatMap((type) => (all[type] || []).map(({ listener }) => ({ type, listener })));
     const whole = node.nodeType !== 1 || /^(html|body)$/.test(node.localName) || types.length > MANY;
     let own = Boolean(node.$$click || node.__click); // Solid's and Svelte's
@@ -73,6 +74,7 @@
     if (own && !whole) add(node);
   }
 
+  let wheels = Object.keys(getEventListeners(globalThis)).some((type) => /wheel/.test(type));
   let left = MOST.elements;
   function visit(root) {
     listen(root);
@@ -84,5 +86,6 @@
   }
   try { visit(document); } catch { /* what a page has replaced */ }
   dispatchEvent(new Event("bestofq:heard"));
+  if (wheels) dispatchEvent(new Event("bestofq:wheel"));
   for (const el of heard) el.dispatchEvent(new Event("bestofq:heard", { composed: true }));
 })();

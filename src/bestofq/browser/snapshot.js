@@ -20,7 +20,8 @@ Object.assign(globalThis.bestofq, (() => {
   const SKIP = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "OPTION", "OPTGROUP", "DATALIST", "VIDEO",
     "AUDIO", "CANVAS", "OBJECT", "EMBED", "AREA"]);
   const INPUTS = new Set(["INPUT", "SELECT", "TEXTAREA"]);
-  const NATIVE = "a[href],area[href],button,input,select,textarea,summary,[role],[contenteditable],[onclick],[tabindex]";
+  const NATIVE = "a[href],area[href],button,input,select,textarea,summary,[contenteditable],[onclick],[tabindex],"
+    + "[role]:not([role=presentation],[role=none],[role=img],[role=group])";
   const MARK = "\ufdd0"; // where a mark comes; `clean` takes it out of what pages say
   const isInline = (style) => style.display.startsWith("inline") || style.display === "contents";
   const attribute = (el, name) => el[$.getAttribute](name) || "";
@@ -46,6 +47,8 @@ Object.assign(globalThis.bestofq, (() => {
 
   function roleOf(el, style, clickableAbove) {
     for (const role of attribute(el, "role").toLowerCase().split(/\s+/)) if (WIDGETS.has(role)) return role;
+    const cell = el[$.hasAttribute]("tabindex") && /^(gridcell|columnheader|rowheader)$/.test(attribute(el, "role"));
+    if (cell && !insideOf(el, 1).length && el[$.textContent].trim()) return "clickable";
     switch (tag(el)) {
       case "A": case "AREA": if (el[$.hasAttribute]("href")) return "link"; break;
       case "BUTTON": return "button";
@@ -226,6 +229,12 @@ Object.assign(globalThis.bestofq, (() => {
 
   const cut = (text) => unmarked(squeeze(text).slice(0, NAME_LIMIT).trim());
 
+  // What its description says, for a control without a name.
+  function described(el) {
+    const root = el[$.getRootNode](), ids = attribute(el, "aria-describedby").split(/\s+/, 5).filter(Boolean);
+    return ids.map((id) => root[$.getElementById]?.(id)?.[$.textContent] || "").join(" ");
+  }
+
   // Accessible name (W3C accname-1.2, the common cases), and whether it comes from the element's labels. Text that
   // cannot be seen names what has no other name: a word behind its picture.
   function nameOf(el, role) {
@@ -246,7 +255,7 @@ Object.assign(globalThis.bestofq, (() => {
     }
     if (!FIELDS.has(role) && role !== "listbox" && kind !== "INPUT") name = read([el]);
     return [name || cut(el[$.alt] || "") || cut(el[$.placeholder] || attribute(el, "aria-placeholder"))
-      || cut(attribute(el, "title")) || (FIELDS.has(role) ? "" : cut(pictured(el) || iconOf(el))), false];
+      || cut(attribute(el, "title")) || cut(described(el)) || (FIELDS.has(role) ? "" : cut(pictured(el) || iconOf(el))), false];
   }
 
   function valueOf(el, role) {

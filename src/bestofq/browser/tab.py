@@ -21,7 +21,8 @@ from bestofq.core.page_text import page_words
 T = TypeVar("T")
 WORLD = "bestofq"
 NO_UPLOADS = "No file can be uploaded: the setting browser.uploads names no folder."
-READING = {"snapshot", "clickPoint", "fill", "submit", "focus", "press", "pressEnter"}  # calls that may read the page
+# Calls that may read the page.
+READING = {"snapshot", "clickPoint", "fill", "submit", "focus", "scroll", "press", "pressEnter"}
 REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request that `guard.Guard` stopped
 NOT_ACTIVE = "Not attached to an active page"  # Chromium's words while one document is just replacing another
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
