@@ -3,6 +3,7 @@
 A reply is a thought (any number of lines, or none) and a last line with one command:
 
     click [7]   write [1] "text"   write [1] "text" enter   submit [3]   clear [3]   scroll down   scroll down [3]
+
     press Escape   press Enter [3]   upload [3] "file"   goto URL   back   tab 2   refresh   restart   wait 2
     answer "text"   ask "text"
 
