@@ -142,7 +142,7 @@ async def test_enter_and_submit_send_the_form(site: Any, session: Any, show: Any
         ("<button>b</button>", Write(mark=1, text="x"), "Element [1] is no text field."),
         ("<input type=checkbox>", Write(mark=1, text="x"), "Element [1] is a checkbox, no text field."),
         ("<input readonly>", Write(mark=1, text="x"), "Element [1] is read-only."),
-        ("<input type=date>", Write(mark=1, text="soon"), 'Element [1] takes a date value, not "soon".'),
+        ("<input type=date>", Write(mark=1, text="soon"), 'Element [1] takes a date value, YYYY-MM-DD, not "soon".'),
         ("<button>b</button>", Submit(mark=1), "Element [1] belongs to no form."),
         ("", Click(point=Point(5000, 1)), "The point (5000, 1) is outside the viewport of 1280 x 720 pixels."),
         ("", Click(target="the cart"), 'There is no localizer to find "the cart"; name a mark.'),
