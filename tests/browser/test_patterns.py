@@ -54,6 +54,12 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "</button><ul><li><a href=#x onclick='did(1)'>Orders</a></ul></nav>",
         [("click", "Account"), ("click", "Orders"), ("sees", "did 1")],
     ),
+    "buttons of a card under the pointer": (
+        "<style>li ul { visibility: hidden } li:hover ul { visibility: visible }</style><ol><li>Mugs <input value=u "
+        "aria-label=Address><ul><li><button onclick='did(1)'>Delete</button></ul><li>Lamps<ul><li><button "
+        "onclick='did(2)'>Delete</button></ul></ol>",
+        [("click", "Mugs"), ("click", "Delete"), ("sees", "did 1")],
+    ),
     "a list that comes later": (
         "<div role=combobox tabindex=0 id=c>Choose country</div><div id=h></div><script>c.onclick = () => setTimeout("
         "() => { h.innerHTML = ['France', 'Spain'].map((one) => `<div role=option onclick=\"did('${one}')\">${one}"
@@ -123,6 +129,20 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "<button><svg width=9 height=9><title>Delete file</title></svg></button><button><img title=Print width=9 "
         "height=9></button><button><i title=Save style='display:inline-block;width:9px;height:9px'></i></button>",
         [("sees", r"Delete file \[1\] Print \[2\] Save \[3\]")],
+    ),
+    "signs with titles": (
+        "<a href=#n title='Create a calendar'><img alt='➕' width=9 height=9></a><button title=Close>×</button>"
+        "<button title=Bold>B</button>",
+        [("sees", r"Create a calendar \[1\] Close \[2\] B \[3\]")],
+    ),
+    "a label whose field has a hidden twin": (
+        "<form hidden><label for=t>Title:</label><input id=t></form><form><label for=t>Title:</label><input id=t "
+        "oninput='did(value)'></form>",
+        [("sees", r'Title:: "" \[1\](?!.*\[2\])'), ("write", "Title:", "Mugs"), ("sees", "did Mugs")],
+    ),
+    "a label of no field": (
+        "<label for=x>City:</label><input id=y oninput='did(value)'><label>Size:</label> <select><option>S</select>",
+        [("sees", r'City:: "" \[1\].*Size:: "S" \[2\]'), ("write", "City:", "Bern"), ("sees", "did Bern")],
     ),
     # what is redrawn
     "a button that is made anew": (

@@ -9,7 +9,7 @@ globalThis.bestofq = (() => {
     Node: "nodeType parentNode childNodes firstChild textContent getRootNode isConnected ownerDocument baseURI",
     CharacterData: "data",
     Text: "assignedSlot",
-    Element: "tagName localName namespaceURI id shadowRoot assignedSlot firstElementChild getAttribute hasAttribute "
+    Element: "tagName localName namespaceURI id previousElementSibling shadowRoot assignedSlot firstElementChild getAttribute hasAttribute "
       + "matches closest querySelector querySelectorAll getBoundingClientRect getClientRects checkVisibility "
       + "clientLeft clientTop clientWidth clientHeight scrollWidth scrollHeight currentCSSZoom scrollIntoView scrollBy scrollLeft scrollTop",
     Document: "documentElement body title defaultView scrollingElement createRange getElementById elementFromPoint "

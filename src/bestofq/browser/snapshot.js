@@ -19,6 +19,7 @@ Object.assign(globalThis.bestofq, (() => {
   const BUTTON_VALUES = { submit: "Submit", reset: "Reset", image: "Submit" };
   const SKIP = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "OPTION", "OPTGROUP", "DATALIST", "VIDEO",
     "AUDIO", "CANVAS", "OBJECT", "EMBED", "AREA"]);
+  const HIDDEN_BOXES = new Set(["checkbox", "radio", "file", "color"]);
   const INPUTS = new Set(["INPUT", "SELECT", "TEXTAREA"]);
   const NATIVE = "a[href],area[href],button,input,select,textarea,summary,[contenteditable],[onclick],[tabindex],"
     + "[role]:not([role=presentation],[role=none],[role=img],[role=group])";
@@ -129,6 +130,7 @@ Object.assign(globalThis.bestofq, (() => {
     return true;
   }
 
+  const reveals = []; // pairs of selectors: what opens, and what is shown then
   let opens = ""; // selectors of what shows more while the pointer is over it
   const written = { before: "", after: "" }; // selectors of what has words written by its style
 
@@ -142,7 +144,11 @@ Object.assign(globalThis.bestofq, (() => {
           for (const [, selector, side] of selectorText.matchAll(/([^,]*?)::?(before|after)\b/g)) quoted[side].add(selector.trim() || "*");
         }
         if (!selectorText?.includes(":hover") || !(style.display || style.visibility || style.opacity)) continue;
-        for (const selector of selectorText.split(",")) if (head.test(selector)) found.add(head.exec(selector)[1]);
+        for (const selector of selectorText.split(",")) if (head.test(selector)) {
+          const [, opener] = head.exec(selector), shown = selector.replace(":hover", "");
+          found.add(opener);
+          if (CSS.supports(`selector(${opener})`) && CSS.supports(`selector(${shown})`)) reveals.push([opener, shown]);
+        }
       }
     }
     const valid = (all) => Array.from(all).filter((selector) => CSS.supports(`selector(${selector})`)).join();
@@ -158,11 +164,14 @@ Object.assign(globalThis.bestofq, (() => {
     return display !== "none" && visibility === "visible" && /[\p{L}\p{N}\p{Sc}]/u.test(words) && !/\p{Co}/u.test(words) ? words : "";
   }
 
-  // Whether its words are a menu's head: nothing in it can be clicked yet.
+  // Whether its words are a menu's head, in which nothing can be clicked yet, or a card that shows its buttons then.
   function opensUnseen(el) {
     const words = squeeze(el[$.innerText] || ""), inner = Array.from(el[$.querySelectorAll](NATIVE));
     const seen = (one) => one[$.checkVisibility]({ opacityProperty: true, visibilityProperty: true });
-    return words && words.length <= NAME_LIMIT && inner.length && !inner.some(seen);
+    if (!words || words.length > NAME_LIMIT || !inner.length) return false;
+    const unseen = (shown) => Array.from(el[$.querySelectorAll](shown)).some((one) => !seen(one)
+      && (one[$.matches](NATIVE) || one[$.querySelector](NATIVE)));
+    return !inner.some(seen) || reveals.some(([opener, shown]) => el[$.matches](opener) && unseen(shown));
   }
 
   // Whether a pointer begins here, and nothing around it can be clicked.
@@ -248,12 +257,15 @@ Object.assign(globalThis.bestofq, (() => {
     if (kind === "INPUT" && role === "button" && type !== "file" && type !== "color") {
       return [cut(el[$.value] || el[$.alt] || el[$.title] || BUTTON_VALUES[type] || ""), false];
     }
-    const labels = el[$.labels];
+    const before = el[$.previousElementSibling], stray = before && is(before, "label")
+      && !(before[$.control] && drawn(before[$.control])); // a label that names no field which is seen
+    const labels = !el[$.labels]?.length && INPUTS.has(kind) && stray ? [before] : el[$.labels];
     if (labels?.length && kind !== "BUTTON") {
       name = read(Array.from(labels), { skip: el });
       if (name) return [name, true];
     }
     if (!FIELDS.has(role) && role !== "listbox" && kind !== "INPUT") name = read([el]);
+    if (!/[\p{L}\p{N}]/u.test(name)) name = cut(attribute(el, "title")) || name; // a sign, such as ✕
     return [name || cut(el[$.alt] || "") || cut(el[$.placeholder] || attribute(el, "aria-placeholder"))
       || cut(attribute(el, "title")) || cut(described(el)) || (FIELDS.has(role) ? "" : cut(pictured(el) || iconOf(el))), false];
   }
@@ -427,7 +439,7 @@ Object.assign(globalThis.bestofq, (() => {
 
       let role = seen.shown ? roleOf(el, style, clickableAbove) : null, target = el;
       const control = kind === "LABEL" && seen.shown && el[$.control];
-      if (control && !drawn(control)) {
+      if (control && HIDDEN_BOXES.has(typed(control)) && !drawn(control)) {
         target = control; // a hidden control: its label is what a human clicks
         role = roleOf(target, styleOf(target), false);
       }
@@ -471,6 +483,7 @@ Object.assign(globalThis.bestofq, (() => {
     }
 
     forget();
+    reveals.length = 0;
     opens = findOpeners();
     dialogs = findDialogs();
     const root = document[$.documentElement];
