@@ -226,7 +226,7 @@ Object.assign(globalThis.bestofq, (() => {
       return fail(`${nameIn(ref, el)} takes a number in digits, not "${text}".`);
     }
     const most = Number(field[$.getAttribute]("maxlength") ?? Infinity);
-    if (is(field, "input", "textarea") && most >= 0 && text.length > most) {
+    if (is(field, "input", "textarea") && most > 1 && text.length > most) { // of 1: a code's digit, the next follow
       return fail(`${nameIn(ref, el)} takes at most ${most} characters; the text has ${text.length}.`);
     }
     field[$.focus]({ preventScroll: true });
