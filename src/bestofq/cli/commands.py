@@ -5,18 +5,16 @@ of its function are enough for help and for parsing.
 """
 
 import ast
-import logging
 from collections.abc import Callable
 from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bestofq import __version__
-from bestofq.core.json_lines import JsonHandler, JsonLines
 from bestofq.rollouts.console import console
 
 _BOOKING = "booking --model pocket-agentq --set model.dialect=composite"
@@ -140,13 +138,4 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
     ] = False,
-    log_format: Annotated[
-        Literal["text", "json"],
-        typer.Option(
-            envvar="BESTOFQ_LOG_FORMAT", help="json: messages and progress as one JSON object a line, on stderr."
-        ),
-    ] = "text",
-) -> None:
-    if log_format == "json":
-        console.file, console.width = JsonLines(), 1000  # no message is broken into lines
-        logging.basicConfig(level=logging.WARNING, handlers=[JsonHandler()], force=True)
+) -> None: ...

@@ -13,7 +13,6 @@ from rich.markup import escape
 
 from bestofq.cli.commands import app
 from bestofq.core.errors import BestOfQError, InputError
-from bestofq.core.json_lines import JsonLines
 from bestofq.core.secrets import HidingStream
 from bestofq.core.tracing import export_spans
 from bestofq.rollouts.console import console
@@ -64,10 +63,7 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
         raise SystemExit(STOPPED) from None
     else:
         raise SystemExit(0)
-    if isinstance(lines := console.file, JsonLines):
-        lines.say(level="error", message=message, exit_code=code)
-    else:
-        console.print(f"[red]error:[/red] {escape(message)}", highlight=False)
+    console.print(f"[red]error:[/red] {escape(message)}", highlight=False)
     raise SystemExit(code)
 
 

@@ -3,13 +3,12 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from bestofq.core.decision import DECIDED, Outcome, Verdict
-from bestofq.core.json_lines import JsonLines
 from bestofq.core.usage import Usage
 from bestofq.rollouts.console import console
 from bestofq.store.records import EpisodeSummary
@@ -29,36 +28,8 @@ class Progress:
 
 def bar(width: int = 40) -> Bar:
     """Of long steps that are no episodes: what is done, of how much, and the time left."""
-    if isinstance(console.file, JsonLines):
-        return _SpokenBar(console.file, console=console, disable=True)
     columns = (TextColumn("{task.description}"), BarColumn(width), MofNCompleteColumn(), TimeRemainingColumn())
     return Bar(*columns, console=console)
-
-
-class _SpokenBar(Bar):
-    """Says now and then, and at the end, how far it is."""
-
-    def __init__(self, lines: JsonLines, **options: Any) -> None:
-        super().__init__(**options)
-        self._lines, self._spoke = lines, time.monotonic()
-
-    def update(self, task_id: TaskID, **changes: Any) -> None:
-        super().update(task_id, **changes)
-        self._speak(EVERY)
-
-    def advance(self, task_id: TaskID, advance: float = 1) -> None:
-        super().advance(task_id, advance)
-        self._speak(EVERY)
-
-    def stop(self) -> None:
-        super().stop()
-        self._speak(0)
-
-    def _speak(self, every: float) -> None:
-        if time.monotonic() - self._spoke >= every:
-            self._spoke = time.monotonic()
-            for task in self.tasks:
-                self._lines.say(event="progress", label=task.description, done=task.completed, total=task.total)
 
 
 class LiveProgress(Progress):
@@ -130,12 +101,6 @@ class LiveProgress(Progress):
 
     def _speak(self) -> None:
         self._spoke = self._clock()
-        if isinstance(lines := console.file, JsonLines):
-            outcomes = {outcome or "running": count for outcome, count in self._outcomes.items()}
-            counts = {"done": self._done, "total": self._total, "steps": self._steps, "tokens": self._tokens}
-            seconds = self._clock() - self._began
-            lines.say(event="progress", label=self._label, **counts, seconds=seconds, outcomes=outcomes)
-            return
         line = f"{self._label}: {self._done}/{self._total} episodes · {self._facts}{self._time_left()}"
         console.print(line, highlight=False, soft_wrap=True, markup=False)
 
