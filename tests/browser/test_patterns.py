@@ -83,6 +83,11 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "{ length: 30 }, (_, n) => `<button onclick='did(${n})'>Day ${n}</button>`).join('')</script>",
         [("click", "Day 27"), ("sees", "did 27")],
     ),
+    "pages that a wheel turns": (
+        "<style>html, body { overflow: hidden; margin: 0 } #v { position: absolute } p { height: 720px }</style><div "
+        "id=v><p>One<p>Two</div><script>onwheel = (e) => { v.style.top = e.deltaY > 0 ? '-9px' : 0; did(2) }</script>",
+        [("scroll", ""), ("sees", "did 2")],
+    ),
     "more at the end": (
         "<div id=l></div><script>let n = 0; const more = () => { for (let i = 0; i < 20; i++) l.insertAdjacentHTML("
         "'beforeend', `<p style='height:60px'>Item ${n++}`) }; more(); onscroll = () => { if (innerHeight + scrollY > "
