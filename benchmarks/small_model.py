@@ -40,9 +40,12 @@ async def play(options: argparse.Namespace) -> list[dict[str, Any]]:
     async with suite.open() as make_env, ChatModel(config) as model:
         proposer = ChatProposer(model, dialect, screenshots=0, candidates=options.candidates)
         env = await make_env()
+        end = time.monotonic() + 60 * options.minutes
         for task in await suite.tasks("train"):
             state = State(task=task, observation=await env.reset(task, seed=task.seed), seed=options.seed)
             for step in range(options.steps):
+                if time.monotonic() > end:
+                    return rows
                 begun = time.perf_counter()
                 proposal = await proposer.propose(state, N)
                 used = proposal.usage[0]
@@ -96,6 +99,7 @@ def main() -> None:
     parser.add_argument("--thoughts", action=argparse.BooleanOptionalAction, default=False)
     parser.add_argument("--tasks", type=int, default=30)
     parser.add_argument("--steps", type=int, default=5, help="of a task, at most")
+    parser.add_argument("--minutes", type=float, default=600.0, help="after which no step begins")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
