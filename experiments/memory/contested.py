@@ -32,7 +32,7 @@ def main(config: str, place: str, *settings: str) -> None:
     """Print the shares of contested steps that are right, as JSON."""
     chosen = [word for word in settings if word != "--set"]
     models = Models(load_config(BestOfQSettings, Path(f"experiments/memory/{config}.toml"), chosen))
-    with Store.open(Location.of(place), read_only=True) as store, tempfile.TemporaryDirectory() as folder:
+    with Store.open(Location.of(place)) as store, tempfile.TemporaryDirectory() as folder:
         episodes = [one for one in select_episodes(store, ["seed"]) if one.decided and one.steps]
         held = {e.id for e in episodes if uniform(e.key.task.partition("-")[0]) < 0.2}
         values = train_q(Path(folder), models, store, [e for e in episodes if e.id not in held])
