@@ -78,7 +78,7 @@ def serve(
     if q := rank or shadow:
         from bestofq.recipes.ranker import Ranker  # with PyTorch
 
-        scorer = Ranker.load(q, gate="none" if insist else "calibrated", embedder=embedder).scorer
+        scorer = Ranker.load(q, gate="off" if insist else "calibrated", embedder=embedder).scorer
     own = "explore" if explore else "prompting"
     agents = (own, "best-of-q") if ab or rollout else ("best-of-q",) if rank else (own,)
     made = Provenance(version=__version__, command=this_command())

@@ -302,7 +302,7 @@ def behind_gate(
     scorer: QScorer | MemoryScorer, models: Models, values: Values | None
 ) -> QScorer | MemoryScorer | GatedScorer:
     """Put the scorer behind the gate of its values, if one was calibrated and the settings want it."""
-    if values is None or values.gate is None or values.memory is None or models.settings.gate == "none":
+    if values is None or values.gate is None or values.memory is None or models.settings.gate == "off":
         return scorer
     return GatedScorer(scorer, values.memory, values.gate)
 

@@ -104,7 +104,7 @@ class ClusterSettings(FrozenModel):
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
-    "paper": {"actions": "paper", "value": "network", "gate": "none"},
+    "paper": {"actions": "paper", "value": "network", "gate": "off"},
 }
 """What each preset sets. The user's own settings have the last word."""
 
@@ -148,10 +148,10 @@ class BestOfQSettings(FrozenModel):
         "(`learning.memory`); network: Q and V over embeddings by IQL, as in the paper (3.2). Default: memory, or "
         "network if a setting of iql is set",
     )
-    gate: Annotated[Literal["calibrated", "none"], FREE] = Field(
+    gate: Annotated[Literal["calibrated", "off"], FREE] = Field(
         default="calibrated",
         description="calibrated: leave the first candidate only if `bestofq train` has shown that such a decision "
-        "helps (`core.gate`); none: always take the best value, as in the paper (3.3)",
+        "helps (`core.gate`); off: always take the best value, as in the paper (3.3)",
     )
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     candidates: CandidateSource = Field(

@@ -112,7 +112,7 @@ async def begin(
     made = current_provenance(prompts=models.prompts, seed=settings.seed)
     searcher: Searcher | None = "trees" if play is None else "mcts" if play.kind == "mcts" else None
     q: dict[str, JsonValue] = {} if values is None else {Q: values.checkpoint, DISCOUNT: values.discount}
-    if values and values.gate and settings.gate != "none":
+    if values and values.gate and settings.gate != "off":
         q[GATE] = list(values.gate.thresholds)
     await store.begin_run(
         run,

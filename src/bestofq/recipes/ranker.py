@@ -31,11 +31,11 @@ class Ranker:
 
     @classmethod
     def load(
-        cls, folder: Path | str | None = None, *, gate: Literal["calibrated", "none"] = "calibrated", **model: object
+        cls, folder: Path | str | None = None, *, gate: Literal["calibrated", "off"] = "calibrated", **model: object
     ) -> "Ranker":
         """The Q-function in a folder, as `bestofq train --out` leaves it; None: the one that ships for the shop.
 
-        It stays behind the gate that the training calibrated. With `gate="none"` the best value is always taken.
+        It stays behind the gate that the training calibrated. With `gate="off"` the best value is always taken.
 
         `model` are settings of `model`, such as `embedder`: what it learned with. CheckpointError where the folder
         holds none, or one that reads other embeddings; ConfigError where a setting is unknown or impossible.

@@ -42,15 +42,19 @@ def gate_points(log: LoggedChoices) -> list[GatePoint]:
 
 
 def choose_thresholds(points: Sequence[GatePoint], least: int) -> tuple[float | None, ...]:
-    """Return the threshold of each level with the highest lower bound of its lift; None if no bound is above 0, or
-    fewer than `least` tasks tell. A level that no held-out step reached has the threshold of the one below."""
+    """Return the lowest threshold of each level whose lift has a lower bound above 0; None if there is none, or fewer
+    than `least` tasks tell. A level that no held-out step reached has the threshold of the one below.
+
+    The lowest, not the one with the most lift: logs of an agent that explores understate what a decision brings among
+    other good ones.
+    """
     thresholds: list[float | None] = []
     for level in range(len(FAMILIARITY)):
         here = [point for point in points if point.level == level]
         known = [(point.lift, point.threshold) for point in here if point.lift and point.lift.tasks >= least]
-        shown = [(lift.low, threshold) for lift, threshold in known if lift.low > 0]
+        shown = [threshold for lift, threshold in known if lift.low > 0]
         below = thresholds[-1] if thresholds else None
-        thresholds.append(max(shown)[1] if shown else None if here else below)
+        thresholds.append(min(shown) if shown else None if here else below)
     return tuple(thresholds)
 
 
@@ -87,5 +91,5 @@ def gate_table(points: Sequence[GatePoint], thresholds: Sequence[float | None]) 
             for point in points
         ],
         "Threshold: the least margin of the best value over the first candidate's. Difference: of success, if only "
-        "these steps leave the first candidate; the one with the highest lower bound is chosen, if that is above 0.",
+        "these steps leave the first candidate; the lowest whose lower bound is above 0 is chosen.",
     )
