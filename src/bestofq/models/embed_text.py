@@ -147,7 +147,7 @@ class EndpointEmbedder(_TextEmbedder):
         """Learn the dimension from a first reply. SetupError if nobody is there, ConfigError if it is refused."""
         self._endpoint, self._cut = endpoint, False
         self._client = openai.OpenAI(
-            base_url=endpoint.base_url, api_key=key_of(endpoint.key_variable), timeout=endpoint.deadline, max_retries=4
+            base_url=endpoint.base_url, api_key=key_of(endpoint.key_variable), timeout=endpoint.deadline, max_retries=2
         )
         [probe] = self._embed(["dimension"])
         super().__init__(config, model=endpoint.model, revision=hide(endpoint.base_url), dim=len(probe.values))

@@ -94,7 +94,8 @@ class ApiError:
 
 
 _TOO_LONG = re.compile(
-    r"context.{0,20}(length|window|size)|maximum context|too (long|many tokens)|exceed.{0,40}token", re.I
+    r"context.{0,20}(length|window|size)|maximum context|too (long|many tokens|large to)|exceed.{0,40}token",
+    re.I,
 )
 _FILTERED = re.compile(
     r"content.?(filter|policy|management)|moderation|\bflagged\b|inappropriate|data_?inspection|ResponsibleAI", re.I
@@ -179,12 +180,12 @@ def _status(
         return ApiError(f"a system message is refused: {brief}", setting="system")
     if status == 429 and "insufficient_quota" not in said:
         return ApiError("429, too many requests", "overload", wait=_retry_after(headers))
+    if status == 413 or (status in (400, 422, 500) and _TOO_LONG.search(said)):
+        raise ContextError(f"the request is too long for {where}: {brief}") from None
     if status in (408, 409) or status >= 500:
         words = f" ({brief})" if isinstance(error, ProviderError) else ""
         kind: Literal["overload", "retry"] = "overload" if status in (408, 503, 504) else "retry"
         return ApiError(f"HTTP {status}{words}", kind, wait=_retry_after(headers))
-    if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
-        raise ContextError(f"the request is too long for {where}: {brief}") from None
     if status in (400, 422) and "return_token_ids" in said:
         raise ConfigError(f"{where} does not take return_token_ids; {NEEDS}") from None
     if status in (400, 403, 422) and (setting := next((s for s, sign in _SETTINGS.items() if sign.search(said)), None)):
