@@ -7,8 +7,7 @@ here=experiments/memory
 env=$1
 store=runs/memory-$env
 config="--config $here/$env.toml"
-network="--set value=network --set iql.steps=2000"
-matched="$network --set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
+matched="--set value=network --set iql.steps=2000 --set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
 case $env in
 demo) rungs=test tasks=80 ;;
 shop) rungs="held-out same" tasks=80 ;;
@@ -16,27 +15,29 @@ quirks) rungs=test tasks=160 ;;
 booking) rungs="same held-out" tasks=100 ;;
 esac
 
-play() { # Q AGENTS SETTINGS...
-    q=$1 agents=$2
-    shift 2
+play() { # RUN Q AGENTS SETTINGS...
+    run=$1 q=$2 agents=$3
+    shift 3
     for rung in $rungs; do
         case $rung in
         same) where="--split train" ;;
         test) where="--split test" ;;                            # new tasks on known sites
         held-out) where="--split test --set suite.only=*" ;; # other products, other restaurants
         esac
-        "$BESTOFQ" eval $config $where "$@" --set gate=none --set proposer=experiments.memory.proposals:make_proposer --q $store/$q \
-            --agents $agents --tasks $tasks --runs 1 --store $store-$rung --run $q
+        "$BESTOFQ" eval $config $where "$@" --set proposer=experiments.memory.proposals:make_proposer --q $store/$q \
+            --agents $agents --tasks $tasks --runs 1 --store $store-$rung --run $run
     done
 }
 
 "$BESTOFQ" collect $config --store $store
 "$BESTOFQ" train $config --store $store --out $store/memory --set value=memory
-play memory prompting,best-of-q,words,random --set value=memory
+play memory memory prompting,best-of-q,words,random --set value=memory --set gate=off
+play gate memory best-of-q --set value=memory
 "$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/matched
-play matched best-of-q $matched
-"$BESTOFQ" train --no-estimate $config $network --store $store --out $store/network
-play network best-of-q $network
+play matched matched best-of-q $matched
+"$BESTOFQ" train $config --set preset=paper --set iql.steps=2000 --store $store --out $store/paper
+play paperq-off paper best-of-q --set preset=paper
+play paperq-calibrated paper best-of-q --set preset=paper --set gate=calibrated
 for rung in $rungs; do
     "$BESTOFQ" report $store-$rung --baseline prompting --table agents --json $store-$rung/report
     cp $store-$rung/report/agents.json $here/$env-$rung.json

@@ -28,7 +28,7 @@ from bestofq.learning.checkpoint import (
 from bestofq.learning.config import CARD, IQLConfig
 from bestofq.learning.distributed import choose_device
 from bestofq.learning.iql import IQL
-from bestofq.learning.memory import Memory
+from bestofq.learning.memory import FILE, Memory
 from bestofq.learning.networks import parameter_counts
 from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.training import train_stoppable
@@ -85,7 +85,7 @@ def train_q(
     spec = models.embedder.spec
     data = transitions_of(models, episodes_of(store, episodes), store, vectors)
     set_begun(out, identity)
-    learn_memory(models, store, episodes).save(out)
+    (out / FILE).unlink(missing_ok=True)  # alone in a folder it would rank
     card: dict[str, Any] = {"embed": spec, "train_n": models.settings.n_candidates, "episodes": known}
     unfinished = out / UNFINISHED
     begun = load_learner(unfinished, embed=spec, device=config.device) if (unfinished / CARD).exists() else None
@@ -99,6 +99,7 @@ def train_q(
             on_row=lambda row: log(row.step, row.model_dump(exclude={"step"})),
         )
     export_value(out, trained, **card)
+    learn_memory(models, store, episodes).save(out)
     set_done(out)
     shutil.rmtree(unfinished, ignore_errors=True)
     console.print(f"Q and V learned from {len(data):,} transitions: {out}")
