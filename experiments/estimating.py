@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.cli.config import load_config
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
@@ -45,8 +46,10 @@ from bestofq.reports.stats import (
 from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
 from bestofq.reports.table import Column, Row, Table, columns
 from bestofq.rollouts.console import console
+from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
 from experiments import estimators
+from experiments.siblings import ranked_right, siblings
 
 CONFIG = Path("experiments/ladder/shop.toml")
 LEARNED, HELD_OUT, PLAYED = (Path("runs") / f"estimate-{name}" for name in ("learned", "held-out", "played"))
@@ -207,12 +210,14 @@ def predict(group: Mapping[str, Made]) -> None:
     models = _models(next(iter(group.values())))
     with Store.open(HELD_OUT) as store:
         logs = logs_of(models, store, store.summaries(run="seed"))
+    alone = tabulate(logs.episodes, EmbeddingTexts()).rows
     for name in group:
         file = LEARNED / name / "predicted.json"
         if file.exists():
             continue
-        log, siblings = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
-        file.write_text(predicted(log, siblings).model_dump_json(), "utf-8")
+        log = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
+        pairs = ranked_right(alone, siblings(alone), off_policy.taken_q(log).astype(np.float32))
+        file.write_text(predicted(log, pairs).model_dump_json(), "utf-8")
 
 
 def judge(name: str) -> Judged:

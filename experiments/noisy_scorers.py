@@ -131,8 +131,6 @@ def ranked(episodes: Sequence[Episode], scorer: Noisy) -> LoggedChoices:
         episode=np.repeat(np.arange(len(found)), [len(one.steps) for one in found]),
         task=tuple(one.task.id for one in found),
         success=np.array([one.verdict.outcome == "success" for one in found]),
-        tokens=np.zeros(len(found), np.float32),
-        usd=np.zeros(len(found), np.float32),
         q=table,
         level=np.zeros(table.shape, np.int64),
         value=table.max(axis=1),

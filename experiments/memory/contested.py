@@ -37,7 +37,7 @@ def main(config: str, place: str, *settings: str) -> None:
         held = {e.id for e in episodes if uniform(e.key.task.partition("-")[0]) < 0.2}
         values = train_q(Path(folder), models, store, [e for e in episodes if e.id not in held])
         logs = logs_of(models, store, [e for e in episodes if e.id in held])
-        q = rank_logs(logs, values).choices.q
+        q = rank_logs(logs, values).q
         good = [step.good for step in oracle_steps(models, logs.episodes)]
         memory = values.memory
     assert memory is not None

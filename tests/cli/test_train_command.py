@@ -31,12 +31,11 @@ ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=
 BLUE_ALONE = ((0, False), (1, True))
 PLAYS: dict[str, tuple[tuple[int, bool], ...]] = {  # by run, of each task: the action chosen, and whether it won
     "seed": BLUE_ALONE,
-    "luck": (*BLUE_ALONE, (1, False)),
 }
 
 
 async def play_all(folder: Path) -> None:
-    """Thirty tasks, each played twice. They are done by Blue and by nothing else; in `luck` Blue also fails once."""
+    """Thirty tasks, each played twice. They are done by Blue and by nothing else."""
     made = Provenance(version="test", seed=0)
     with Store.open(folder) as store:
         for run, plays in PLAYS.items():
@@ -85,12 +84,6 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "_width", 200)
 
 
-def test_the_same_click_with_another_thought_is_no_other_action(folder: Path, out: Path) -> None:
-    train(folder, out, "--run", "luck", "--set", "model.embed.action=reasoning", "--estimate")
-    estimate = OffPolicyEstimate.read(out)
-    assert estimate.pairs == 6
-
-
 def test_remembered_outcomes_rank_alike_tasks_and_are_estimated(folder: Path, out: Path) -> None:
     remember = ("--set", "value=memory", "--estimate")
     assert train(folder, out, *remember).exit_code == 0
@@ -115,7 +108,7 @@ def test_remembered_outcomes_rank_alike_tasks_and_are_estimated(folder: Path, ou
         (
             ("--run", "seed", "--run", "nope"),
             DataError,
-            "there is no run 'nope' in the store: it has luck, seed: give --run luck",
+            "there is no run 'nope' in the store: it has seed: give --run seed",
         ),
     ],
 )

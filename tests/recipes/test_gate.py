@@ -57,7 +57,7 @@ def test_it_opens_where_leaving_the_first_candidate_helps_and_stays_shut_where_i
 
 def test_what_is_gained_behind_it_is_what_the_open_steps_gain() -> None:
     """Right at the first step, first candidate at the second: each wins in 1 of 2 logs, and 1 of 4 wins at random."""
-    found = estimate(log_of_levels(3, 2), [])
+    found = estimate(log_of_levels(3, 2))
     assert found.gated is not None
     assert found.gated.mean == pytest.approx(0.5)
     assert "opens" in gate_line(found)

@@ -37,7 +37,7 @@ def test_episodes_whose_agent_does_not_tell_are_left_out() -> None:
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 def test_a_log_in_which_some_candidates_had_no_chance_gives_no_verdict(epsilon: float) -> None:
     log = log_of(*((f"t{i}", i % 2 == 0, [((0.9 - i % 2, 0.5), round(epsilon))]) for i in range(40)), epsilon=epsilon)
-    found = estimate(log, [])
+    found = estimate(log)
     assert found.verdict == "not known"
     assert "0 < epsilon < 1" in verdict_line(found)
     assert known(log_of(("a", True, [((0.5,), 0)]), epsilon=epsilon)).all()  # one candidate alone is certain
@@ -56,7 +56,7 @@ def test_a_log_in_which_some_candidates_had_no_chance_gives_no_verdict(epsilon: 
 def test_tasks_that_are_all_alike_are_no_certainty(tasks: int, low: float, verdict: str, gain: int) -> None:
     """Each once won and once lost, by what Q would choose (or by the first candidate) and by the other."""
     log = log_of(*((f"t{i}", won == (gain > 0), [((0.1, 0.9), int(won))]) for i in range(tasks) for won in (0, 1)))
-    found = estimate(log, [])
+    found = estimate(log)
     assert found.lift.mean == gain
     assert sorted((gain * found.lift.low, gain * found.lift.high)) == pytest.approx([low, 1], abs=0.001)
     assert found.verdict == ("do not deploy" if (gain, verdict) == (-1, "deploy") else verdict)
@@ -76,13 +76,13 @@ def test_what_the_logs_never_tried_is_not_chosen() -> None:
 
 
 def test_where_every_episode_ended_alike_nothing_is_known_of_a_difference() -> None:
-    found = estimate(log_of(*((f"t{i}", True, [((0.1, 0.9), i % 2)]) for i in range(10))), []).lift
+    found = estimate(log_of(*((f"t{i}", True, [((0.1, 0.9), i % 2)]) for i in range(10)))).lift
     assert (found.mean, found.low, found.high) == pytest.approx((0, -0.308, 0.308), abs=0.001)
 
 
 def test_few_tasks_give_no_verdict_though_they_differ() -> None:
     won = [(f"t{i}", bool(c), [((0.1, 0.9), c)]) for i in range(3) for c in (0, 1)]
-    found = estimate(log_of(*won, ("t0", True, [((0.1, 0.9), 1)])), [])
+    found = estimate(log_of(*won, ("t0", True, [((0.1, 0.9), 1)])))
     assert found.lift.clear
     assert found.verdict == "not enough episodes"
 

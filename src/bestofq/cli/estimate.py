@@ -17,10 +17,10 @@ from bestofq.config.agents import load_values
 from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.gate import Gate
+from bestofq.core.logged import LoggedChoices
 from bestofq.learning.checkpoint import read_card
 from bestofq.recipes.estimate import (
     FOLDS,
-    HeldOut,
     cross_fit,
     learned_from,
     learned_set,
@@ -29,7 +29,7 @@ from bestofq.recipes.estimate import (
     rank_logs,
 )
 from bestofq.recipes.q_training import select_episodes
-from bestofq.reports.estimate import OffPolicyEstimate, choice_table, gate_line, rank_table, short, verdict_line
+from bestofq.reports.estimate import OffPolicyEstimate, gate_line, rank_table, short, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift
 from bestofq.reports.gate import gate_table
 from bestofq.rollouts.console import console
@@ -51,19 +51,18 @@ def estimate(
     folder = store_of(options, models)
     with open_existing_store(folder) as store:
         found, discount, own = _held_out(models, store, run or ["seed"], q, folder / TRIALS, folds)
-    told = estimate_lift(found.choices, found.siblings, _checkpoint(q) if q and own else None)
+    told = estimate_lift(found, _checkpoint(q) if q and own else None)
     if q and own:
         _keep(told, q)
     console.print(verdict_line(told), style="bold", highlight=False)
-    console.print(choice_table(told))
     console.print(gate_table(told.gate, told.thresholds))
     console.print(gate_line(told), highlight=False)
-    console.print(rank_table(found.choices, told, discount))
+    console.print(rank_table(found, told, discount))
 
 
 def _held_out(
     models: Models, store: Store, runs: Sequence[str], q: Path | None, out: Path, folds: int
-) -> tuple[HeldOut, float, bool]:
+) -> tuple[LoggedChoices, float, bool]:
     """What is held out, the discount of the Q that ranks it, and whether that tells of `q`; without `q` Q-functions are
     kept in `out`."""
     episodes = select_episodes(store, runs)
@@ -109,7 +108,7 @@ def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], ep
         except InputError as error:
             console.print(f"no estimate: {error}", style="yellow", highlight=False, markup=False)
             return
-        told = estimate_lift(found.choices, found.siblings, _checkpoint(out))
+        told = estimate_lift(found, _checkpoint(out))
         _keep(told, out)
     console.print(short(told), highlight=False, markup=False)
     console.print(gate_line(told), highlight=False, markup=False)

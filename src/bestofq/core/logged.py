@@ -9,7 +9,6 @@ import numpy as np
 
 from bestofq.core.transitions import Bools, Floats, Ints
 
-_BY_EPISODE = ("success", "tokens", "usd")
 _BY_STEP = ("q", "level", "value", "chosen", "propensity")
 
 
@@ -20,8 +19,6 @@ class LoggedChoices:
     episode: Ints  # [T] 0 to E - 1, ascending
     task: tuple[Hashable, ...]  # [E]
     success: Bools  # [E]
-    tokens: Floats  # [E] that the agent used, in and out
-    usd: Floats  # [E] NaN where a price is not known
     q: Floats  # [T, N] of each candidate; -∞ beyond the last
     level: Ints  # [T, N] how familiar each candidate is (`core.gate.FAMILIARITY`), 0 beyond the last
     value: Floats  # [T] V(s)
@@ -29,10 +26,9 @@ class LoggedChoices:
     propensity: Floats  # [T, N] with which the agent takes each candidate, 0 beyond the last; NaN: it does not tell
 
     def __post_init__(self) -> None:
-        for names, of in ((_BY_STEP, "episode"), (_BY_EPISODE, "task")):
-            for name in names:
-                if len(getattr(self, name)) != len(getattr(self, of)):
-                    raise ValueError(f"{name} has {len(getattr(self, name))} rows, {of} has {len(getattr(self, of))}")
+        for name, of in (*((name, "episode") for name in _BY_STEP), ("success", "task")):
+            if len(getattr(self, name)) != len(getattr(self, of)):
+                raise ValueError(f"{name} has {len(getattr(self, name))} rows, {of} has {len(getattr(self, of))}")
 
     @property
     def last(self) -> Bools:
@@ -42,8 +38,8 @@ class LoggedChoices:
     def of(self, kept: Bools) -> "LoggedChoices":
         """Return only these episodes [E]."""
         rows = kept[self.episode]
-        columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in _BY_EPISODE}
-        columns |= {name: getattr(self, name)[rows] for name in _BY_STEP}
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _BY_STEP}
+        columns["success"] = self.success[kept]
         task = tuple(compress(self.task, kept))
         return LoggedChoices(episode=(np.cumsum(kept) - 1)[self.episode[rows]], task=task, **columns)
 
@@ -61,7 +57,7 @@ class LoggedChoices:
             return np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=beyond)
 
         columns: dict[str, Any] = {
-            name: np.concatenate([column(name, part) for part in parts]) for name in (*_BY_EPISODE, *_BY_STEP)
+            name: np.concatenate([column(name, part) for part in parts]) for name in ("success", *_BY_STEP)
         }
         episode = np.concatenate([part.episode + at for part, at in zip(parts, begins[:-1], strict=True)])
         return cls(episode=episode, task=tuple(task for part in parts for task in part.task), **columns)

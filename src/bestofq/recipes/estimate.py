@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.learned import NetworkValues, Values
 from bestofq.agents.scorers.memory import step_keys
 from bestofq.agents.selectors import EpsilonGreedySelector, UniformSelector
@@ -21,7 +20,6 @@ from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import read_card
 from bestofq.learning.config import CARD, EpisodeSet
 from bestofq.learning.memory import FILE, Memory
-from bestofq.learning.siblings import ranked_right, siblings
 from bestofq.recipes.identity import episode_set, q_identity, task_mark
 from bestofq.recipes.q_training import embed_items, episodes_of, select_episodes, train_q
 from bestofq.rollouts.transitions import NO_EPISODE, tabulate
@@ -30,13 +28,6 @@ from bestofq.store.store import Store
 
 FOLDS = 5
 _ROWS = 1024  # steps whose candidates' vectors are in memory at once
-
-
-class HeldOut(NamedTuple):
-    """`choices`, and of each task the pairs of sibling actions that Q ranks right, and all (`learning.siblings`)."""
-
-    choices: LoggedChoices
-    siblings: list[tuple[int, float, float]]
 
 
 class Logs(NamedTuple):
@@ -60,8 +51,8 @@ def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) ->
     return Logs(table.transitions(vectors), found, epsilons)
 
 
-def rank_logs(logs: Logs, values: Values) -> HeldOut:
-    """With the Q of every candidate, in the proposer's order. Siblings differ in page or label, whatever Q reads."""
+def rank_logs(logs: Logs, values: Values) -> LoggedChoices:
+    """Return the choices with the Q of every candidate, in the proposer's order."""
     data, found, epsilons = logs
     steps = [step.decision for episode in found for step in episode.steps]
     chosen = np.array([one.chosen for one in steps])
@@ -70,22 +61,17 @@ def rank_logs(logs: Logs, values: Values) -> HeldOut:
     else:
         assert data is not None
         q, value = _compute_values(data, _in_order(data, chosen), values)
-    taken = q[np.arange(len(q)), chosen]
     probable = [row for episode in found for row in _propensities(episode, epsilons.get(episode.run), q.shape[1])]
-    choices = LoggedChoices(
+    return LoggedChoices(
         episode=np.repeat(np.arange(len(found)), [len(one.steps) for one in found]),
         task=tuple((one.task.suite, one.task.id) for one in found),
         success=np.array([one.verdict.outcome == "success" for one in found]),
         q=q,
         level=_levels(found, values.memory, q.shape[1]),
         value=value,
-        tokens=np.array([_tokens(one) for one in found], np.float32),
-        usd=np.array([_usd(one) for one in found], np.float32),
         chosen=chosen,
         propensity=np.array(probable, np.float32),
     )
-    alone = tabulate(found, EmbeddingTexts()).rows
-    return HeldOut(choices, ranked_right(alone, siblings(alone), taken))
 
 
 def _levels(episodes: Sequence[Episode], memory: Memory | None, width: int) -> Ints:
@@ -141,15 +127,6 @@ def _propensities(episode: Episode, epsilon: object, width: int) -> Iterator[Flo
         yield row
 
 
-def _tokens(episode: Episode) -> int:
-    return sum(used.tokens_in + used.tokens_out for used in episode.usage)
-
-
-def _usd(episode: Episode) -> float:
-    """NaN where a price is not known."""
-    return sum(float("nan") if used.usd is None else used.usd for used in episode.usage)
-
-
 def fold_of(key: EpisodeKey) -> int:
     """Of `FOLDS`, by the task's name alone, so that more episodes change nothing."""
     return int(uniform(f"{key.suite}/{key.task}") * FOLDS)
@@ -162,7 +139,7 @@ def learned_apart(models: Models, store: Store, learned: Sequence[EpisodeSummary
 
 def cross_fit(
     models: Models, store: Store, episodes: Sequence[EpisodeSummary], out: Path, folds: int = FOLDS
-) -> HeldOut:
+) -> LoggedChoices:
     """Each of the first `folds` fifths of the tasks, with the Q that learned from the other four. DataError where one
     of them is empty, InputError where the others teach nothing."""
     parts, held = [], {fold_of(one.key) for one in episodes}
@@ -177,9 +154,7 @@ def cross_fit(
         rest = [one for one in episodes if fold_of(one.key) != fold]
         values = learned_apart(models, store, rest, out)
         parts.append(rank_logs(logs_of(models, store, here), values))
-    pairs = [one for part in parts for one in part.siblings]
-    numbered = [(at, right, whole) for at, (_, right, whole) in enumerate(pairs)]  # a task is in one fold
-    return HeldOut(LoggedChoices.concatenate([part.choices for part in parts]), numbered)
+    return LoggedChoices.concatenate(parts)
 
 
 def learned_set(q: Path) -> tuple[str, EpisodeSet | None]:

@@ -1,11 +1,9 @@
 """Is a Q-function worth deploying? What held-out logged choices say of it, in one line and in tables."""
 
-from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from typing import Literal, Self
 
-import numpy as np
 from pydantic import ValidationError
 
 from bestofq.core.errors import DataError
@@ -15,8 +13,8 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.reports.calibration import calibration
 from bestofq.reports.gate import GatePoint, choose_thresholds, gate_points, gated
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation, to_valued_steps
-from bestofq.reports.stats import UNIT, Measure, PairedDifference, Quantity, tally_by_task
-from bestofq.reports.table import Cell, Table, columns
+from bestofq.reports.stats import Measure, PairedDifference, Quantity, tally_by_task
+from bestofq.reports.table import Table, columns
 
 FILE = "estimate.json"
 """In a Q-function's folder."""
@@ -24,32 +22,17 @@ LEAST_TASKS = 6  # with fewer the interval holds 0 even where all are at one end
 Verdict = Literal["deploy", "do not deploy", "not enough episodes", "not known"]
 
 
-class AtN(FrozenModel):
-    """What Q gains by choosing among the first `n` candidates, over the first of them (`local_approximation`)."""
-
-    n: int
-    lift: PairedDifference | None  # None: undefined
-
-
 class OffPolicyEstimate(FrozenModel):
-    """What the episodes tell. `choices` is empty where no agent that gave each candidate a chance played them."""
+    """What the episodes tell."""
 
     checkpoint: str | None  # of the Q-function it is about; None: of its settings
     episodes: int
     tasks: int
     exploring: int  # of the episodes, those that are `known`
     auc: Measure
-    siblings: Measure  # of pairs of actions on one page of one task, one of a success and one of a failure
-    pairs: int
-    choices: tuple[AtN, ...]
+    lift: PairedDifference | None  # what the best value gains over the first candidate; None: not known
     gate: tuple[GatePoint, ...] = ()  # thresholds that were tried
     gated: PairedDifference | None = None  # what Q gains behind the gate; None: not known
-    tokens: float  # an episode, as logged
-    usd: float | None  # None: a price is not known
-
-    @property
-    def lift(self) -> PairedDifference | None:
-        return self.choices[-1].lift if self.choices else None
 
     @property
     def thresholds(self) -> tuple[float | None, ...]:
@@ -89,37 +72,26 @@ class OffPolicyEstimate(FrozenModel):
         (q / FILE).write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
-def estimate(
-    log: LoggedChoices, siblings: Sequence[tuple[object, float, float]], checkpoint: str | None = None
-) -> OffPolicyEstimate:
-    """All that the estimate says. `siblings`: of each task the pairs ranked right, and all."""
-    ranked = Quantity(tally_by_task((str(task), right, pairs) for task, right, pairs in siblings), UNIT)
+def estimate(log: LoggedChoices, checkpoint: str | None = None) -> OffPolicyEstimate:
+    """All that the estimate says."""
     exploring = log.of(known(log)) if known(log).any() else None
-    choices: list[AtN] = []
     points: list[GatePoint] = []
-    behind = None
+    lift = behind = None
     if exploring is not None:
         base = first(exploring)
-        for n in range(2, log.q.shape[1] + 1):
-            lift = local_approximation(exploring, greedy(exploring, n), base).difference
-            choices.append(AtN(n=n, lift=lift))
+        lift = local_approximation(exploring, greedy(exploring), base).difference
         points = gate_points(exploring)
         pi = gated(exploring, choose_thresholds(points, LEAST_TASKS))
         behind = local_approximation(exploring, pi, base).difference
-    usd = float(log.usd.mean())
     return OffPolicyEstimate(
         checkpoint=checkpoint,
         episodes=len(log.task),
         tasks=len(set(log.task)),
         exploring=int(known(log).sum()),
         auc=auc(log).measure,
-        siblings=ranked.measure,
-        pairs=round(sum(pairs for _, _, pairs in siblings)),
-        choices=tuple(choices),
+        lift=lift,
         gate=tuple(points),
         gated=behind,
-        tokens=float(log.tokens.mean()),
-        usd=None if np.isnan(usd) else usd,
     )
 
 
@@ -163,41 +135,17 @@ def gate_line(found: OffPolicyEstimate) -> str:
     return f"The gate opens where {' or '.join(opened)}: expected {points(found.gated)} over the first candidate"
 
 
-def choice_table(found: OffPolicyEstimate) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for at in found.choices:
-        gain = at.lift.mean if at.lift and at.lift.mean > 0 else None
-        usd = None if gain is None or found.usd is None else found.usd / gain
-        rows.append((at.n, at.lift, gain and found.tokens / gain, usd))
-    return Table.of(
-        "estimate",
-        "Expected difference to the first candidate, by candidates to choose among",
-        (
-            *columns("candidates", "difference %", signed=["difference"]),
-            *columns("tokens/extra success", digits=0),
-            *columns("USD/extra success", digits=None),
-        ),
-        rows,
-        f"From {found.exploring:,} exploring episodes that Q did not learn from; 95 % bootstrap over tasks.",
-        "Same proposer, other choice: what each choice alone would change, added up. A large difference is larger when "
-        "it is played.",
-        "Per extra success at most: all tokens of a logged episode, the first candidate's too, not what Q reads.",
-    )
-
-
 def rank_table(log: LoggedChoices, found: OffPolicyEstimate, discount: float) -> Table:
     steps = to_valued_steps(log, discount)
     calibrated = calibration(steps, "", discount=discount)
     mean = Quantity(tally_by_task((step.task, step.q, 1.0) for step in steps)).measure
     outcome = Quantity(tally_by_task((step.task, step.outcome, 1.0) for step in steps)).measure
-    ranked = "–" if found.siblings.value is None else f"{100 * found.siblings.value:.1f} %"
     return Table.of(
         "estimate-ranks",
         "How Q ranks held-out steps",
         columns("steps", "AUC", "mean Q", "outcome", "ECE", "bias", digits=3),
         [(len(steps), found.auc, mean, outcome, calibrated.ece, calibrated.bias)],
-        f"AUC: successes' steps above failures'. Of {found.pairs:,} pairs of actions on one page of one task {ranked} "
-        "are ranked as they ended.",
+        "AUC: successes' steps above failures'.",
         f"Outcome: discount^(steps left) · success, discount {discount:g}. The episodes explore, so a Q that is right "
         "for the ranked agent lies above it.",
     )
