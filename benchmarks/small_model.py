@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.proposers import CandidateSource, ChatProposer
+from bestofq.agents.prompting import CandidateSource
+from bestofq.agents.proposers import ChatProposer
 from bestofq.core.decision import Decision, State
 from bestofq.envs.miniwob.settings import MiniWobSettings
 from bestofq.envs.miniwob.suite import MiniWob

@@ -18,7 +18,8 @@ from PIL import Image
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.json import JsonDialect, actions_on, candidates_schema, parse_candidates
-from bestofq.agents.proposers import CandidateSource, ChatProposer
+from bestofq.agents.prompting import CandidateSource
+from bestofq.agents.proposers import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer
 from bestofq.agents.selectors import UniformSelector

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Literal
 
 from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.dialect import ChatDialect, Dialect
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.prompting import SAMPLES_PER_CANDIDATE, TEMPERATURE
+from bestofq.agents.prompting import SAMPLES_PER_CANDIDATE, TEMPERATURE, CandidateSource
 from bestofq.agents.structured_output import ask, state_prompts
 from bestofq.core.actions import Wait, action_text
 from bestofq.core.decision import Candidate, Proposal, State, distinct
@@ -18,7 +17,6 @@ from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, VisionModel
 from bestofq.core.usage import attach_usage, merge_usage
 
-CandidateSource = Literal["auto", "list", "samples"]
 """One reply with a list of candidates, a reply for each, or a list and then a reply for each that is missing."""
 _JSON = JsonDialect()
 

@@ -6,9 +6,15 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.dialects.json import Actions, By, JsonDialect
-from bestofq.agents.prompting import SAMPLES_PER_CANDIDATE, SCREENSHOTS, TEMPERATURE, Criteria
-from bestofq.agents.proposers import CandidateSource, ChatProposer
+from bestofq.agents.prompting import (
+    SAMPLES_PER_CANDIDATE,
+    SCREENSHOTS,
+    TEMPERATURE,
+    Actions,
+    By,
+    CandidateSource,
+    Criteria,
+)
 from bestofq.agents.scorers.learned import PriorScorer
 from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.core.embedding import EmbedSettings
@@ -138,7 +144,7 @@ class BestOfQSettings(FrozenModel):
     )
     suite: AnySuiteSettings = default_suite()
     actions: Actions = Field(
-        default=JsonDialect.actions,
+        default="web",
         description="that a chat model may take: web, with keys, tabs, files, addresses and scrolling in boxes; paper, "
         "the eight of Fig. 7",
     )
@@ -155,13 +161,11 @@ class BestOfQSettings(FrozenModel):
     )
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     candidates: CandidateSource = Field(
-        default=ChatProposer.candidates,
+        default="auto",
         description="where a chat model's candidates come from: list, one reply with all of them (A.5); samples, a "
         "reply for each, the first of them greedy; auto, a list, then a sample for each that it lacks",
     )
-    thoughts: bool = Field(
-        default=JsonDialect.thoughts, description="a chat model writes a thought and a note with each action (A.5)"
-    )
+    thoughts: bool = Field(default=True, description="a chat model writes a thought and a note with each action (A.5)")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
     iql: Annotated[IQLConfig, FREE] = IQLConfig()

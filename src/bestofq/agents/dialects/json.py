@@ -9,13 +9,13 @@ localizer finds (A.1), or a point of the page's picture, `{"type": "click", "x":
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
 from bestofq.agents.dialects.commands import parse_action
 from bestofq.agents.json_replies import object_schema, read_json, to_number, values_of
-from bestofq.agents.prompting import history_lines, page_values, picture_unit, render
+from bestofq.agents.prompting import Actions, By, history_lines, page_values, picture_unit, render
 from bestofq.core.actions import ACTION, Action, Marked, action_text, element_of, identity, on_mark
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
@@ -24,8 +24,6 @@ from bestofq.core.observation import Observation, Point
 from bestofq.core.picture import Picture
 
 MOST_MARKS = 200  # that a schema names; OpenAI-compatible servers take some 500 values
-By = Literal["mark", "words", "point"]  # how a model names an element
-Actions = Literal["web", "paper"]
 """What a model may do: what real pages need, or the eight actions of the paper (Fig. 7)."""
 _FIELDS: Mapping[str, Sequence[str]] = {
     "click": (),
