@@ -41,7 +41,6 @@ from bestofq.reports.stats import (
     attempts_of,
     paired_difference,
     success_rate,
-    tally_by_task,
 )
 from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
 from bestofq.reports.table import Column, Row, Table, columns
@@ -199,7 +198,7 @@ class Score(FrozenModel):
 def predicted(log: LoggedChoices, siblings: Sequence[tuple[int, float, float]]) -> Predicted:
     return Predicted(
         auc=auc(log).value or 0.5,
-        siblings=Quantity(tally_by_task(siblings)).value,
+        siblings=Quantity({task: (right, pairs) for task, right, pairs in siblings}).value,
         effective=estimators.effective_episodes(log, off_policy.greedy(log)),
         lifts=lifts_of(log),
     )

@@ -45,10 +45,10 @@ def main(config: str, place: str, *settings: str) -> None:
     ranked: dict[str, Sequence[Floats]] = {
         "first": [-np.arange(len(step), dtype=np.float32) for step in keys],
         "words": [score for episode in logs.episodes for score in _words(episode)],
-        "memory": [np.array([memory.recall(one).value for one in step]) for step in keys],
+        "memory": [np.array([memory.recall(one) for one in step]) for step in keys],
         "value": list(q),
         "memory over value": [
-            np.array([memory.recall(one, prior=float(p)).value for one, p in zip(step, row, strict=False)])
+            np.array([memory.recall(one, prior=float(p)) for one, p in zip(step, row, strict=False)])
             for step, row in zip(keys, q, strict=True)
         ],
     }

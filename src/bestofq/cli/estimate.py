@@ -29,7 +29,7 @@ from bestofq.recipes.estimate import (
     rank_logs,
 )
 from bestofq.recipes.q_training import select_episodes
-from bestofq.reports.estimate import OffPolicyEstimate, gate_line, rank_table, short, verdict_line
+from bestofq.reports.estimate import OffPolicyEstimate, gate_line, short, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift
 from bestofq.reports.gate import gate_table
 from bestofq.rollouts.console import console
@@ -50,28 +50,26 @@ def estimate(
     models = models_of(options)
     folder = store_of(options, models)
     with open_existing_store(folder) as store:
-        found, discount, own = _held_out(models, store, run or ["seed"], q, folder / TRIALS, folds)
+        found, own = _held_out(models, store, run or ["seed"], q, folder / TRIALS, folds)
     told = estimate_lift(found, _checkpoint(q) if q and own else None)
     if q and own:
         _keep(told, q)
     console.print(verdict_line(told), style="bold", highlight=False)
     console.print(gate_table(told.gate, told.thresholds))
     console.print(gate_line(told), highlight=False)
-    console.print(rank_table(found, told, discount))
+    console.print(short(told), highlight=False)
 
 
 def _held_out(
     models: Models, store: Store, runs: Sequence[str], q: Path | None, out: Path, folds: int
-) -> tuple[LoggedChoices, float, bool]:
-    """What is held out, the discount of the Q that ranks it, and whether that tells of `q`; without `q` Q-functions are
-    kept in `out`."""
+) -> tuple[LoggedChoices, bool]:
+    """What is held out, and whether that tells of `q`; without `q` Q-functions are kept in `out`."""
     episodes = select_episodes(store, runs)
     if q is None:
-        return cross_fit(models, store, episodes, out, folds), models.settings.iql.discount, False
+        return cross_fit(models, store, episodes, out, folds), False
     models, values = load_values(q, models)
     if models.settings.value == "network":
         models = models.with_settings(models.settings.model_copy(update={"iql": read_card(q).config}))
-    discount = values.discount or models.settings.iql.discount
     fresh = not_learned_from(q, episodes, models)
     if fresh is None:
         console.print(
@@ -90,9 +88,9 @@ def _held_out(
                 style="yellow",
             )
         held_out = cross_fit(models, store, learned or episodes, q / TRIALS, folds)
-        return held_out, discount, learned is not None
+        return held_out, learned is not None
     logs = logs_of(models, store, episodes if fresh is None else fresh)
-    return rank_logs(logs, values), discount, True
+    return rank_logs(logs, values), True
 
 
 def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:

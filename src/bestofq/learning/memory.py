@@ -35,13 +35,6 @@ class Experience(NamedTuple):
     outcome: float  # in [0, 1]
 
 
-class Recalled(NamedTuple):
-    """A value in [0, 1], and how many times an action of each key was taken: how sure the value is."""
-
-    value: float
-    counts: tuple[float, ...]
-
-
 @dataclass(frozen=True)
 class Memory:
     """Sums and numbers of targets, by hashed keys.
@@ -108,14 +101,13 @@ class Memory:
         table = {key: (float(sums[row]), float(counts[row])) for key, row in numbers.items() if counts[row]}
         return cls(table, float(targets.mean()), train_n, episodes)
 
-    def recall(self, keys: Keys, prior: float | None = None) -> Recalled:
+    def recall(self, keys: Keys, prior: float | None = None) -> float:
         """Return the value of an action. `prior`: what the coarsest key shrinks to. Default: the mean target."""
-        value, counts = self.mean if prior is None else prior, []
+        value = self.mean if prior is None else prior
         for key in keys:
             total, number = self.table.get(_hash_key(key), (0.0, 0.0))
             value = (total + PSEUDO_COUNTS * value) / (number + PSEUDO_COUNTS)
-            counts.append(number)
-        return Recalled(value, tuple(counts))
+        return value
 
     def familiarity(self, keys: Keys) -> int:
         """Return how many of an action's keys are known, from the coarsest on."""

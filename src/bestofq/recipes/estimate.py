@@ -96,8 +96,8 @@ def _recall_values(episodes: Sequence[Episode], memory: Memory) -> tuple[Floats,
     keys = [keys for episode in episodes for keys in step_keys(episode)]
     q = np.full((len(keys), max(map(len, keys))), -np.inf, np.float32)
     for row, candidates in zip(q, keys, strict=True):
-        row[: len(candidates)] = [memory.recall(one).value for one in candidates]
-    return q, np.array([memory.recall(one[0][:1]).value for one in keys], np.float32)
+        row[: len(candidates)] = [memory.recall(one) for one in candidates]
+    return q, np.array([memory.recall(one[0][:1]) for one in keys], np.float32)
 
 
 def _compute_values(data: Transitions, actions: Ints, values: NetworkValues) -> tuple[Floats, Floats]:

@@ -10,11 +10,9 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.gate import FAMILIARITY
 from bestofq.core.logged import LoggedChoices
-from bestofq.reports.calibration import calibration
 from bestofq.reports.gate import GatePoint, choose_thresholds, gate_points, gated
-from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation, to_valued_steps
-from bestofq.reports.stats import Measure, PairedDifference, Quantity, tally_by_task
-from bestofq.reports.table import Table, columns
+from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation
+from bestofq.reports.stats import Measure, PairedDifference
 
 FILE = "estimate.json"
 """In a Q-function's folder."""
@@ -133,19 +131,3 @@ def gate_line(found: OffPolicyEstimate) -> str:
         more = f"; about {found.more:,} more episodes would tell" if found.more else ""
         return f"The gate is shut, and the agent takes the first candidate: no other choice is shown to help{more}"
     return f"The gate opens where {' or '.join(opened)}: expected {points(found.gated)} over the first candidate"
-
-
-def rank_table(log: LoggedChoices, found: OffPolicyEstimate, discount: float) -> Table:
-    steps = to_valued_steps(log, discount)
-    calibrated = calibration(steps, "", discount=discount)
-    mean = Quantity(tally_by_task((step.task, step.q, 1.0) for step in steps)).measure
-    outcome = Quantity(tally_by_task((step.task, step.outcome, 1.0) for step in steps)).measure
-    return Table.of(
-        "estimate-ranks",
-        "How Q ranks held-out steps",
-        columns("steps", "AUC", "mean Q", "outcome", "ECE", "bias", digits=3),
-        [(len(steps), found.auc, mean, outcome, calibrated.ece, calibrated.bias)],
-        "AUC: successes' steps above failures'.",
-        f"Outcome: discount^(steps left) · success, discount {discount:g}. The episodes explore, so a Q that is right "
-        "for the ranked agent lies above it.",
-    )

@@ -9,13 +9,12 @@ The reward is 1 at the last step of a success (Best-of-Q, 3.1), and success is n
 probabilities of a log's candidates.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 import numpy as np
 
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Bools, Ints
-from bestofq.reports.calibration import Valued
 from bestofq.reports.stats import SIGNED, UNIT, Doubles, Quantity, share
 
 LEVELS = 200
@@ -105,13 +104,3 @@ def _rank_correlation(sums: Doubles) -> Doubles:
     lost, won = np.split(sums, 2, axis=-1)
     below = np.cumsum(lost, axis=-1) - lost / 2
     return share((won * below).sum(axis=-1), won.sum(axis=-1) * lost.sum(axis=-1))
-
-
-def to_valued_steps(log: LoggedChoices, discount: float) -> Sequence[Valued]:
-    """The steps as calibration reads them: Q of what was taken, and what came of it."""
-    left = np.flatnonzero(log.last)[log.episode] - np.arange(len(log.episode))
-    won = log.success[log.episode]
-    return [
-        Valued(log.task[e], float(q), float(w * discount**n))
-        for e, q, w, n in zip(log.episode, taken_q(log), won, left, strict=True)
-    ]

@@ -230,15 +230,6 @@ Counts = Mapping[Any, Doubles | tuple[float, float]]
 """By task, K numbers that are added up over tasks."""
 
 
-def tally_by_task(counted: Iterable[tuple[Hashable, float, float]]) -> TaskCounts:
-    """(task, part, whole) added up by task."""
-    found: dict[Hashable, tuple[float, float]] = {}
-    for task, part, whole in counted:
-        before = found.get(task, (0.0, 0.0))
-        found[task] = (before[0] + part, before[1] + whole)
-    return found
-
-
 def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: Span | None = None) -> Measure:
     """The statistic of all clusters' counts [T, K] added up, with its `clustered_interval`. Where all resamples are
     alike: `clopper_pearson_interval` over clusters with a value if `span` is given, else none for one cluster."""

@@ -93,8 +93,8 @@ class MemoryScorer:
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """Values in [0, 1] for each candidate [N]."""
         keys = memory_keys(state, candidates)
-        values = tuple(self.memory.recall(one).value for one in keys)
-        page = self.memory.recall(keys[0][:1]).value
+        values = tuple(self.memory.recall(one) for one in keys)
+        page = self.memory.recall(keys[0][:1])
         return Scores(values=values, state_value=page, checkpoint=self.checkpoint)
 
 
