@@ -10,7 +10,7 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.gated import GatedScorer
 from bestofq.agents.scorers.memory import MemoryScorer, memory_keys
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, State
+from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.errors import CheckpointError
 from bestofq.core.gate import FILE, Gate
 from bestofq.core.logged import LoggedChoices
@@ -18,6 +18,7 @@ from bestofq.core.observation import Element, Observation, Task
 from bestofq.learning.memory import Experience, Memory
 from bestofq.reports.estimate import estimate, gate_line
 from bestofq.reports.gate import choose_thresholds, gate_points, gated
+from bestofq.store.codec import pack, unpack
 from bestofq.testing import ScriptedProposer
 
 SHUT, OPEN = (None,) * 5, (None, None, 0.0, 0.0, 0.0)
@@ -91,6 +92,7 @@ async def test_an_agent_leaves_the_first_candidate_only_through_an_open_gate(
     assert decision.gate is not None
     assert (decision.gate.open, decision.gate.level) == (taken == 1, 4)
     assert decision.scores[1] > decision.scores[0]
+    assert unpack(Decision, pack(decision)) == decision
 
 
 def test_it_is_read_only_with_the_values_that_it_is_for(tmp_path: Path) -> None:

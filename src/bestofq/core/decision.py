@@ -60,7 +60,7 @@ class GateReading(FrozenModel):
 
     open: bool
     margin: float  # of the best value over the first candidate's
-    threshold: float | None  # that it must exceed; None: no margin is enough
+    threshold: float | None = None  # that it must exceed; None: no margin is enough
     level: int  # of `core.gate.FAMILIARITY`
 
 
