@@ -143,10 +143,11 @@ async def test_a_start_page_that_does_not_load(site: Any, session: Any) -> None:
 async def test_finding_chromium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "chromium"
     program.write_text("#!/bin/sh\n")
+    monkeypatch.setenv("BESTOFQ_CHROMIUM", str(program))
     with pytest.raises(SetupError, match="BESTOFQ_CHROMIUM"):
-        find_chromium(program)
+        find_chromium()
     program.chmod(0o755)
-    assert find_chromium(program) == program
+    assert find_chromium() == program
     monkeypatch.delenv("BESTOFQ_CHROMIUM", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_chromium() == program

@@ -44,7 +44,7 @@ class Killing:
 
 def arguments(folder: Path, server: FaultServer) -> list[str]:
     endpoint = {"endpoints.chat.model": "m", "endpoints.chat.base_url": server.base_url}
-    settings = {**endpoint, "suite.concurrency": "1", "suite.seed": "3"}
+    settings = {**endpoint, "candidates": "list", "suite.concurrency": "1", "suite.seed": "3"}
     chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     return ["collect", "webshop", "--store", str(folder), "--tasks", str(TASKS), "--repeats", "1", *chosen]
 

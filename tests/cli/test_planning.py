@@ -33,7 +33,11 @@ def settings(**chosen: object) -> BestOfQSettings:
 
 LOCAL = {"model": "gpt-4.1", "base_url": "local"}
 LIVE, COMPOSITE = {"name": "webvoyager"}, {"dialect": "composite"}
-EMBEDDED: dict[str, Any] = {"suite": LIVE, "model": {"embedder": "gpt-4.1", "embed": {"state": "history"}}}
+EMBEDDED: dict[str, Any] = {
+    "value": "network",
+    "suite": LIVE,
+    "model": {"embedder": "gpt-4.1", "embed": {"state": "history"}},
+}
 PICTURE = 1288 * 728 // 784  # tokens of a screenshot in multiples of 28 pixels
 PAGE, PROMPT = 800 + 5000, 800 + 1000  # of a live page, and of a page in text
 PROPOSED = {"proposer": (20 * (PAGE + PICTURE), 20 * 300, 20)}

@@ -64,7 +64,8 @@ class Shop:
         """Both are served; the arguments of a run on the page."""
         routes = [Route("/", self.home), Route("/order", self.order, methods=["POST"])]
         async with serve_app(Starlette(routes=routes)) as url, self.model as model:
-            yield ("run", "buy a kettle", "--url", url, "--model", "gpt-4.1", "--base-url", model.base_url)
+            yield ("run", "buy a kettle", "--url", url, "--model", "gpt-4.1", "--base-url", model.base_url,
+                   "--set", "candidates=list")  # fmt: skip
 
 
 def said(*candidates: tuple[str, dict[str, Any]]) -> str:

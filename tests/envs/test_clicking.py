@@ -170,10 +170,10 @@ async def test_points_from_the_proposer_and_words_refused_by_the_localizer(task:
             assert not result.terminated
             return result.observation, used, decision.candidate.label
 
-        seen, used, label = await turn(seen, ChatProposer(model, dialect=JsonDialect(by="point")))
+        seen, used, label = await turn(seen, ChatProposer(model, dialect=JsonDialect(by="point"), candidates="list"))
         assert (seen.title, seen.error, used) == ("golf", None, [("proposer", 1)])
         assert label == "click button golf"
-        seen, used, _ = await turn(seen, ChatProposer(model, dialect=JsonDialect(by="words")))
+        seen, used, _ = await turn(seen, ChatProposer(model, dialect=JsonDialect(by="words"), candidates="list"))
         assert used == [("proposer", 1), ("localizer", 2)]
         assert seen.error.startswith('"the moon" was not found on the screenshot: the point (99999, 1) is outside')
         await env.close()

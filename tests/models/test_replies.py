@@ -163,8 +163,8 @@ async def test_each_form_of_a_valid_reply_is_read_in_one_call(form: str) -> None
         acting({"type": "click", "element": "the mug"}),
         acting("fly [2]"),
         acting("the mug"),
-        acting({"type": "goto", "url": "http://evil/"}),
-        acting("goto http://evil/"),
+        acting({"type": "run_script", "url": "http://evil/"}),
+        acting("run_script http://evil/"),
         acting([]),
     ],
 )

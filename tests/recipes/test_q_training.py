@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from bestofq.cli.config import load_config
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
-from bestofq.config.settings import BestOfQSettings, ModelSettings
+from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Verdict
-from bestofq.core.embedding import EmbedSettings
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.learning.checkpoint import CARD, load_value, read_card
 from bestofq.learning.config import IQLConfig
@@ -208,12 +207,6 @@ async def test_a_learner_of_one_s_own_learns_by_its_name(
     assert "used as it is" in printed()
     with pytest.raises(ConfigError, match="no_learner"):
         trained(folder, ["iql.learner=learning_of_mine:no_learner"], again=True)
-
-
-def test_matches_that_an_embedder_does_not_give_are_refused() -> None:
-    chosen = ModelSettings(embedder="experiments.one_hot:OneHot", embed=EmbedSettings(matches=True))
-    with pytest.raises(ConfigError, match=r"embed\.matches=false"):
-        _ = Models(BestOfQSettings(model=chosen)).texts
 
 
 def test_iql_refuses_candidates_that_it_does_not_read() -> None:

@@ -150,7 +150,7 @@ def assume_search(settings: BestOfQSettings, limit: int) -> list[Usage]:
 
 
 def count_usage(role: Role, config: ChatConfig, calls: int, read: int, written: int) -> Usage:
-    """Return what so many calls use, each of which reads and writes so many tokens."""
+    """Return the usage of so many calls. Each reads and writes so many tokens."""
     usd = config.price().usd(calls * read, calls * written)
     return Usage(role=role, tokens_in=calls * read, tokens_out=calls * written, calls=calls, usd=usd)
 

@@ -122,7 +122,7 @@ def sample(record: Any, file: Path) -> Episode:
 
 
 def _with_input(event: Json, pool: Sequence[Json]) -> Json:
-    """The event with its input, of which later versions keep only the places in the sample's pool of messages."""
+    """The event with its input. Later versions keep only the input's places in the sample's pool of messages."""
     spans = event.get("input_refs")
     return {**event, "input": [pool[n] for begin, end in spans for n in range(begin, end)]} if spans else event
 

@@ -39,7 +39,7 @@ class Experience(NamedTuple):
 class Memory:
     """Sums and numbers of targets, by hashed keys.
 
-    The value of an action is the mean target under each of its keys, shrunk from each key to the next coarser one:
+    The value of an action is the mean target under each of its keys, shrunk from each key to the next coarser one.
     v ← (sum + k v) / (n + k), with k = `PSEUDO_COUNTS`. An action that nobody took has the value of actions like it.
 
     The target of the last step is the episode's outcome. That of another step is Q(λ)'s, with the best of all

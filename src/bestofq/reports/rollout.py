@@ -31,8 +31,8 @@ def difference_bounds(ranked: Tried, own: Tried, alpha: float = ALPHA) -> Interv
 
     It may be looked at after every session: the chance that any of the intervals leaves the truth out is at most
     `alpha`. The sessions of an arm succeed independently at one rate. For rates (p, q) the product of both arms'
-    likelihood ratios against a uniform mixture of rates is a martingale that starts at 1 (Robbins 1970). So by
-    Ville's inequality it ever reaches 1 / alpha with probability alpha at most; the interval holds all p - q of pairs
+    likelihood ratios against a uniform mixture of rates is a martingale that starts at 1 (Robbins 1970). By
+    Ville's inequality it ever reaches 1 / alpha with probability alpha at most. The interval holds all p - q of pairs
     for which it has not. The ends are rounded outwards to the next of `RATES`.
     """
     against, room = _log_evidence(own), log(1 / alpha) - _log_evidence(ranked)
