@@ -138,8 +138,8 @@ def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(
     model.symlink_to(POCKET)
     head = HEAD.replace("test_tasks = 2", "test_tasks = 1")
     head = head.replace("seeds = [0, 1]", "seeds = [0]").replace("[16]", f"[16], model.path = '{model}'")
-    betas = (f'[[arm]]\nname = "{n}"\nagent = "prior"\nact = {{ beta = {n} }}\n' for n in (2, 3))
-    file = write(tmp_path / "study", stored, *betas, head=head)
+    warmth = (f'[[arm]]\nname = "{n}"\nagent = "vote"\nact = {{ model.temperature = 0.{n} }}\n' for n in (2, 3))
+    file = write(tmp_path / "study", stored, *warmth, head=head)
     before = [run for arm in run(file, tmp_path / "out")["arms"] for run in arm["runs"]]
     model.unlink()
     model.symlink_to(POCKET_WEB)

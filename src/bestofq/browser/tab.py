@@ -106,7 +106,6 @@ class Tab:
         page.on("requestfailed", tab._on_failed)
         page.on("dialog", tab._on_dialog)
         page.on("download", tab._on_download)
-        page.on("filechooser", lambda _: tab._on_chooser())
         page.on("close", lambda _: tab.wake())
         for event, handler in {
             "frameRequestedNavigation": tab._on_requested,
@@ -117,9 +116,11 @@ class Tab:
             "frameNavigated": tab._on_navigated,
             "domContentEventFired": tab._on_dom,
             "windowOpen": tab._on_window,
+            "fileChooserOpened": lambda _: tab._on_chooser(),
         }.items():
             cdp.on(f"Page.{event}", handler)
         await tab.send("Page.enable")
+        await tab.send("Page.setInterceptFileChooserDialog", enabled=True)
         await tab.send("Page.addScriptToEvaluateOnNewDocument", source=PULSE, runImmediately=True)
         frame = (await tab.send("Page.getFrameTree"))["frameTree"]["frame"]
         tab._frame, tab.unreachable = frame["id"], frame.get("unreachableUrl", "")
