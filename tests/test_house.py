@@ -5,18 +5,18 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 30_277,
+    "library lines": 30_278,
     "sites lines": 3_165,
     "experiments lines": 6_287,
-    "library, sites and experiments lines": 39_729,
-    "test lines": 31_309,
+    "library, sites and experiments lines": 39_730,
+    "test lines": 31_308,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,
     "settings that nobody sets": 0,
     "functions named by a participle": 13,
-    "odd phrases": 11,
-    "long sentences": 45,
+    "odd phrases": 6,
+    "long sentences": 39,
     "class names with two meanings": 0,
     "README lines": 91,
     "CHANGELOG lines": 111,
