@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from bestofq.learning.siblings import siblings
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
@@ -17,6 +16,7 @@ from bestofq.core.transitions import Floats, Ints, Transitions
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.networks import QNetwork
+from experiments.siblings import siblings
 
 TEMPERATURE = 0.1
 """λ of AWR: of advantages, which lie within [-1, 1]."""
