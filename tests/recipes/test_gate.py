@@ -17,7 +17,7 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.learning.memory import Experience, Memory
 from bestofq.reports.estimate import estimate, gate_line
-from bestofq.reports.gate import choose_thresholds, gate_points, gated
+from bestofq.reports.gate import choose_thresholds, gate_points, gate_policy
 from bestofq.store.codec import pack, unpack
 from bestofq.testing import ScriptedProposer
 
@@ -51,7 +51,7 @@ def test_it_opens_where_leaving_the_first_candidate_helps_and_stays_shut_where_i
     assert thresholds[2] is None
     assert thresholds[3] == pytest.approx(0.4, abs=0.001)
     assert thresholds[4] == thresholds[3]  # no held-out step tells more
-    choices = gated(log, thresholds).argmax(axis=1)
+    choices = gate_policy(log, thresholds).argmax(axis=1)
     assert choices[0::2].tolist() == [1] * 80
     assert choices[1::2].tolist() == [0] * 80
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -52,8 +53,9 @@ class _TextEmbedder(CachedEmbedder):
         texts = [item.text for item in items]
         return in_groups(texts, self._embed, size=BATCH, length=len)
 
+    @abstractmethod
     def _embed(self, texts: list[str]) -> list[Vector]:
-        raise NotImplementedError
+        """Vectors of a few texts."""
 
 
 class SentenceEmbedder(_TextEmbedder):

@@ -10,7 +10,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.gate import FAMILIARITY
 from bestofq.core.logged import LoggedChoices
-from bestofq.reports.gate import GatePoint, choose_thresholds, gate_points, gated
+from bestofq.reports.gate import GatePoint, choose_thresholds, gate_points, gate_policy
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation
 from bestofq.reports.stats import Measure, PairedDifference
 
@@ -79,7 +79,7 @@ def estimate(log: LoggedChoices, checkpoint: str | None = None) -> OffPolicyEsti
         base = first(exploring)
         lift = local_approximation(exploring, greedy(exploring), base).difference
         points = gate_points(exploring)
-        pi = gated(exploring, choose_thresholds(points, LEAST_TASKS))
+        pi = gate_policy(exploring, choose_thresholds(points, LEAST_TASKS))
         behind = local_approximation(exploring, pi, base).difference
     return OffPolicyEstimate(
         checkpoint=checkpoint,

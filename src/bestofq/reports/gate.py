@@ -36,7 +36,7 @@ def gate_points(log: LoggedChoices) -> list[GatePoint]:
         tried = np.unique(np.quantile(margin[here], QUANTILES) - 1e-6) if here.any() else ()
         for threshold in map(float, tried):
             leaves = here & (margin > threshold)
-            lift = local_approximation(log, _leaving(leaves, best, base), base).difference
+            lift = local_approximation(log, _leave_first(leaves, best, base), base).difference
             points.append(GatePoint(level=each, threshold=threshold, share=float(leaves.mean()), lift=lift))
     return points
 
@@ -58,15 +58,15 @@ def choose_thresholds(points: Sequence[GatePoint], least: int) -> tuple[float | 
     return tuple(thresholds)
 
 
-def gated(log: LoggedChoices, thresholds: Sequence[float | None]) -> Doubles:
+def gate_policy(log: LoggedChoices, thresholds: Sequence[float | None]) -> Doubles:
     """π of the agent behind the gate [T, N]."""
     base, best = first(log), greedy(log).argmax(axis=1)
     rows = np.arange(len(best))
     limits = np.array([np.inf if limit is None else limit for limit in thresholds])[log.level[rows, best]]
-    return _leaving((best > 0) & (log.q[rows, best] - log.q[:, 0] > limits), best, base)
+    return _leave_first((best > 0) & (log.q[rows, best] - log.q[:, 0] > limits), best, base)
 
 
-def _leaving(leaves: Bools, best: "np.ndarray[tuple[int], np.dtype[np.intp]]", base: Doubles) -> Doubles:
+def _leave_first(leaves: Bools, best: "np.ndarray[tuple[int], np.dtype[np.intp]]", base: Doubles) -> Doubles:
     """π that takes the best candidate in these steps [T], else the first one."""
     return np.where(leaves[:, None], np.eye(base.shape[1])[best], base)
 
