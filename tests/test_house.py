@@ -5,10 +5,10 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 30_278,
+    "library lines": 30_270,
     "sites lines": 3_165,
     "experiments lines": 6_287,
-    "library, sites and experiments lines": 39_730,
+    "library, sites and experiments lines": 39_722,
     "test lines": 31_308,
     "import depth": 14,
     "modules in import circles": 0,

@@ -81,7 +81,7 @@ def copied(q: Path, to: Path) -> Path:
 @pytest.mark.slow
 def test_training_ends_with_what_to_expect(shop: Path, tmp_path: Path) -> None:
     said = bestofq("train", shop, "--out", str(tmp_path / "q")).output
-    assert "with AUC 0." in said.splitlines()[-2]
+    assert "AUC 0." in said.splitlines()[-2]
     found = OffPolicyEstimate.read(tmp_path / "q")
     assert found.lift.mean > 0.3
     assert found.episodes == 22  # of the 11 tasks of a fifth

@@ -29,7 +29,7 @@ from bestofq.recipes.estimate import (
     rank_logs,
 )
 from bestofq.recipes.q_training import select_episodes
-from bestofq.reports.estimate import OffPolicyEstimate, gate_line, short, verdict_line
+from bestofq.reports.estimate import OffPolicyEstimate, gate_line, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift
 from bestofq.reports.gate import gate_table
 from bestofq.rollouts.console import console
@@ -57,7 +57,6 @@ def estimate(
     console.print(verdict_line(told), style="bold", highlight=False)
     console.print(gate_table(told.gate, told.thresholds))
     console.print(gate_line(told), highlight=False)
-    console.print(short(told), highlight=False)
 
 
 def _held_out(
@@ -108,7 +107,7 @@ def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], ep
             return
         told = estimate_lift(found, _checkpoint(out))
         _keep(told, out)
-    console.print(short(told), highlight=False, markup=False)
+    console.print(verdict_line(told), highlight=False, markup=False)
     console.print(gate_line(told), highlight=False, markup=False)
 
 

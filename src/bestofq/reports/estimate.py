@@ -97,29 +97,20 @@ def points(lift: PairedDifference) -> str:
     return f"{100 * lift.mean:+.1f} points [{100 * lift.low:+.1f}, {100 * lift.high:+.1f}]"
 
 
-def short(found: OffPolicyEstimate) -> str:
-    """What `bestofq train` prints."""
-    value, bounds = found.auc.value, found.auc.interval
-    if value is None:
-        return "no held-out success and failure to rank"
-    between = f" [{bounds.low:.2f}, {bounds.high:.2f}]" if bounds else ""
-    lift = "what it gains is not known" if found.lift is None else f"expected {points(found.lift)}"
-    return f"ranks held-out successes above failures with AUC {value:.2f}{between}; {lift}"
-
-
 def verdict_line(found: OffPolicyEstimate) -> str:
+    """The verdict on always taking the best value, what it rests on, and how often Q ranks a success higher."""
+    ranks = "" if found.auc.value is None else f"; AUC {found.auc.value:.2f}"
     if found.lift is None:
         return (
-            "not known: in these episodes no agent chose at random among all recorded candidates, so nothing tells "
-            "what another choice would have brought. Logs must explore: bestofq collect --agent explore, "
-            "0 < epsilon < 1"
+            "not known: no agent of these episodes chose at random among all candidates. Logs must explore: bestofq "
+            f"collect --agent explore, 0 < epsilon < 1{ranks}"
         )
     more, tasks = found.more, found.lift.tasks
     if tasks < LEAST_TASKS:
         wanted = f", of {'one task' if tasks == 1 else f'{tasks} tasks'} alone; collect more tasks"
     else:
         wanted = "" if found.verdict != "not enough episodes" or more is None else f"; about {more:,} more would tell"
-    return f"{found.verdict}: expected {points(found.lift)} over the first candidate{wanted}"
+    return f"{found.verdict}: expected {points(found.lift)} over the first candidate{wanted}{ranks}"
 
 
 def gate_line(found: OffPolicyEstimate) -> str:
