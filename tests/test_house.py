@@ -5,16 +5,16 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 30_270,
+    "library lines": 30_089,
     "sites lines": 3_165,
     "experiments lines": 6_287,
-    "library, sites and experiments lines": 39_722,
-    "test lines": 31_308,
+    "library, sites and experiments lines": 39_541,
+    "test lines": 31_143,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,
     "settings that nobody sets": 0,
-    "functions named by a participle": 13,
+    "functions named by a participle": 11,
     "odd phrases": 6,
     "long sentences": 39,
     "class names with two meanings": 0,

@@ -10,7 +10,7 @@ from test_composite_chat import endpoint, said
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.proposers import ChatProposer, SamplingProposer
-from bestofq.agents.scorers.vote import VoteScorer
+from bestofq.agents.scorers.constant import VoteScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Click
 from bestofq.core.decision import State

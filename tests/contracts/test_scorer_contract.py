@@ -7,11 +7,10 @@ import pytest
 from contract_state import endpoint
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scorers.constant import ConstantScorer, VoteScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer, ChatVerifierScorer, FeedbackScorer, PickerScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.memory import MemoryScorer, WordScorer
-from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings

@@ -11,7 +11,6 @@ from bestofq.core.decision import Choice, Decision, Proposal, Scores, State
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.placing import locate_candidate
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
-from bestofq.core.tracing import span, trace_call
 from bestofq.core.usage import Usage, attach_usage, merge_usage
 
 
@@ -33,11 +32,11 @@ class Agent:
         each candidate. All carry the usage.
         """
         used: list[Usage] = []
-        with span("decide", agent=self.name, step=len(state.decisions)), attach_usage(used):
+        with attach_usage(used):
             candidates = (await self._propose(state, used)).candidates
             if not candidates:
                 raise ReplyError(f"the proposer of {self.name} offered no action")
-            scores = await trace_call("score", self.scorer.score, state, candidates)
+            scores = await self.scorer.score(state, candidates)
             if not isinstance(scores, Scores):
                 kind = type(scores).__name__
                 raise ConfigError(f"the scorer of {self.name} gave a {kind}: it must give bestofq.Scores")
@@ -70,13 +69,13 @@ class Agent:
     async def _propose(self, state: State, used: list[Usage]) -> Proposal:
         """Propose while the scorer prepares: embedding the state hides behind the model's latency. If one fails, the
         other is cancelled. After a ReplyError the scorer may finish. What both used is added to `used`."""
-        proposing = trace_call("propose", self.proposer.propose, state, self.n_candidates)
+        proposing = self.proposer.propose(state, self.n_candidates)
         if not isinstance(self.scorer, Prefetching):
             proposal = await proposing
             used += proposal.usage
             return proposal
         thinking = asyncio.ensure_future(proposing)
-        preparing = asyncio.ensure_future(trace_call("prepare", self.scorer.prepare, state))
+        preparing = asyncio.ensure_future(self.scorer.prepare(state))
         try:
             await asyncio.gather(thinking, preparing)
         except ReplyError as error:

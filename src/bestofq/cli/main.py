@@ -14,7 +14,6 @@ from rich.markup import escape
 from bestofq.cli.commands import app
 from bestofq.core.errors import BestOfQError, InputError
 from bestofq.core.secrets import HidingStream
-from bestofq.core.tracing import export_spans
 from bestofq.rollouts.console import console
 
 STOPPED = 130  # as shells say of SIGINT
@@ -41,7 +40,6 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
     try:
         for word in sys.argv:
             _check_encoding(word)
-        export_spans()
         command()
     except BestOfQError as error:
         message, code = str(error), error.exit_code

@@ -18,12 +18,11 @@ from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, TextLocalizer, VisionLocalizer
 from bestofq.agents.prompting import VERIFIER, prompt_hash
 from bestofq.agents.proposers import ChatProposer, SamplingProposer
-from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scorers.constant import ConstantScorer, VoteScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer, ChatVerifierScorer, PickerScorer, VerifierScorer
 from bestofq.agents.scorers.gated import GatedScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
 from bestofq.agents.scorers.memory import MemoryScorer, WordScorer
-from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.config.models import Models, check_embedder, in_pocket_prompts, is_pocket
 from bestofq.config.settings import BestOfQSettings

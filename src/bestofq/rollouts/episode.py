@@ -16,7 +16,6 @@ from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Forgets, Judge, Resumes
 from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import episode_seed
-from bestofq.core.tracing import span
 from bestofq.core.usage import Usage, merge_usage
 from bestofq.rollouts.resuming import MayRepeat, repeat_steps, seems_safe, with_pictures
 from bestofq.store.records import EpisodeSummary
@@ -61,7 +60,7 @@ async def run_episode(agent: Agent, env: Env, task: Task, record: "EpisodeRecord
             state = state_at(task, record.steps, result.observation, seed=record.seed)
             decision = await _guard(agent.decide(state, np.random.default_rng(state.step_seed)))
             record.begin_step(state, decision)
-            result = await _guard(_act(env, decision))
+            result = await _guard(env.step(decision.candidate.action))
             await record.end_step(result)
         verdict = _final_verdict(result) or record.ran_out
     except _EpisodeCut as cut:
@@ -101,8 +100,7 @@ async def record_episode(
     record = EpisodeRecord(agent.name, task, seed, options, run, store)
     if begun is None or not await record.resume(begun, agent, env):
         record.id = await store.begin_episode(run, agent.name, task, repeat, record.provenance)
-    with span("episode", run=run, agent=agent.name, task=task.id):
-        episode = await run_episode(agent, env, task, record)
+    episode = await run_episode(agent, env, task, record)
     verdict = episode.verdict
     if isinstance(agent.scorer, Forgets):
         await agent.scorer.forget(task, seed)
@@ -268,11 +266,6 @@ async def _guard(awaitable: Awaitable[T]) -> T:
         return await awaitable
     except Exception as error:
         raise _EpisodeCut(_verdict_of(error)) from error
-
-
-async def _act(env: Env, decision: Decision) -> StepResult:
-    with span("act", action=decision.candidate.action.kind):
-        return await env.step(decision.candidate.action)
 
 
 def _final_verdict(last: StepResult) -> Verdict | None:

@@ -1,4 +1,4 @@
-"""The scorer of agents that do not rank: Prompting, Random action, ε-greedy."""
+"""Scorers that read nothing: of agents that do not rank (Prompting, Random action, ε-greedy), and of votes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,13 @@ from bestofq.core.decision import Candidate, Scores, State
 class ConstantScorer:
     """The same score for each candidate."""
 
-    value: float = 0.0
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        return Scores(values=(0.0,) * len(candidates))
+
+
+@dataclass(frozen=True)
+class VoteScorer:
+    """How many of the proposer's replies gave each candidate (self-consistency, Wang et al. 2022)."""
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        return Scores(values=(self.value,) * len(candidates))
+        return Scores(values=tuple(float(candidate.votes or 1) for candidate in candidates))

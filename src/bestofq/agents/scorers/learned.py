@@ -14,7 +14,6 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import InputError
 from bestofq.core.gate import Gate
 from bestofq.core.protocols import Embedder
-from bestofq.core.tracing import trace_call
 from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
 from bestofq.learning.memory import Memory
@@ -56,7 +55,7 @@ class QScorer:
         """Embed state and task while the proposer thinks. `seconds` overlap with the proposer's."""
         started = time.perf_counter()
         texts = [self.texts.state(state), self.texts.task(state.task)]
-        vectors, tokens = await trace_call("embed", self.embedder.embed, texts)
+        vectors, tokens = await self.embedder.embed(texts)
         self.values.prepare(vectors[:1], vectors[1:])
         return (self._usage(tokens, started),)
 
@@ -68,7 +67,7 @@ class QScorer:
             self.texts.task(state.task),
             *(self.texts.action(state, candidate) for candidate in candidates),
         ]
-        vectors, tokens = await trace_call("embed", self.embedder.embed, texts)
+        vectors, tokens = await self.embedder.embed(texts)
         here, task, actions = vectors[:1], vectors[1:2], vectors[None, 2:]  # [1, D], [1, D], [1, N, D]
         return Scores(
             values=tuple(self.values.q(here, actions, task)[0].tolist()),
