@@ -5,18 +5,18 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 30_089,
+    "library lines": 29_689,
     "sites lines": 3_165,
     "experiments lines": 6_287,
-    "library, sites and experiments lines": 39_541,
-    "test lines": 31_143,
+    "library, sites and experiments lines": 39_141,
+    "test lines": 30_969,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,
     "settings that nobody sets": 0,
     "functions named by a participle": 11,
     "odd phrases": 6,
-    "long sentences": 39,
+    "long sentences": 38,
     "class names with two meanings": 0,
     "README lines": 91,
     "CHANGELOG lines": 111,

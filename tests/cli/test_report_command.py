@@ -91,21 +91,6 @@ def test_tables_are_written_with_where_they_come_from(folder: Path, tmp_path: Pa
     assert json.loads((out / "recall.json").read_text("utf-8"))["name"] == "recall"
 
 
-def test_q_is_held_against_the_discount_it_was_trained_with(folder: Path) -> None:
-    async def keep() -> None:
-        with Store.open(folder) as store:
-            kept = {"best-of-q": {"q": "value-1", "discount": 0.9}}
-            await store.begin_run("eval", store.runs()[0].config, MADE, agents=kept)
-
-    asked = ("report", str(folder), "--run", "eval", "--table", "calibration")
-    assert "discount 1 is assumed: a Q trained with a smaller one looks too low (--discount)" in type_in(*asked)
-    asyncio.run(keep())
-    said = type_in(*asked)
-    assert "success, discount 0.9." in said
-    assert "assumed" not in said
-    assert "trained with discount 0.9: another adds a bias" in type_in(*asked, "--discount", "1")
-
-
 @pytest.mark.slow
 def test_the_pages_lie_in_the_folder_asked_for_or_in_the_store_s(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -137,12 +122,6 @@ def test_looking_at_runs_loads_no_model_and_no_browser(folder: Path) -> None:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.rstrip().endswith("loaded: []")
     assert (folder / "out" / "index.html").exists()
-
-
-def test_a_price_must_be_one(folder: Path) -> None:
-    for price in ("proposer=1", "nobody=1,2", "proposer=a,b", "proposer=-1,2", "proposer=1,nan", "proposer=inf,1"):
-        with pytest.raises(InputError, match="is not ROLE=IN,OUT with a role of proposer"):
-            type_in("report", str(folder), "--table", "costs", "--price", price)
 
 
 def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path) -> None:

@@ -79,7 +79,6 @@ report missing
 report empty
 report empty --run missing
 report empty --table nonsense
-report empty --price nonsense
 report empty --reference human
 report empty --by nonsense
 report empty --baseline nonsense --table agents
@@ -107,8 +106,6 @@ import browser-use text.txt
 import atif bad.jsonl
 import inspect text.txt
 import webvoyager missing
-import open-operator-evals text.txt
-import go-browse text.txt
 export steps missing --out new.parquet
 export steps empty --out new.nonsense
 export steps empty --out text.txt/below.parquet

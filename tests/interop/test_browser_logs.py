@@ -1,4 +1,4 @@
-"""Logs of web agents, small ones written by hand: browser-use, ATIF, WebVoyager, open-operator-evals, Go-Browse."""
+"""Logs of web agents, small ones written by hand: browser-use, ATIF, WebVoyager."""
 
 import json
 from io import BytesIO
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logs import bestofq, counts, imported, written
+from logs import imported, written
 from PIL import Image
 
 from bestofq.core.actions import Answer, Click, GoBack, Goto, Other, Scroll, Wait, Write
@@ -224,81 +224,3 @@ def test_webvoyager(tmp_path: Path) -> None:
     assert episode.steps[0].decision.candidate.thought == "I search."
     assert episode.steps[1].observation.text == "Observation: page 1"
     assert episode.verdict.outcome == "unjudged"
-
-
-def operator_run(said: object, message: object, *, number: int = 1) -> dict[str, Any]:
-    call = {
-        "messages_in": [{"role": "system", "content": "act"}, {"role": "user", "content": "a page"}],
-        "message_out": message,
-        "pretty_out": "clicks the link",
-        "tokens": 7,
-    }
-    return {
-        "success": True,
-        "eval": said,
-        "task": {"question": f"find kettle {number}", "url": "https://shop.example/"},
-        "steps": [{"url": "https://shop.example/a", "duration": 2.5, "llm_calls": [call]}],
-    }
-
-
-def test_open_operator_evals(tmp_path: Path) -> None:
-    reply = json.dumps({"current_state": {"next_goal": "look"}, "action": [{"click_element": {"index": 4}}]})
-    runs = [
-        operator_run({"eval": "success", "reason": "as asked"}, reply),
-        operator_run({"eval": "failure", "reason": "another one"}, "<action>click L4</action>"),
-        operator_run({"eval": "unknown", "reason": "no picture"}, reply),
-        operator_run(None, reply),
-        {**operator_run({"eval": "failure"}, reply), "steps": []},
-        {**operator_run({"eval": "failure"}, reply), "steps": []},
-    ]
-    log = tmp_path / "logs" / "results_no_screenshot.json"
-    written(log, runs)
-    episodes = imported("open-operator-evals", tmp_path / "logs", tmp_path / "store")
-    outcomes = sorted((one.verdict.outcome, bool(one.verdict.judge), len(one.steps)) for one in episodes)
-    assert outcomes == [
-        *(("failure", True, 0), ("failure", True, 0), ("failure", True, 1), ("success", True, 1)),
-        *(("unjudged", False, 1), ("unjudged", True, 1)),
-    ]
-    (won,) = (one for one in episodes if one.verdict.outcome == "success")
-    assert (actions(won), won.steps[0].decision.candidate.explanation) == ([Click(mark=4)], "look")
-    assert (won.verdict.reason, won.steps[0].observation.text) == ("as asked", "a page")
-    kept = json.loads(won.steps[0].decision.log or "")
-    assert (kept["duration"], kept["llm_calls"][0]["tokens"]) == (2.5, 7)
-    assert json.loads(won.provenance.log or "")["success"] is True
-    (lost,) = (one for one in episodes if one.verdict.reason == "another one")
-    assert (labels(lost), lost.steps[0].decision.candidate.reply) == (["clicks the link"], "<action>click L4</action>")
-
-
-def go_browse_step(goal: str, number: int, action: str, reward: float | None) -> dict[str, Any]:
-    page = {"axtree_txt": "[12] textbox 'Search'\n\t[a46] link 'Home'", "last_action_error": ""}
-    return {
-        "step_data": {"parsed_action": action, "thought": "go on", "obs": page, "cost": 3},
-        "traj_data": {"traj_num": number, "goal": goal, "reward": reward},
-    }
-
-
-def test_go_browse_gathers_the_steps_of_a_trajectory(tmp_path: Path) -> None:
-    lines = [
-        go_browse_step("find a kettle", 0, "fill('12', 'kettle')", 1.0),
-        go_browse_step("find a kettle", 1, "click('a46')", 0.0),
-        "{broken",
-        go_browse_step("find a kettle", 0, "noop(2000)", 1.0),
-        go_browse_step("find a kettle", 0, "click('12', button='right')", 1.0),
-        go_browse_step("find a kettle", 0, "send_msg_to_user('the red one')", 1.0),
-        go_browse_step("find a pot", 0, "go_back()", None),
-    ]
-    log = written(tmp_path / "steps.jsonl", *lines)
-    found = counts(bestofq("import", "go-browse", log, "--store", tmp_path / "store"))
-    assert (found["episodes imported"], found["malformed"], found["steps"]) == (3, 1, 6)
-    episodes = {one.verdict.outcome: one for one in imported("go-browse", log, tmp_path / "store")}
-    assert actions(episodes["success"]) == [
-        Write(mark=12, text="kettle"),
-        Wait(seconds=2),
-        Other(text="click('12', button='right')"),
-        Answer(text="the red one"),
-    ]
-    assert labels(episodes["success"])[0] == 'write textbox Search "kettle"'
-    assert actions(episodes["failure"]) == [Other(text="click('a46')")]
-    assert actions(episodes["unjudged"]) == [GoBack()]
-    kept = json.loads(episodes["success"].steps[0].decision.log or "")
-    assert kept["step_data"] == {"cost": 3}

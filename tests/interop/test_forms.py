@@ -14,6 +14,7 @@ from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Pre
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation
 from bestofq.interop.actions import call_of, candidate_of
+from bestofq.interop.browser_use import elements_on
 from bestofq.interop.chat import heard
 from bestofq.interop.nouns import element_of
 from bestofq.serve.wire import is_final
@@ -173,19 +174,16 @@ def test_the_proxy_knows_a_final_click_in_each_form(calls: list[tuple[str, dict[
 
 
 @pytest.mark.parametrize("half", ["\\ud83d", "\\ude00", "\\ud83d\\ud83d\\ude00", "\\uD83D!"])
-@pytest.mark.parametrize("kind", ["jsonl", "browser-use", "chat", "inspect", "go-browse"])
+@pytest.mark.parametrize("kind", ["jsonl", "browser-use", "chat", "inspect"])
 def test_half_a_character_is_replaced(tmp_path: Path, kind: str, half: str) -> None:
     seen = f"price {half}"
     talk = f'[{{"role": "user", "content": "{seen}"}}, {{"role": "assistant", "content": "ok"}}]'
-    step = {"step_data": {"parsed_action": "noop()", "obs": {"axtree_txt": "SEEN"}}, "traj_data": {}}
-    step["traj_data"] = {"traj_num": 0, "goal": "buy", "reward": 1.0}
     logs = {
         "jsonl": f'{{"goal": "buy", "steps": [{{"observation": "{seen}", "candidates": ["click [1]"]}}]}}',
         "browser-use": json.dumps(history({"go_back": {}}, title="SEEN")).replace("SEEN", seen),
         "chat": talk,
         "inspect": f'{{"samples": [{{"id": 1, "events": [{{"event": "model", "input": {talk[: talk.index("}, ")]}}}], '
         '"output": {"choices": [{"message": {"role": "assistant", "content": "ok"}}]}}]}]}',
-        "go-browse": json.dumps(step).replace("SEEN", seen),
     }
     log = written(tmp_path / ("log.json" if kind in ("browser-use", "inspect") else "log.jsonl"), logs[kind])
     (episode,) = imported(kind, log, tmp_path / "store")
@@ -227,30 +225,17 @@ def test_inspects_pool_of_messages(tmp_path: Path) -> None:
         assert [step.observation.text for step in episode.steps] == [episode.task.goal, "Page: Buy [7] now"]
 
 
-ACT = {"current_state": {"next_goal": "Open"}, "action": [{"click_element": {"index": 9}}]}
-
-
-@pytest.mark.parametrize("arguments", [ACT, json.dumps(ACT)])
-@pytest.mark.parametrize("content", [{}, {"content": None}, {"content": []}])
 @pytest.mark.parametrize(
-    ("page", "label"),
+    ("page", "found"),
     [
-        ("page [9]", "click [9]"),
-        ("[9]<a >Lamp />", "click link Lamp"),
-        ("[9]<a>Lamp</a>\n[10]<a>Oven</a>", "click link Lamp"),
-        ("*[9]*<button title='Lamp' />", "click button Lamp"),
+        ("page [9]", []),
+        ("[9]<a >Lamp />", [(9, "link", "Lamp")]),
+        ("[9]<a>Lamp</a>\n[10]<a>Oven</a>", [(9, "link", "Lamp"), (10, "link", "Oven")]),
+        ("*[9]*<button title='Lamp' />", [(9, "button", "Lamp")]),
     ],
 )
-def test_open_operators_replies_in_tool_calls(
-    tmp_path: Path, content: dict[str, Any], arguments: object, page: str, label: str
-) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "AgentOutput", "arguments": arguments}}
-    turn = {"messages_in": [{"content": page}], "message_out": {**content, "tool_calls": [call], "refusal": None}}
-    step = {"url": "about:blank", "llm_calls": [{**turn, "pretty_out": "clicks"}]}
-    run = {"task": {"question": "Find a lamp", "url": "https://shop.example/"}, "steps": [step]}
-    (episode,) = imported("open-operator-evals", written(tmp_path / "results.json", run), tmp_path / "store")
-    candidate = episode.steps[0].decision.candidate
-    assert (candidate.action, candidate.label, candidate.explanation) == (Click(mark=9), label, "Open")
+def test_the_elements_of_each_version_of_browser_use(page: str, found: list[tuple[int, str, str]]) -> None:
+    assert [(one.mark, one.role, one.name) for one in elements_on(page)] == found
 
 
 def test_webvoyagers_pictures_lie_beside_the_messages(tmp_path: Path) -> None:

@@ -136,16 +136,14 @@ def test_malformed_lines_are_counted_and_named(tmp_path: Path) -> None:
     assert "line 4" not in said
 
 
-def test_what_cannot_be_computed_is_said(tmp_path: Path) -> None:
+def test_the_import_says_what_has_no_outcome(tmp_path: Path) -> None:
     log = written(tmp_path / "log.jsonl", {"goal": "look", "steps": [{"action": "back"}]})
     said = bestofq("import", "jsonl", log, "--store", tmp_path / "poor", "--run", "poor")
     assert counts(said)["without an outcome"] == 1
-    for lack in ("--run poor", "rankers", "no text of pages", "no pictures", "no log-probabilities", "no tokens"):
-        assert lack in said
+    assert "bestofq judge" in said
     said = bestofq("import", "jsonl", written(log, shop_episode(2)), "--store", tmp_path / "rich")
     assert counts(said)["steps with several candidates"] == 1
-    for lack in ("bestofq judge", "rankers", "no text of pages", "no log-probabilities"):
-        assert lack not in said
+    assert "bestofq judge" not in said
 
 
 def test_what_is_wrong_is_one_sentence(tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ async def test_every_ratio_has_its_bounds(store: Store, monkeypatch: pytest.Monk
             await record(store, "prompting", task(name), repeat, 3, "failure" if name in "bd" else "success")
     curve = [CurvePoint(episodes=9, successes=4, success=0.5, low=0.4, high=0.6)]
     monkeypatch.setattr(report, "dev_curve", lambda _: curve)
-    found = gather(store, Selection(baseline="prompting"), Options(prices={"proposer": (1, 2), "embedder": (1, 2)}))
+    found = gather(store, Selection(baseline="prompting"))
     tables = {table.name: table for table in found.tables}
-    assert set(tables) >= {"agents", "reliability", "recall", "calibration", "costs"}
+    assert set(tables) >= {"agents", "reliability", "recall", "costs"}
     index = (Path(__file__).parents[2] / "docs" / "paper-index.md").read_text("utf-8")
     assert set(re.findall(r"`tables/([\w-]+)", index)) - {"domains"} <= set(tables)  # these tasks have no domain
     figures = {re.sub(r"-(AGENT|ID)$", "", name) for name in re.findall(r"`figures/([\w-]+)", index)}

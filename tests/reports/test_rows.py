@@ -113,16 +113,13 @@ async def test_two_q_functions_are_two_rows_even_in_one_run(store: Store) -> Non
 
 
 async def test_what_a_run_keeps_of_an_agent_holds_for_its_rows_whatever_they_are_called(store: Store) -> None:
-    for run, split, n, discount in (("a", "test", 5, 0.9), ("b", "dev", 8, 0.5)):
-        kept = {"best-of-q": {"n": n, "discount": discount}}
+    for run, split, n in (("a", "test", 5), ("b", "dev", 8)):
+        kept = {"best-of-q": {"n": n}}
         await store.begin_run(run, {"split": split, "n_candidates": 3}, PROVENANCE, agents=kept)
         one = task("t").model_copy(update={"split": split})
         await record(store, "best-of-q", one, 0, 2, "success", run=run)
     made = gather(store).made
-    assert {name: (one.n, one.discount) for name, one in made.items()} == {
-        "best-of-q": (5, 0.9),
-        "best-of-q (b, dev)": (8, 0.5),
-    }
+    assert {name: one.n for name, one in made.items()} == {"best-of-q": 5, "best-of-q (b, dev)": 8}
 
 
 async def test_the_search_of_another_agent_makes_no_run_unlike(store: Store) -> None:

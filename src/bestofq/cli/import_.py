@@ -57,17 +57,16 @@ def import_(
         ("with an outcome", log.decided, judged),
         ("without an outcome", unjudged, ""),
         ("steps", log.steps, ""),
-        ("steps with several candidates", log.has["several candidates"], ""),
+        ("steps with several candidates", log.several, ""),
     )
     judge = f"bestofq judge --store {place} --run {run} --model …"
-    missing = [f"unjudged episodes teach nothing and count in no success rate: {judge}"] if unjudged else []
-    missing += log.missing
+    notes = (f"Unjudged episodes teach nothing and count in no success rate: {judge}",) if unjudged else ()
     table = Table(
         name="imported",
         title=f"{path}, read as {kind}, in the run {run} of {place}",
         columns=columns("what", "count", "of these"),
         rows=tuple(Row(cells=row) for row in counts),
-        notes=("What cannot be computed:", *missing) if missing else (),
+        notes=notes,
     )
     console.print(table)
     console.print(f"see them: bestofq view {place}", highlight=False, soft_wrap=True, markup=False)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 from typer import Option
@@ -29,7 +29,6 @@ from bestofq.cli.options import (
 )
 from bestofq.cli.writing import check_out, write_out
 from bestofq.core.errors import InputError
-from bestofq.core.usage import Role
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.report import DEFAULTS, Options, gather
 from bestofq.reports.rows import BASELINE, Selection
@@ -40,12 +39,9 @@ from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 
-Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-PRICES = TypeAdapter(dict[Role, tuple[Dollars, Dollars]])
 PERCENT = TypeAdapter(Annotated[float, Field(ge=0, le=100)])
 _ENDINGS = (".html", ".csv", ".json", ".md")
 ByOption = partial(Option, rich_help_panel="With --by or several stores")
-PriceOption = partial(Option, rich_help_panel="Costs and judges")
 TreeOption = partial(Option, rich_help_panel="Search trees")
 
 
@@ -79,10 +75,6 @@ def report(
     ] = None,
     svg: Annotated[Place, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None,
     reference: Annotated[Texts, ByOption(help="NAME=PERCENT, a line among the bars: human=50.")] = None,
-    discount: Annotated[
-        float | None, Option(min=0, max=1, help="Of the outcome Q is compared with. Default: Q's own, if known.")
-    ] = None,
-    price: Annotated[Texts, PriceOption(help="ROLE=IN,OUT in USD per million tokens, where none is stored.")] = None,
     alpha: Annotated[
         float | None, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
     ] = None,
@@ -99,13 +91,11 @@ def report(
     selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
     if by or len(places) > 1:
         why = "with --by or several stores"
-        refuse_given(why, html=html, table=table, episode=episode, price=price)
+        refuse_given(why, html=html, table=table, episode=episode)
         _compare_stores(places, by or ["store", "run", "agent"], selection, svg, reference or (), tables_to)
         return
     refuse_given("without --by or several stores", svg=svg, reference=reference)
     options = Options(
-        prices=_prices(price or ()),
-        discount=discount,
         shown=episode or (),
         alpha=DEFAULTS.alpha if alpha is None else alpha,
         threshold=DEFAULTS.threshold if threshold is None else threshold,
@@ -151,21 +141,6 @@ def _write(folders: Mapping[str, Path | None], tables: Sequence[Table]) -> None:
     for ending, folder in folders.items():
         if folder is not None:
             console.print(f"written: {len(write_tables(tables, folder, [ending]))} tables in {folder}")
-
-
-def _prices(options: Sequence[str]) -> dict[Role, tuple[float, float]] | None:
-    """ROLE=IN,OUT each, in USD per million tokens; None where none is given."""
-    prices: dict[Role, tuple[float, float]] = {}
-    for option in options:
-        name, _, amounts = option.partition("=")
-        try:
-            prices |= PRICES.validate_python({name: tuple(amounts.split(","))})
-        except ValidationError:
-            raise InputError(
-                f"--price {shlex.quote(option)} is not ROLE=IN,OUT with a role of {', '.join(get_args(Role))} and "
-                "amounts from 0"
-            ) from None
-    return prices or None
 
 
 def _reference(text: str) -> tuple[str, float]:

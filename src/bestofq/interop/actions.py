@@ -1,6 +1,5 @@
 """Actions of other tools as ours, where they are exactly that; else `Other`, as the log has them."""
 
-import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -47,19 +46,6 @@ _NAMES_AGAIN = {"xpath", "css_selector", "element", "description"}
 NOTHING = "no action"
 _LINE = re.compile(r"""^\s*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$)""", re.M)
 _SNAPSHOT = re.compile(r"""^\s*- '?(\w+)(?: "((?:[^"\\]|\\.)*)")?[^"\n]*?\[ref=e(\d{1,9})\]""", re.M)
-_SIGNATURES: Mapping[str, tuple[str, ...]] = {  # BrowserGym's actions that are exactly ours, with their arguments
-    "click": ("click", "mark"),
-    "fill": ("write", "mark", "text"),
-    "clear": ("clear", "mark"),
-    "press": ("press", "mark", "keys"),
-    "keyboard_press": ("press", "keys"),
-    "select_option": ("write", "mark", "text"),
-    "upload_file": ("upload", "mark", "file"),
-    "goto": ("goto", "url"),
-    "go_back": ("go_back",),
-    "noop": ("wait", "seconds"),
-    "send_msg_to_user": ("answer", "text"),
-}
 
 
 class Call(NamedTuple):
@@ -139,18 +125,3 @@ def elements_in(text: str) -> tuple[Element, ...]:
     lines = [*_LINE.findall(text), *((mark, role, name) for role, name, mark in _SNAPSHOT.findall(text))]
     found = (element_of(int(mark), role, name) for mark, role, name in lines)
     return tuple({element.mark: element for element in found if element is not None}.values())
-
-
-def action_of(written: str) -> Action:
-    """Return the action that BrowserGym writes as a call with constant arguments: `click('12')`."""
-    try:
-        match ast.parse(written.strip(), mode="eval").body:
-            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _SIGNATURES:
-                kind, *names = _SIGNATURES[name]
-                values = dict(zip(names, map(ast.literal_eval, args), strict=True))
-                if "seconds" in values:  # BrowserGym counts milliseconds
-                    values["seconds"] /= 1000
-                return _exactly(kind, written, values)
-    except (SyntaxError, ValueError, TypeError):
-        pass
-    return Other(text=written)

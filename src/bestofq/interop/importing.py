@@ -13,7 +13,7 @@ from bestofq.core.decision import DECIDED, Episode, Provenance
 from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.loading import call_object, object_name
 from bestofq.core.observation import Split
-from bestofq.interop import atif, browser_use, chat, go_browse, jsonl, open_operator, webvoyager
+from bestofq.interop import atif, browser_use, chat, jsonl, webvoyager
 from bestofq.interop.atif import Exported
 from bestofq.interop.files import Malformed, Naming, Reader, json_files, json_lines
 from bestofq.store.codec import content_key
@@ -27,21 +27,10 @@ READERS: Mapping[str, Reader] = {
     "chat": partial(json_lines, parse=chat.conversation),
     "inspect": partial(json_files, parse=chat.sample, many="samples"),
     "webvoyager": partial(json_files, parse=webvoyager.episode, pattern="interact_messages.json"),
-    "open-operator-evals": partial(json_files, parse=open_operator.episode, pattern="results*.json", many="results"),
-    "go-browse": go_browse.read,
 }
 """By the name of what they read."""
 _AT_ONCE = 128  # episodes that share transactions
 _NAMED = 3  # malformed records that are named
-_NEEDS = {  # by what no step has: what cannot be computed then
-    "several candidates": "no step has more than one candidate: rankers cannot be compared on them, and there are no "
-    "preference pairs",
-    "a goal": "no goals: nothing can be judged, and Q cannot tell tasks apart",
-    "a page's text": "no text of pages: Q reads goals and actions alone",
-    "a picture": "no pictures: they cannot be embedded, nor shown to a judge",
-    "a log-probability": "no log-probabilities: the proposer's prior is unknown",
-    "usage": "no tokens are counted: what they cost is unknown",
-}
 
 
 @dataclass
@@ -54,7 +43,7 @@ class Imported:
     examples: list[Malformed] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
     steps: int = 0
-    has: Counter[str] = field(default_factory=Counter)  # steps, by what they have of `_NEEDS`
+    several: int = 0  # steps with several candidates
 
     @property
     def episodes(self) -> int:
@@ -64,11 +53,6 @@ class Imported:
     def decided(self) -> int:
         return sum(self.outcomes[outcome] for outcome in DECIDED)
 
-    @property
-    def missing(self) -> list[str]:
-        """What cannot be computed from these episodes."""
-        return [sentence for what, sentence in _NEEDS.items() if self.steps and not self.has[what]]
-
     def refuse(self, one: Malformed) -> None:
         self.malformed += 1
         self.examples += [one] if len(self.examples) < _NAMED else []
@@ -76,16 +60,7 @@ class Imported:
     def count(self, episode: Episode) -> None:
         self.outcomes[episode.verdict.outcome] += 1
         self.steps += len(episode.steps)
-        for seen, decision in ((step.observation, step.decision) for step in episode.steps):
-            facts = (
-                len(decision.candidates) > 1,
-                episode.task.goal,
-                seen.text,
-                seen.screenshot,
-                any(one.log_prob is not None for one in decision.candidates),
-                decision.usage,
-            )
-            self.has.update(name for name, fact in zip(_NEEDS, facts, strict=True) if fact)
+        self.several += sum(len(step.decision.candidates) > 1 for step in episode.steps)
 
 
 def check_log(kind: str, path: Path) -> None:

@@ -6,7 +6,7 @@ Q-function is the tokens that its embedder reads. A sum with an unknown price is
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self, get_args
 
@@ -25,8 +25,6 @@ from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
 ALL = "all"
-Prices = Mapping[Role, tuple[float, float]]
-"""USD per million tokens, in and out, of a role; for the Q-function's embedder see Best-of-Q, Table 13."""
 LETTER, LINE = 6.5, 13  # about the width of a letter and the height of a line in a figure
 _PAID: Sequence[Status] = ("finished", "cut", "interrupted")
 
@@ -43,14 +41,9 @@ class Spent:
     unpriced: int = 0
 
     @classmethod
-    def of(cls, used: Usage, prices: Prices | None = None) -> Self:
-        """From one usage; `prices` if it has none of its own."""
-        usd, tokens = used.usd, used.tokens_in + used.tokens_out
-        if usd is None and prices and used.role in prices:
-            usd_in, usd_out = prices[used.role]
-            usd = (used.tokens_in * usd_in + used.tokens_out * usd_out) / 1e6
-        unpriced = tokens if usd is None else 0
-        return cls(used.tokens_in, used.tokens_out, used.calls, used.seconds, usd or 0.0, unpriced)
+    def of(cls, used: Usage) -> Self:
+        unpriced = used.tokens_in + used.tokens_out if used.usd is None else 0
+        return cls(used.tokens_in, used.tokens_out, used.calls, used.seconds, used.usd or 0.0, unpriced)
 
     @property
     def tokens(self) -> int:
@@ -74,11 +67,11 @@ class Spent:
         return Spent(*(getattr(self, name) + getattr(other, name) for name in Spent.__slots__))
 
 
-def spent_by_role(usages: Iterable[Usage], prices: Prices | None = None) -> dict[str, Spent]:
+def spent_by_role(usages: Iterable[Usage]) -> dict[str, Spent]:
     """Sums by role, in order of first appearance; a last one over all (`ALL`) if there are several."""
     roles: dict[str, Spent] = defaultdict(Spent)
     for used in usages:
-        roles[used.role] += Spent.of(used, prices)
+        roles[used.role] += Spent.of(used)
     return {**roles, ALL: sum(roles.values(), Spent())} if len(roles) > 1 else dict(roles)
 
 
@@ -125,9 +118,9 @@ class Costs(FrozenModel):
         return tuple(note for note, applies in notes.items() if applies)
 
 
-def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Prices | None = None) -> Costs:
-    """Costs of the selection's agents with a finished episode, read from every step; `prices` for what has none yet.
-    DataError if there are none, or a run is not in the store. Agents have their own names, not their rows'."""
+def agent_costs(store: Store, selection: Selection = EVERYTHING) -> Costs:
+    """Costs of the selection's agents with a finished episode, read from every step. DataError if there are none, or a
+    run is not in the store. Agents have their own names, not their rows'."""
     rows: list[AgentCost] = []
     for run in (chosen := selection.in_runs(store)):
         of_run = replace(selection, runs=[run])
@@ -138,7 +131,7 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
                 used[episode.agent] += episode.usage
         for agent in selection.agents or ended:
             if episodes := ended.get(agent):
-                tries, spent = attempts_of(episodes), spent_by_role(used[agent], prices)
+                tries, spent = attempts_of(episodes), spent_by_role(used[agent])
                 cost = AgentCost(
                     run=run,
                     agent=agent,

@@ -6,7 +6,7 @@ escaped. The figure of costs is in `costs`.
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from markupsafe import Markup
 
@@ -19,9 +19,6 @@ from bestofq.reports.stats import Interval, Measure
 from bestofq.reports.svg import WIDTH, Plot, axis, figure, nice_ticks, rate_ticks, round_step, shorten
 from bestofq.reports.table import Table
 from bestofq.reports.values import ValuedStep, read_values
-
-if TYPE_CHECKING:
-    from bestofq.reports.calibration import Calibration
 
 
 class CurvePoint(FrozenModel):
@@ -155,23 +152,4 @@ def values_svg(
         columns=[(s.index, str(s.index + 1)) for s in steps if s.index % every == 0],
         states=[(s.index, s.state_value) for s in steps if s.state_value is not None],
         taken=[(s.index, s.taken) for s in steps if s.taken is not None],
-    )
-
-
-def calibration_svg(found: "Calibration") -> Markup:
-    """Outcome against Q, with intervals; below it how many steps have such a Q. InputError without a step."""
-    if not found.bins:
-        raise InputError(f"calibration of {found.agent}: there is no step with a value")
-    plot = Plot(x=(0, 1), y=(0, 1), height=400, left=52, top=14, bottom=110, right=90)
-    bins = [(min(max(held.q, 0), 1), held) for held in found.bins]
-    return figure(
-        "calibration",
-        f"Calibration of Q: {found.agent}",
-        plot=plot,
-        found=found,
-        bins=bins,
-        fifths=[(n / 5, f"{n / 5:.1f}") for n in range(6)],
-        drawn=[(q, held.outcome.value) for q, held in bins],
-        most=max(held.steps for held in found.bins),
-        what="success" if found.discount == 1 else f"{found.discount:g}^(steps left) · success",
     )

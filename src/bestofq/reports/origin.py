@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from bestofq.core.decision import Provenance
 from bestofq.reports.stats import distinct, group_by
 from bestofq.reports.table import RowSource
-from bestofq.store.configuration import AGENTS, DISCOUNT, SEARCHES
+from bestofq.store.configuration import AGENTS, SEARCHES
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.store import Store
 from bestofq.store.tally import Tally
@@ -37,14 +37,12 @@ def _origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Epis
     steps = [step for episode in sampled for step in episode.steps]
     seen = max((len(step.decision.candidates) for step in steps), default=None)
     players = [(run.config, agent) for run in of_runs for agent in distinct(episode.agent for episode in sampled)]
-    trained = (_own_setting(*player, DISCOUNT) for player in players)
     numbers = (_requested_candidates(*player, seen) for player in players)
     source = _source_of_runs(of_runs, [episode.provenance for episode in sampled])
     update = {
         "repeats": len({(e.run, e.repeat) for e in episodes}),
         "n": max((n for n in numbers if n is not None), default=None),
         "checkpoints": distinct(e.checkpoint for e in episodes if e.checkpoint),
-        "discounts": distinct(float(d) for d in trained if isinstance(d, int | float)),
     }
     return source.model_copy(update=update)
 
@@ -68,7 +66,7 @@ def search_origin(run: RunRecord) -> RowSource:
 
 
 def join_sources(made: Sequence[RowSource]) -> RowSource:
-    several = ("runs", "commits", "models", "seeds", "checkpoints", "commands", "discounts")
+    several = ("runs", "commits", "models", "seeds", "checkpoints", "commands")
     return RowSource(
         repeats=sum(source.repeats for source in made),
         n=max((source.n for source in made if source.n is not None), default=None),

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from bestofq.core.decision import Candidate, Episode, Step
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Rated
-from bestofq.reports.calibration import are_values, calibration, calibration_table, valued_steps
-from bestofq.reports.costs import Prices, agent_costs, cost_table, pareto_svg
+from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
 from bestofq.reports.figures import (
-    calibration_svg,
     failure_split_svg,
     learning_curve_svg,
     reliability_svg,
@@ -28,7 +26,7 @@ from bestofq.reports.stats import attempts_of, distinct, group_by
 from bestofq.reports.success import agent_results, dev_base, dev_curve, domain_results, success_table
 from bestofq.reports.svg import Figure
 from bestofq.reports.table import RowSource, Table
-from bestofq.reports.values import telling_pair
+from bestofq.reports.values import has_values, telling_pair
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
@@ -41,8 +39,6 @@ MAX_TREES = 6  # how many search trees are drawn
 class Options:
     """What a report takes in addition to its episodes."""
 
-    prices: Prices | None = None  # of tokens that have none in the store
-    discount: float | None = None  # of the outcome that Q is compared with; None: the one each Q was trained with
     rated: Mapping[str, Sequence[Rated]] | None = None  # steps by agent; None: rated by successful siblings
     shown: Sequence[str] = ()  # episodes whose values are drawn (Fig. 12). Empty: a clear pair of each agent
     alpha: float = 0.5  # weight of the searched Q against feedback's (Agent Q, Eq. 10)
@@ -92,7 +88,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     read = replace(selection, runs=results.runs, agents=rows.agents(names))
     domains = domain_results(store, replace(selection, agents=names, baseline=results.baseline))
     more_tables, more_figures = _diagnose(store, episodes, made, options)
-    costs = agent_costs(store, read, prices=options.prices)
+    costs = agent_costs(store, read)
     figures = [
         Figure(
             name="success",
@@ -157,15 +153,8 @@ def _diagnose(
             svg = failure_split_svg(*split_failures(rated))
             figures.append(Figure(name=f"failures-{agent}", caption=caption, svg=svg))
 
-    discounts = {name: row.discount if options.discount is None else options.discount for name, row in made.items()}
-    valued = {agent: valued_steps(read, agent, discount=discounts[agent]) for agent in made}
-    valued = {agent: steps for agent, steps in valued.items() if are_values(steps)}
-    calibrated = [calibration(steps, agent, discount=discounts[agent]) for agent, steps in valued.items()]
-    for found in calibrated:
-        caption = f"Calibration of Q: {shown(found.agent)}"
-        figures.append(Figure(name=f"calibration-{found.agent}", caption=caption, svg=calibration_svg(found)))
-
     names = {e.id: e.agent for e in episodes}
+    valued = [agent for agent in made if has_values(e for e in read if e.agent == agent)]
     ids = options.shown or [e.id for agent in valued for e in telling_pair(of_agent[agent])]
     drawn = [e.model_copy(update={"agent": names.get(e.id, e.agent)}) for e in map(store.episode, ids)]
     for episode in drawn:
@@ -175,7 +164,6 @@ def _diagnose(
     tables = [
         passes,
         recall_table(rates, made, rater=who, of={agent: sum(e.steps for e in of_agent[agent]) for agent in made}),
-        *([calibration_table(calibrated, made)] if calibrated else []),
     ]
     return tables, figures
 

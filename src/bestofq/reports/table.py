@@ -36,12 +36,6 @@ class RowSource(FrozenModel):
     n: int | None  # candidates asked for at a step, see `origin.wanted`
     checkpoints: tuple[str, ...] = ()  # of the Q-functions that scored
     commands: tuple[str, ...] = ()
-    discounts: tuple[float, ...] = ()  # that the agents' Q-functions were trained with
-
-    @property
-    def discount(self) -> float:
-        """The one that its Q-functions were trained with; 1 where none is known, or several are."""
-        return self.discounts[0] if len(self.discounts) == 1 else 1.0
 
     def cells(self) -> tuple[str, ...]:
         numbers = (self.repeats,), () if self.n is None else (self.n,)

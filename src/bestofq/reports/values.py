@@ -43,6 +43,13 @@ def find_meaning(decisions: Iterable[Decision]) -> Meaning | None:
     return KNOWN.get(names.pop() or "") if len(names) == 1 else None
 
 
+def has_values(episodes: Iterable[Episode]) -> bool:
+    """Whether scores are on V's scale: their scorer's name says so, or there is a V."""
+    decisions = [step.decision for episode in episodes for step in episode.steps]
+    found = find_meaning(decisions)
+    return any(decision.state_value is not None for decision in decisions) if found is None else found.values
+
+
 @dataclass(frozen=True)
 class ValuedStep:
     """What was thought of a step's candidates; None where a value is no number."""
