@@ -56,6 +56,12 @@ def test_it_opens_where_leaving_the_first_candidate_helps_and_stays_shut_where_i
     assert choices[1::2].tolist() == [0] * 80
 
 
+@pytest.mark.parametrize(("groups", "opens"), [((3, 2), True), ((2, 3), False), ((1, 0), True)])
+def test_what_held_out_groups_reach_must_help_there_too(groups: tuple[int, int], opens: bool) -> None:
+    found = estimate(log_of_levels(3, 2), groups=log_of_levels(*groups))
+    assert (found.thresholds[3] is not None) is opens
+
+
 def test_what_is_gained_behind_it_is_what_the_open_steps_gain() -> None:
     """Right at the first step, first candidate at the second: each wins in 1 of 2 logs, and 1 of 4 wins at random."""
     found = estimate(log_of_levels(3, 2))

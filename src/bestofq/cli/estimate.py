@@ -50,8 +50,8 @@ def estimate(
     models = models_of(options)
     folder = store_of(options, models)
     with open_existing_store(folder) as store:
-        found, own = _held_out(models, store, run or ["seed"], q, folder / TRIALS, folds)
-    told = estimate_lift(found, _checkpoint(q) if q and own else None)
+        found, groups, own = _held_out(models, store, run or ["seed"], q, folder / TRIALS, folds)
+    told = estimate_lift(found, _checkpoint(q) if q and own else None, groups)
     if q and own:
         _keep(told, q)
     console.print(verdict_line(told), style="bold", highlight=False)
@@ -61,11 +61,11 @@ def estimate(
 
 def _held_out(
     models: Models, store: Store, runs: Sequence[str], q: Path | None, out: Path, folds: int
-) -> tuple[LoggedChoices, bool]:
-    """What is held out, and whether that tells of `q`; without `q` Q-functions are kept in `out`."""
+) -> tuple[LoggedChoices, LoggedChoices | None, bool]:
+    """Held-out tasks, held-out groups, and whether they tell of `q`; without `q` Q-functions are kept in `out`."""
     episodes = select_episodes(store, runs)
     if q is None:
-        return cross_fit(models, store, episodes, out, folds), False
+        return *cross_fit(models, store, episodes, out, folds), False
     models, values = load_values(q, models)
     if models.settings.value == "network":
         models = models.with_settings(models.settings.model_copy(update={"iql": read_card(q).config}))
@@ -86,10 +86,9 @@ def _held_out(
                 "about it, and is not kept there. Give --run as for the training, or train again",
                 style="yellow",
             )
-        held_out = cross_fit(models, store, learned or episodes, q / TRIALS, folds)
-        return held_out, learned is not None
+        return *cross_fit(models, store, learned or episodes, q / TRIALS, folds), learned is not None
     logs = logs_of(models, store, episodes if fresh is None else fresh)
-    return rank_logs(logs, values), True
+    return rank_logs(logs, values), None, True
 
 
 def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
@@ -101,11 +100,11 @@ def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], ep
         try:
             with open_existing_store(folder) as store:
                 folds = FOLDS if models.settings.value == "memory" else 1  # remembering takes no time
-                found = cross_fit(models, store, select_episodes(store, runs, episodes), out / TRIALS, folds)
+                both = cross_fit(models, store, select_episodes(store, runs, episodes), out / TRIALS, folds)
         except InputError as error:
             console.print(f"no estimate: {error}", style="yellow", highlight=False, markup=False)
             return
-        told = estimate_lift(found, _checkpoint(out))
+        told = estimate_lift(both[0], _checkpoint(out), both[1])
         _keep(told, out)
     console.print(verdict_line(told), highlight=False, markup=False)
     console.print(gate_line(told), highlight=False, markup=False)

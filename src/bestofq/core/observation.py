@@ -35,6 +35,7 @@ class Task(FrozenModel):
     seed: int = Field(default=0, description="of what its pages hold: the same in every run")
     split: Split = "test"
     allowed_hosts: tuple[str, ...] = Field(default=(), description="hosts the browser may reach; empty: any")
+    group: str | None = Field(default=None, description="what it shares with other tasks: a site, a product, a host")
 
 
 class Element(FrozenModel):

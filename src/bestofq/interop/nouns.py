@@ -45,7 +45,7 @@ def episode_of(
         id=id_,
         run="",
         agent=agent or suite,
-        task=Task(id=task, suite=suite, goal=goal, start_url=url),
+        task=Task(id=task, suite=suite, goal=goal, start_url=url, group=urlsplit(url).hostname),
         steps=tuple(Step(index=i, observation=o, decision=d, terminated=i == last) for i, (o, d) in enumerate(turns)),
         final=final,
         verdict=verdict,

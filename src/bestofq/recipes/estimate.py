@@ -12,7 +12,7 @@ from bestofq.agents.scorers.memory import step_keys
 from bestofq.agents.selectors import EpsilonGreedySelector, UniformSelector
 from bestofq.config.models import Models
 from bestofq.core.decision import DECIDED, Episode
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DataError, InputError
 from bestofq.core.identity import key_of
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Floats, Ints, Transitions
@@ -23,7 +23,7 @@ from bestofq.learning.memory import FILE, Memory
 from bestofq.recipes.identity import episode_set, q_identity, task_mark
 from bestofq.recipes.q_training import embed_items, episodes_of, select_episodes, train_q
 from bestofq.rollouts.transitions import NO_EPISODE, tabulate
-from bestofq.store.records import EpisodeKey, EpisodeSummary
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 FOLDS = 5
@@ -127,32 +127,37 @@ def _propensities(episode: Episode, epsilon: object, width: int) -> Iterator[Flo
         yield row
 
 
-def fold_of(key: EpisodeKey) -> int:
-    """Of `FOLDS`, by the task's name alone, so that more episodes change nothing."""
-    return int(uniform(f"{key.suite}/{key.task}") * FOLDS)
-
-
-def learned_apart(models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path) -> Values:
-    """Train or load the Q-function of these episodes, in a folder of its own below `out`."""
-    return train_q(out / key_of(q_identity(models, episode_set(learned))), models, store, learned)
-
-
 def cross_fit(
     models: Models, store: Store, episodes: Sequence[EpisodeSummary], out: Path, folds: int = FOLDS
+) -> tuple[LoggedChoices, LoggedChoices | None]:
+    """Each of the first `folds` fifths of the tasks, with the Q that learned from the other four; Q's are kept below
+    `out`. With all fifths, and if tasks share groups, also fifths of the groups; None if these are too few.
+
+    DataError if a fifth of the tasks is empty, InputError if the others teach nothing.
+    """
+    tasks = _cross_fit(models, store, episodes, out, folds, {one.id: one.task for one in episodes})
+    groups = {one.id: one.task.group or one.task.id for one in episodes_of(store, episodes)}
+    if folds == FOLDS and len({*groups.values()}) < len({one.task for one in episodes}):
+        with suppress(InputError):
+            return tasks, _cross_fit(models, store, episodes, out, folds, groups)
+    return tasks, None
+
+
+def _cross_fit(
+    models: Models, store: Store, episodes: Sequence[EpisodeSummary], out: Path, folds: int, names: Mapping[str, str]
 ) -> LoggedChoices:
-    """Each of the first `folds` fifths of the tasks, with the Q that learned from the other four. DataError where one
-    of them is empty, InputError where the others teach nothing."""
-    parts, held = [], {fold_of(one.key) for one in episodes}
-    if len(held) < 2 or not held.issuperset(range(folds)):
+    """By fifths of the names, which depend on these alone, so that more episodes change nothing."""
+    fold = {one.id: int(uniform(f"{one.suite}/{names[one.id]}") * FOLDS) for one in episodes}
+    if len({*fold.values()}) < 2 or not {*fold.values()}.issuperset(range(folds)):
         fewer = ", or give fewer --folds" if folds > 1 else ""
         raise DataError(
             f"the episodes are of {len({one.key[:2] for one in episodes})} tasks, too few to hold a fifth of them "
             f"out: collect episodes of more tasks{fewer}"
         )
-    for fold in range(folds):
-        here = [one for one in episodes if fold_of(one.key) == fold]
-        rest = [one for one in episodes if fold_of(one.key) != fold]
-        values = learned_apart(models, store, rest, out)
+    parts = []
+    for number in range(folds):
+        here, rest = ([one for one in episodes if (fold[one.id] == number) is held] for held in (True, False))
+        values = train_q(out / key_of(q_identity(models, episode_set(rest))), models, store, rest)
         parts.append(rank_logs(logs_of(models, store, here), values))
     return LoggedChoices.concatenate(parts)
 

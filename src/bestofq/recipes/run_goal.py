@@ -49,7 +49,8 @@ def page_task(goal: str, url: str, *, hosts: Sequence[str] | None = ()) -> Task:
     keep_secrets_of(urlsplit(start)._replace(query="", fragment="").geturl())  # `?keyword=…` is no key
     digest = hashlib.sha256(f"{goal}\x1f{start}".encode()).hexdigest()[:12]
     allowed = () if hosts is None else tuple(dict.fromkeys((*own_hosts(start), *hosts)))
-    return Task(id=digest, suite=SUITE, goal=goal, start_url=start, allowed_hosts=allowed)
+    group = urlsplit(start).hostname
+    return Task(id=digest, suite=SUITE, goal=goal, start_url=start, allowed_hosts=allowed, group=group)
 
 
 @dataclass(frozen=True)

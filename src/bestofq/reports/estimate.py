@@ -70,15 +70,17 @@ class OffPolicyEstimate(FrozenModel):
         (q / FILE).write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
-def estimate(log: LoggedChoices, checkpoint: str | None = None) -> OffPolicyEstimate:
-    """All that the estimate says."""
+def estimate(
+    log: LoggedChoices, checkpoint: str | None = None, groups: LoggedChoices | None = None
+) -> OffPolicyEstimate:
+    """All that the estimate says; `groups` are the same episodes, ranked by values that know none of their group."""
     exploring = log.of(known(log)) if known(log).any() else None
-    points: list[GatePoint] = []
+    points: list[GatePoint] = gate_points(groups.of(known(groups)), "groups") if exploring and groups else []
     lift = behind = None
     if exploring is not None:
         base = first(exploring)
         lift = local_approximation(exploring, greedy(exploring), base).difference
-        points = gate_points(exploring)
+        points += gate_points(exploring)
         pi = gate_policy(exploring, choose_thresholds(points, LEAST_TASKS))
         behind = local_approximation(exploring, pi, base).difference
     return OffPolicyEstimate(

@@ -1,6 +1,7 @@
 """Choose the gate's thresholds on held-out logs: where leaving the first candidate has been shown to help."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from bestofq.core.gate import FAMILIARITY
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Bools
 from bestofq.reports.off_policy import first, greedy, local_approximation
-from bestofq.reports.stats import Doubles, PairedDifference
+from bestofq.reports.stats import Doubles, PairedDifference, group_by
 from bestofq.reports.table import Table, columns
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75)
@@ -23,9 +24,10 @@ class GatePoint(FrozenModel):
     threshold: float
     share: float  # of all steps, those that leave the first candidate
     lift: PairedDifference | None  # of success, over the first candidate
+    held: Literal["tasks", "groups"] = "tasks"  # out of what the values learned from
 
 
-def gate_points(log: LoggedChoices) -> list[GatePoint]:
+def gate_points(log: LoggedChoices, held: Literal["tasks", "groups"] = "tasks") -> list[GatePoint]:
     """Return the thresholds that can be tried at each level of familiarity, from the most familiar."""
     base, best = first(log), greedy(log).argmax(axis=1)
     rows = np.arange(len(best))
@@ -37,24 +39,26 @@ def gate_points(log: LoggedChoices) -> list[GatePoint]:
         for threshold in map(float, tried):
             leaves = here & (margin > threshold)
             lift = local_approximation(log, _leave_first(leaves, best, base), base).difference
-            points.append(GatePoint(level=each, threshold=threshold, share=float(leaves.mean()), lift=lift))
+            points.append(GatePoint(level=each, threshold=threshold, share=float(leaves.mean()), lift=lift, held=held))
     return points
 
 
 def choose_thresholds(points: Sequence[GatePoint], least: int) -> tuple[float | None, ...]:
     """Return the lowest threshold of each level whose lift has a lower bound above 0; None if there is none, or fewer
-    than `least` tasks tell. A level that no held-out step reached has the threshold of the one below.
+    than `least` tasks tell. A level that no held-out step reached has the threshold of the one below. If held-out
+    groups reach a level too, it must help there as well: the higher threshold counts.
 
     The lowest, not the one with the most lift: logs of an agent that explores understate what a decision brings among
     other good ones.
     """
     thresholds: list[float | None] = []
     for level in range(len(FAMILIARITY)):
-        here = [point for point in points if point.level == level]
-        known = [(point.lift, point.threshold) for point in here if point.lift and point.lift.tasks >= least]
-        shown = [threshold for lift, threshold in known if lift.low > 0]
-        below = thresholds[-1] if thresholds else None
-        thresholds.append(min(shown) if shown else None if here else below)
+        lowest = []
+        for here in group_by((point for point in points if point.level == level), lambda point: point.held).values():
+            known = [(point.lift, point.threshold) for point in here if point.lift and point.lift.tasks >= least]
+            lowest.append(min((threshold for lift, threshold in known if lift.low > 0), default=np.inf))
+        chosen = max(lowest, default=thresholds[-1] if thresholds else None)
+        thresholds.append(None if chosen == np.inf else chosen)
     return tuple(thresholds)
 
 
@@ -77,12 +81,13 @@ def gate_table(points: Sequence[GatePoint], thresholds: Sequence[float | None]) 
         "gate",
         "When to leave the first candidate",
         (
-            *columns("what is known", "threshold", digits=3),
+            *columns("what is known", "held out", "threshold", digits=3),
             *columns("steps %", "difference %", "chosen", signed=["difference"]),
         ),
         [
             (
                 FAMILIARITY[point.level],
+                point.held,
                 point.threshold,
                 point.share,
                 point.lift,

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
@@ -114,7 +115,8 @@ class Sessions:
         if session.episode is None:
             at = (session.agent, session.task.id)
             repeat, self._repeats[at] = self._repeats[at], self._repeats[at] + 1
-            session.episode = await self.store.begin_episode(self.run, session.agent, session.task, repeat, self.made)
+            task = session.task.model_copy(update={"group": urlsplit(state.observation.url).hostname})
+            session.episode = await self.store.begin_episode(self.run, session.agent, task, repeat, self.made)
         step = Step(index=len(session.decisions), observation=state.observation, decision=decision)
         session.steps += 1
         session.active = time.monotonic()

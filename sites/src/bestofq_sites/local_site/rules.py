@@ -1,8 +1,10 @@
 """What a local site is made of. All its records are values: an episode is put back by its earlier record."""
 
 import random
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field
@@ -74,8 +76,9 @@ class Rules(ABC, Generic[GoalT, VisitT, ViewT_co]):
     def tasks(self, split: Split, limit: int | None = None) -> list[Task]:
         """The tasks of a split in a fixed order whose first k are a fair sample. InputError where there are none."""
         if split not in self._tasks:
+            make = partial(Task, suite=self.name, start_url="/", seed=self.seed, split=split)
             tasks = [
-                Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=self.seed, split=split)
+                make(id=goal.id, goal=goal.instruction, group=re.split("/|-[^-]*$", goal.id)[0])
                 for goal in self.goals_of(split)
             ]
             random.Random(f"tasks-{self.seed}-{split}").shuffle(tasks)

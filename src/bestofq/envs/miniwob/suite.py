@@ -99,7 +99,7 @@ class MiniWob:
         elif problem := await session.act(Goto(url=self.root + path)):
             raise BrowserError(problem)
         goal, start = (await read(session, path, seed)).goal, f"{path}?seed={seed}"
-        return Task(id=f"{name}/{seed}", suite=SUITE, goal=goal, start_url=start, seed=seed, split=split)
+        return Task(id=f"{name}/{seed}", suite=SUITE, goal=goal, start_url=start, seed=seed, split=split, group=name)
 
 
 def find_html(folder: Path | None = None) -> Path:

@@ -65,6 +65,7 @@ class WebVoyager:
                 goal=entry.ques,
                 start_url=entry.web,
                 split=split,
+                group=urlsplit(entry.web).hostname,
                 allowed_hosts=allowed_hosts(entry.web_name, entry.web, chosen.allow),
             )
             for entry in self._entries
