@@ -4,7 +4,7 @@
     python benchmarks/small_model.py --base-url http://127.0.0.1:8080/v1 --out benchmarks/results/small_model.json
 
 Every fourth training task by name is played once, a few steps each, by a random one of the candidates. Tokens are the
-server's own count.
+server's own count. With --store nothing is played: the steps of the episodes in that store count.
 """
 
 import argparse
@@ -27,16 +27,19 @@ from bestofq.envs.miniwob.settings import MiniWobSettings
 from bestofq.envs.miniwob.suite import MiniWob
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.rollouts.console import console
+from bestofq.store.store import Store
 
 N = 3
 STRIDE = 4
+MAX_TOKENS = 600  # of a reply: three candidates with thoughts need 400, and a reply without an end takes minutes
 
 
 async def play(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return a row for each step."""
     names = MiniWob(MiniWobSettings(families="seen")).names("train")[::STRIDE][: options.tasks]
     suite = MiniWob(MiniWobSettings(only=",".join(names), per_task=1))
-    dialect, config = JsonDialect(thoughts=options.thoughts), ChatConfig(model=options.model, base_url=options.base_url)
+    dialect = JsonDialect(thoughts=options.thoughts)
+    config = ChatConfig(model=options.model, base_url=options.base_url, max_tokens=MAX_TOKENS)
     rng, rows = random.Random(options.seed), []
     async with suite.open() as make_env, ChatModel(config) as model:
         proposer = ChatProposer(model, dialect, screenshots=0, candidates=options.candidates)
@@ -76,6 +79,20 @@ async def play(options: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
+def read_steps(place: str) -> list[dict[str, Any]]:
+    """Return the same rows of finished episodes."""
+    rows = []
+    with Store.open(place, read_only=True) as store:
+        for episode in store.episodes():
+            for step in episode.steps:
+                offered, used = step.decision.candidates, step.decision.usage[0]
+                row = {"task": episode.task.id, "step": step.index, "candidates": [one.label for one in offered]}
+                row["valid"] = not (offered[0].thought or "").startswith("no valid reply")
+                row["seconds"] = round(used.seconds, 2)
+                rows.append({**row, **used.model_dump(include={"calls", "tokens_in", "tokens_out"})})
+    return rows
+
+
 def summarize(rows: list[dict[str, Any]]) -> dict[str, float]:
     valid = [row for row in rows if row["valid"]]
     calls = sum(row["calls"] for row in rows)
@@ -94,7 +111,9 @@ def summarize(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--base-url", required=True)
+    place = parser.add_mutually_exclusive_group(required=True)
+    place.add_argument("--base-url")
+    place.add_argument("--store")
     parser.add_argument("--model", default="qwen2.5-coder-0.5b-instruct")
     parser.add_argument("--candidates", choices=get_args(CandidateSource), default="auto")
     parser.add_argument("--thoughts", action=argparse.BooleanOptionalAction, default=False)
@@ -104,7 +123,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows = asyncio.run(play(options))
+    rows = read_steps(options.store) if options.store else asyncio.run(play(options))
     results = summarize(rows)
     console.print_json(data=results)
     if options.out:

@@ -80,7 +80,7 @@ def commands_of(text: str) -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.parametrize("script", SCRIPTS, ids=ids(SCRIPTS))
 def test_scripts_call_commands_with_options_that_exist(script: Path) -> None:
     calls = re.findall(r'"\$BESTOFQ" (.*)', script.read_text("utf-8").replace("\\\n", " "))
-    assert calls
+    assert calls or script.name == "prepare.sh"
     for call in calls:
         check_command("bestofq", shlex.split(call))
 

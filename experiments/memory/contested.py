@@ -1,7 +1,7 @@
 """Who is right at contested steps of held-out training tasks? By the suite's oracle; nothing is played.
 
 python -m experiments.memory.contested shop runs/memory-shop --set value=network: a fifth of the products (the first
-part of a task's id) is held out, and what the others taught ranks them: alone, and as the memory's prior.
+part of a task's id) is held out, and what the others taught ranks them.
 """
 
 import json
@@ -19,7 +19,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Episode, state_at
 from bestofq.core.transitions import Floats
 from bestofq.envs.splits import uniform
-from bestofq.recipes.estimate import logs_of, rank_logs
+from bestofq.recipes.estimate import logs_of
 from bestofq.recipes.q_training import select_episodes, train_q
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
@@ -37,7 +37,6 @@ def main(config: str, place: str, *settings: str) -> None:
         held = {e.id for e in episodes if uniform(e.key.task.partition("-")[0]) < 0.2}
         values = train_q(Path(folder), models, store, [e for e in episodes if e.id not in held])
         logs = logs_of(models, store, [e for e in episodes if e.id in held])
-        q = rank_logs(logs, values).q
         good = [step.good for step in oracle_steps(models, logs.episodes)]
         memory = values.memory
     assert memory is not None
@@ -46,11 +45,6 @@ def main(config: str, place: str, *settings: str) -> None:
         "first": [-np.arange(len(step), dtype=np.float32) for step in keys],
         "words": [score for episode in logs.episodes for score in _words(episode)],
         "memory": [np.array([memory.recall(one) for one in step]) for step in keys],
-        "value": list(q),
-        "memory over value": [
-            np.array([memory.recall(one, prior=float(p)) for one, p in zip(step, row, strict=False)])
-            for step, row in zip(keys, q, strict=True)
-        ],
     }
     contested = [at for at, right in enumerate(good) if len(set(right)) > 1]
     shares = {name: np.mean([good[at][int(np.argmax(rows[at]))] for at in contested]) for name, rows in ranked.items()}

@@ -1,6 +1,7 @@
-"""The same candidates for every agent: what the pocket model proposes in a state is drawn once, and kept."""
+"""The same candidates for every agent: what the model proposes in a state is drawn once, and kept."""
 
 import hashlib
+import json
 import sqlite3
 from pathlib import Path
 
@@ -40,4 +41,7 @@ def make_proposer(models: Models) -> KeptProposer:
     """The proposer of the settings, with its draws kept."""
     settings = models.settings.model_copy(update={"proposer": None})
     facts = settings.model.model_dump_json(include={"path", "temperature", "samples_per_candidate", "dialect"})
+    if settings.chat is not None:
+        chat, drawn = settings.chat, (settings.candidates, settings.thoughts, settings.actions)
+        facts = json.dumps((chat.model, chat.temperature, chat.max_tokens, *drawn))
     return KeptProposer(agents.make_proposer(models.with_settings(settings)), facts)

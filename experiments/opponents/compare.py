@@ -1,7 +1,7 @@
 """Success against tokens of every ranker, a run of its own each: tables, JSON files, one Pareto figure.
 
-compare.py OUT TASKS STORE [...]: OUT.json and OUT.md of the runs in that store, or in several with commas
-between them, and pareto.svg of all. Runs count that have finished so many tasks, and tasks that all of these have.
+compare.py OUT TASKS STORE [...]: OUT.json and OUT.md of the runs in that store, or in several with commas between them,
+and pareto.svg of all. Runs and tasks count if so many tasks are finished by all. Intervals resample MiniWoB++'s kinds.
 """
 
 import json
@@ -72,8 +72,8 @@ def _ranker(episodes: Sequence[Episode]) -> Ranker:
     roles: dict[Role, Spent] = {}
     for used in (used for episode in episodes for used in episode.usage):
         roles[used.role] = roles.get(used.role, Spent()) + Spent.of(used)
-    attempts = [Attempt(e.task.id, e.run, e.verdict.outcome == "success", len(e.steps)) for e in episodes]
-    return Ranker(attempts, roles)
+    units = [((*e.task.id.split("/"), e.run), e.verdict.outcome == "success", len(e.steps)) for e in episodes]
+    return Ranker([Attempt(unit[0], unit[1], won, steps) for unit, won, steps in units], roles)
 
 
 def as_json(name: str, found: Mapping[str, Ranker]) -> dict[str, object]:
@@ -89,6 +89,7 @@ def as_json(name: str, found: Mapping[str, Ranker]) -> dict[str, object]:
         "tokens": one.tokens,
         "tokens_by_role": {role: spent.tokens / len(one.attempts) for role, spent in one.roles.items()},
         "tokens_a_success": one.tokens * len(one.attempts) / wins if wins else None,
+        "outcomes": [f"{a.task}/{a.run} {a.success:d}" for a in one.attempts],
         "minus": {other: difference and difference.model_dump() for other, difference in minus.items()},
     }
 
@@ -103,7 +104,7 @@ def table(found: Mapping[str, Ranker]) -> str:
         cells += [_signed(one.minus(found[other])) if other in found and other != name else "–" for other in AGAINST]
         lines.append(f"| {' | '.join(cells)} |")
     tasks = max(len(one.attempts) for one in found.values())
-    return "\n".join([*lines, "", f"The same {tasks} tasks, one pass; in brackets 95 % bootstrap over tasks."]) + "\n"
+    return "\n".join([*lines, "", f"The same {tasks} tasks, one pass; in brackets 95 % bootstrap."]) + "\n"
 
 
 def _signed(found: PairedDifference | None) -> str:

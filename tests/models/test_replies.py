@@ -174,17 +174,17 @@ async def test_what_is_no_reply_is_not_carried_out(text: str) -> None:
     assert offered.usage[0].calls == 2
 
 
-async def test_a_cut_reply_is_asked_again_once_with_twice_the_limit() -> None:
-    cut = completion(BOTH[: BOTH.index('"b"')], "length")
-    server = serve(cut, completion(BOTH))
-    offered = await propose(server)
+async def test_a_cut_reply_is_asked_again_once_with_twice_the_limit_unless_it_repeats_itself() -> None:
+    begun = BOTH[: BOTH.index('"b"')]
+    cut = completion(begun, "length")
+    offered = await propose(server := serve(cut, completion(BOTH)))
     assert [candidate.action for candidate in offered.candidates] == [WRITE, DOWN]
     assert [request["max_tokens"] for request in server.requests] == [1500, 3000]
     assert offered.usage[0].tokens_out == 10
     too_long = 400, {"error": {"message": "maximum context length is 4096 tokens"}}
-    for second in (cut, too_long):
-        offered = await propose(server := serve(cut, second))
-        assert ([candidate.action for candidate in offered.candidates], len(server.requests)) == ([WRITE], 2)
+    for first, second, calls in ((cut, cut, 2), (cut, too_long, 2), (completion(begun + " " * 999, "length"), cut, 1)):
+        offered = await propose(server := serve(first, second))
+        assert ([candidate.action for candidate in offered.candidates], len(server.requests)) == ([WRITE], calls)
     thinking = completion({"content": None, "reasoning_content": f"maybe {DRAFT}, or"}, "length")
     offered = await propose(serve(thinking, completion(FINAL)))
     assert [candidate.action for candidate in offered.candidates] == [DOWN]

@@ -45,7 +45,6 @@ log = logging.getLogger(__name__)
 
 HERE = "local"  # in the place of an address
 STARTING = 10.0  # seconds that a server may need until it is there
-KEPT_PICTURES = 64
 ATTEMPT_SHARE = 0.5  # of the deadline of a reply, for one attempt at a fast endpoint
 FIRST_SHARE = 4.0  # of the deadline, for an attempt at an endpoint of unknown speed, which may load a model
 SLOWER = 1.5  # times as long as all tokens of a reply take at the speed of the slowest reply of late
@@ -151,7 +150,7 @@ class ChatModel:
         self._dearest = 0.0  # USD, of the replies so far: what one costs of which the endpoint does not say it
         self._speeds: deque[float] = deque(maxlen=8)  # tokens a second, of the last replies
         self._waiting = 0.0  # when a line last said what is awaited
-        self._resize, self._jitter = lru_cache(KEPT_PICTURES)(resize), random.Random()
+        self._resize, self._jitter = lru_cache(64)(resize), random.Random()
 
     @classmethod
     def at(cls, base_url: str, model: str, *, attempts: int = 8, **settings: object) -> Self:
@@ -218,10 +217,11 @@ class ChatModel:
         )
 
     async def _call_whole(self, request: Request, generations: list[Generation]) -> Sequence[Reply]:
-        """Return the replies of one call, or of a second with twice the token limit if one with a schema was cut. Add
-        the calls to `generations`."""
+        """Return the replies of one call, or of a second with twice the token limit if one with a schema was cut and
+        does not repeat itself. Add the calls to `generations`."""
         generations.append(await self._call(request))
-        if request.schema is not None and not all(reply.finished for reply in generations[-1].replies):
+        replies = generations[-1].replies
+        if request.schema is not None and any(not r.finished and r.text.count(r.text[-40:]) < 8 for r in replies):
             longer = replace(request, max_tokens=2 * (request.max_tokens or self.config.max_tokens))
             with suppress(ContextError):
                 generations.append(await self._call(longer))
