@@ -1,7 +1,7 @@
 // Where to click, what to fill, how to scroll. Each answer is {…} or {error: sentence}.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, element, flatParent, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze, turns,
+  const { $, element, flatParent, frame: foreign, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze, turns,
     styled, act: beginAct, unmarked, viewOf, within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
@@ -58,12 +58,44 @@ Object.assign(globalThis.bestofq, (() => {
     return is(el, "label") && hit === el[$.control];
   }
 
-  // Points of the viewport to click; none where nobody can tell where its frame stands.
-  function candidates(el) {
+  // The matrix from points of an element's document to those of the viewport; null where nobody can tell.
+  function placeAround(el) {
     let place = new DOMMatrix();
     for (let frame = viewOf(el)?.frameElement; frame && place; frame = viewOf(frame).frameElement) {
       place = placeOf(frame)?.multiply(place);
     }
+    return place;
+  }
+
+  // The point of the viewport where a point of a frame of another origin lies, scrolled into view.
+  function outwards(index, x, y) {
+    const el = foreign(index), place = () => placeAround(el)?.multiply(placeOf(el) || new DOMMatrix()).transformPoint({ x, y });
+    if (!el?.[$.isConnected]) return fail("The frame is no longer on the page.");
+    const seen = ({ x, y }) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
+    if (!seen(place())) el[$.scrollIntoView]({ block: "nearest", inline: "nearest", behavior: "instant" });
+    if (!seen(place())) viewOf(el).scrollBy({ left: place().x - innerWidth / 2, top: place().y - innerHeight / 2, behavior: "instant" });
+    const at = place(), hit = seen(at) && under(at.x, at.y);
+    if (!hit) return fail("The frame cannot be scrolled into view.");
+    return hit === el ? { x: at.x, y: at.y } : fail(`The frame is covered by ${describe(hit)}.`);
+  }
+
+  // The point of a frame of another origin that lies at a point of the viewport.
+  function inwards(index, x, y) {
+    const el = foreign(index);
+    if (!el?.[$.isConnected] || under(x, y) !== el) return fail("The frame has moved away.");
+    const at = placeAround(el).multiply(placeOf(el)).inverse().transformPoint({ x, y });
+    return { x: at.x, y: at.y };
+  }
+
+  // The frame of another origin that has the focus; -1: none.
+  function focusedFrame() {
+    for (let index = 0; foreign(index); index++) if (foreign(index) === focused()) return { index };
+    return { index: -1 };
+  }
+
+  // Points of the viewport to click; none where nobody can tell where its frame stands.
+  function candidates(el) {
+    const place = placeAround(el);
     if (!place) return [];
     const all = mapped(el) ? [rectOf(el)] : Array.from(el[$.getClientRects]());
     const rects = all.filter((rect) => rect.width >= 1 && rect.height >= 1);
@@ -106,8 +138,6 @@ Object.assign(globalThis.bestofq, (() => {
       if (hit && reaches(hit, el)) return { x, y };
       cover ||= hit;
     }
-    const site = cover && is(cover, "iframe", "frame") && !within(cover);
-    if (site) return fail(`Element [${ref}] is covered by a frame of another site, which cannot be used from here.`);
     return fail(cover ? `Element [${ref}] is covered by ${describe(cover)}.`
       : `Element [${ref}] cannot be scrolled into view.`);
   }
@@ -339,7 +369,7 @@ Object.assign(globalThis.bestofq, (() => {
       hit = under(...at);
       if (!hit || !Array.isArray(ref) && !reaches(hit, el)) return fail(`${nameIn(ref, el)} has moved away.`);
     }
-    const [page, marked] = read(textLimit);
+    const [page, marked] = read(textLimit, 0);
     for (let node = hit; node; node = flatParent(node)) {
       const mark = marked.indexOf(node) + 1 || is(node, "label") && marked.indexOf(node[$.control]) + 1;
       if (mark) return { page, mark };
@@ -349,7 +379,7 @@ Object.assign(globalThis.bestofq, (() => {
 
   // The page before Enter is pressed, and the mark there of what has the focus.
   function pressEnter(textLimit) {
-    const [page, marked] = read(textLimit);
+    const [page, marked] = read(textLimit, 0);
     return { page, mark: marked.indexOf(focused()) + 1 || null };
   }
 
@@ -358,6 +388,6 @@ Object.assign(globalThis.bestofq, (() => {
     beginAct(true);
     try { return await act(...given); } catch (error) { return fail(`The page did not allow it: ${error.message}`); }
   };
-  const acts = Object.entries({ clickPoint, fill, paste, content, submit, scroll, focus, press, pressEnter });
-  return { ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])) };
+  const acts = Object.entries({ clickPoint, fill, paste, content, submit, scroll, focus, press, pressEnter, outwards, inwards });
+  return { focusedFrame, ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])) };
 })());

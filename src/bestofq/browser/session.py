@@ -225,7 +225,7 @@ class BrowserSession:
             tab = self.tab
             try:
                 async with self._browser.turns:
-                    asked = [tab.call("snapshot", tab.text_limit), *([tab.jpeg()] if screenshot else [])]
+                    asked = [tab.read(), *([tab.jpeg()] if screenshot else [])]
                     answers: list[Any] = await asyncio.gather(*asked, return_exceptions=True)
                 if failed := next((answer for answer in answers if isinstance(answer, BaseException)), None):
                     raise failed

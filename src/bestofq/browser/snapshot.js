@@ -23,7 +23,7 @@ Object.assign(globalThis.bestofq, (() => {
   const INPUTS = new Set(["INPUT", "SELECT", "TEXTAREA"]);
   const NATIVE = "a[href],area[href],button,input,select,textarea,summary,[contenteditable],[onclick],[tabindex],"
     + "[role]:not([role=presentation],[role=none],[role=img],[role=group])";
-  const MARK = "\ufdd0"; // where a mark comes; `clean` takes it out of what pages say
+  const MARK = "\ufdd0", FRAME = "\ufdd1"; // where a mark or a frame's page comes; `clean` takes them out of what pages say
   const isInline = (style) => style.display.startsWith("inline") || style.display === "contents";
   const attribute = (el, name) => el[$.getAttribute](name) || "";
 
@@ -338,10 +338,13 @@ Object.assign(globalThis.bestofq, (() => {
 
   const WRITTEN = new Set(["checked", "selected", "pressed", "expanded", "disabled", "current", "invalid"]);
 
-  // The page now, and the element of each of its marks.
-  function read(textLimit) {
+  let whole = { before: 0, place: [1, 0, 0, 1, 0, 0], size: null }; // of a frame that is read as part of another page
+
+  // The page now, the element of each of its marks, and its frames of other origins.
+  function read(textLimit, before = whole.before) {
     const marked = [], elements = [], lines = [], forms = new Map(), widgets = new Map(), left = new Set();
-    let line = "", cellDue = false, written = 0, visited = 0;
+    const foreign = [], frames = [], [wide, high] = whole.size || [innerWidth, innerHeight];
+    let line = "", cellDue = false, written = before, visited = 0;
     let large = document[$.getElementsByTagName]("*").length > LARGE;
     const flush = () => {
       line = unmarked(collapse(line)).replaceAll(MARK, () => `[${++written}]`);
@@ -363,7 +366,7 @@ Object.assign(globalThis.bestofq, (() => {
       const value = valueOf(target, role)?.slice(0, textLimit).toWellFormed() ?? null;
       const states = statesOf(target), { x, y, width, height } = around(rectOf(el), place);
       const shown = states.filter((state) => WRITTEN.has(state));
-      if (x + width <= 0 || y + height <= 0 || x >= innerWidth || y >= innerHeight) states.push("offscreen");
+      if (x + width <= 0 || y + height <= 0 || x >= wide || y >= high) states.push("offscreen");
       marked.push(el);
       const box = [x, y, width, height].map((n) => Math.round(n * 10) / 10);
       const form = formOf(target);
@@ -385,6 +388,12 @@ Object.assign(globalThis.bestofq, (() => {
         let origin = "null";
         try { origin = new URL(el[$.src], el[$.baseURI]).origin; } catch { /* a frame without an address */ }
         put(`(frame: ${origin})`);
+        if (own) {
+          const { a, b, c, d, e, f } = place.multiply(own);
+          foreign.push(el);
+          frames.push([a, b, c, d, e, f]);
+          line += FRAME;
+        }
       }
       flush();
     }
@@ -487,7 +496,7 @@ Object.assign(globalThis.bestofq, (() => {
     opens = findOpeners();
     dialogs = findDialogs();
     const root = document[$.documentElement];
-    if (root) walk(root, new DOMMatrix(), true, false, false, 0);
+    if (root) walk(root, new DOMMatrix(whole.place), true, false, false, 0);
     flush();
     let text = lines.join("\n");
     if (text.length > textLimit) {
@@ -497,7 +506,8 @@ Object.assign(globalThis.bestofq, (() => {
     if (left.has("above")) text = `(large page: what is far above is left out; scroll up to read it)\n${text}`;
     if (left.has("below")) text += "\n(large page: what is far below is left out; scroll down to read it)";
     forget();
-    return [{ url: location.href, title: unmarked(squeeze(document[$.title].slice(0, TITLE_LIMIT))), text, elements }, marked];
+    const title = unmarked(squeeze(document[$.title].slice(0, TITLE_LIMIT)));
+    return [{ url: location.href, title, text, elements, frames, size: [wide, high] }, marked, foreign];
   }
 
   // What the page's own validation said to a click or to Enter.
@@ -513,25 +523,26 @@ Object.assign(globalThis.bestofq, (() => {
     refusal = `The page does not take "${name}": ${unmarked(squeeze(target[$.validationMessage])).slice(0, 200)}`;
   }, true);
 
-  let marks = [], rows = []; // element of mark n at n - 1, and what was said of it
-  function snapshot(textLimit) {
-    const [page, marked] = read(textLimit);
-    [marks, rows] = [marked, page.elements];
+  let marks = [], rows = [], outer = []; // elements by mark, and what was said of them; frames of other origins
+  function snapshot(textLimit, within = whole) {
+    whole = within;
+    const [page, marked, foreign] = read(textLimit);
+    [marks, rows, outer] = [marked, page.elements, foreign];
     [page.refusal, refusal] = [refusal, ""];
     return page;
   }
 
   // The element of a mark. One that the page has drawn anew is found by its role, its name and its place.
   function element(mark) {
-    const el = marks[mark - 1];
+    const row = mark - 1 - whole.before, el = marks[row];
     if (!el || el[$.isConnected]) return el;
-    const [role, name, , box] = rows[mark - 1], [page, marked] = read(0);
+    const [role, name, , box] = rows[row], [page, marked] = read(0);
     const far = (at) => Math.abs(page.elements[at][3][0] - box[0]) + Math.abs(page.elements[at][3][1] - box[1]);
     const same = page.elements.map((_, at) => at).filter((at) => page.elements[at][0] === role && page.elements[at][1] === name);
     const [at] = same.sort((one, other) => far(one) - far(other));
-    if (at !== undefined && far(at) < NEAR) marks[mark - 1] = marked[at];
-    return marks[mark - 1];
+    if (at !== undefined && far(at) < NEAR) marks[row] = marked[at];
+    return marks[row];
   }
 
-  return { snapshot, read, nameOf, hostsEditing, element };
+  return { snapshot, read, nameOf, hostsEditing, element, frame: (index) => outer[index] };
 })());

@@ -10,10 +10,11 @@ separates the cells of a table row. An interactive element is written in its pla
 An element without a name is written by its role. States are those that matter to a reader, ` (checked, disabled)`. The
 words of a check box's label are its name and not written twice. The inside of an interactive element is written only if
 it holds further interactive elements; its words are left out if its name has all of them. Pictures are their
-alternative text and the links of their map. Frames of other origins, and frames in perspective, are one line
-`(frame: https://origin)`.
+alternative text and the links of their map. A frame of another origin follows a line `(frame: https://origin)`; of a
+frame in perspective, or that does not answer, there is that line only (frames.py).
 
-Marks are 1 … n in the order of the flat tree, with open shadow roots and frames of the same origin in place. Page words
+Marks are 1 … n in the order of the flat tree, with open shadow roots and frames of the same origin in place; those of
+frames of other origins follow. Page words
 that look like a mark are written in round brackets (`core/page_text.py`). Invisible parts are left out, and of a large
 page the parts far from the viewport. The text says so.
 """
@@ -33,6 +34,8 @@ SOURCE = "\n".join(
 )
 LISTENERS = files("bestofq.browser").joinpath("listeners.js").read_text("utf-8")
 """A script for the page's own world: which elements listen to clicks."""
+ROOM = "\ufdd1"
+"""Where snapshot.js leaves room for the words of a frame of another origin."""
 
 
 _Text = str | None
@@ -46,6 +49,10 @@ class PageSnapshot(TypedDict):
     title: str
     text: str
     elements: list[_Row]
+    frames: list[list[float]]
+    """Of other origins: the matrix [a, b, c, d, e, f] from its points to those of the viewport."""
+    size: list[float]
+    """Of the viewport."""
     refusal: NotRequired[str]
     """What the page's validation said to the last click."""
 

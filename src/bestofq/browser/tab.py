@@ -13,13 +13,13 @@ from playwright.async_api import CDPSession, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.config import BrowserConfig
+from bestofq.browser.frames import WORLD, ForeignFrames, Frame
 from bestofq.browser.settling import PULSE, Traffic
-from bestofq.browser.snapshot import LISTENERS, SOURCE
+from bestofq.browser.snapshot import LISTENERS, SOURCE, PageSnapshot
 from bestofq.core.errors import BrowserError
 from bestofq.core.page_text import page_words
 
 T = TypeVar("T")
-WORLD = "bestofq"
 NO_UPLOADS = "No file can be uploaded: the setting browser.uploads names no folder."
 # Calls that may read the page.
 READING = {"snapshot", "clickPoint", "fill", "submit", "focus", "scroll", "press", "pressEnter"}
@@ -95,6 +95,7 @@ class Tab:
         self._changed = asyncio.Event()
         self.loaded = True  # its document is new since the page last came to rest
         self.traffic = Traffic(page, self.wake)
+        self._frames = ForeignFrames(page, cdp)
 
     @classmethod
     async def open(cls, page: Page, config: BrowserConfig) -> "Tab":
@@ -173,12 +174,20 @@ class Tab:
         return answer["result"].get("value")
 
     async def call(self, name: str, *arguments: object) -> Any:
-        """A function of snapshot.js or act.js on JSON arguments."""
+        """A function of snapshot.js or act.js on JSON arguments, in the frame that it is for."""
+        if frame := await self._frames.find(name, arguments):
+            return await frame.act(name, *arguments)
         call = self.run(f"{name}({', '.join(map(json.dumps, arguments))})")
         if name not in READING or self._world is None:
             return await call
         _, answer = await asyncio.gather(self._listen(), call)
         return answer
+
+    async def read(self) -> PageSnapshot:
+        """The page now, with its frames. Marks mean its elements until the next call."""
+        page: PageSnapshot = await self.call("snapshot", self.text_limit)
+        await self._frames.read(page, self.text_limit, Frame(self._cdp, self._frame, self._world))
+        return page
 
     async def _listen(self) -> None:
         """Let our world know which elements listen to clicks, before the call that is sent next."""

@@ -1,0 +1,177 @@
+"""Frames of other origins: each is read in a world of its own, and its words and elements are put into the page's.
+
+Their marks follow those of the page. A frame that does not answer stays one line, `(frame: https://origin)`.
+"""
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+
+from playwright.async_api import CDPSession, Page
+from playwright.async_api import Error as PlaywrightError
+
+from bestofq.browser.snapshot import ROOM, SOURCE, PageSnapshot
+
+WORLD = "bestofq"
+MOST = 8  # frames that are read of one page
+SECONDS = 2.0  # that all frames of a page have to answer
+MARKS = {"clickPoint": 0, "fill": 0, "content": 0, "submit": 0, "focus": 0, "press": 0, "scroll": 2}
+"""Which argument of a call is a mark."""
+GONE = {"error": "The frame of this element has changed or does not answer."}
+
+
+class Frame:
+    """The document of a frame, and our world in it.
+
+    Args:
+        cdp: of the process that holds it.
+        id: the frame's, for DevTools.
+        world: of ours in it; None: there is none yet.
+        outer: the frame around it; None: it is the page's own.
+        index: of it among the frames of other origins in `outer`.
+    """
+
+    def __init__(
+        self, cdp: CDPSession, id: str, world: int | None = None, outer: "Frame | None" = None, index: int = 0
+    ) -> None:
+        self.marks = range(0)
+        self._cdp, self._id, self._world, self._outer, self._index = cdp, id, world, outer, index
+
+    async def call(self, name: str, *arguments: object, value: bool = True) -> Any:
+        """A function of snapshot.js or act.js. PlaywrightError or TimeoutError if the document is gone."""
+        expression = f"{WORLD}.{name}({', '.join(map(json.dumps, arguments))})"
+        async with asyncio.timeout(SECONDS):
+            if self._world is None:
+                made = await self._cdp.send("Page.createIsolatedWorld", {"frameId": self._id, "worldName": WORLD})
+                self._world, expression = made["executionContextId"], f"{SOURCE}; {expression}"
+            asked = {"expression": expression, "contextId": self._world, "awaitPromise": True, "returnByValue": value}
+            answer = await self._cdp.send("Runtime.evaluate", asked)
+        if "exceptionDetails" in answer:
+            raise PlaywrightError(answer["exceptionDetails"]["text"])
+        return answer["result"].get("value") if value else answer["result"]
+
+    async def act(self, name: str, *arguments: Any) -> Any:
+        """The same, with points of the page's viewport. An error if the document is gone."""
+        with suppress(PlaywrightError, TimeoutError):
+            if name == "press" and arguments[1]:
+                at = await self._move_in({"x": arguments[1][0], "y": arguments[1][1]})
+                if "error" in at:
+                    return at
+                arguments = (arguments[0], (at["x"], at["y"]), *arguments[2:])
+            answer = await self.call(name, *arguments)
+            return await self._move_out(answer) if name == "clickPoint" else answer
+        return GONE
+
+    async def _move_out(self, at: dict[str, Any]) -> dict[str, Any]:
+        """Where a point of the document lies in the page's viewport, or why nowhere."""
+        if self._outer is None or "error" in at:
+            return at
+        return await self._outer._move_out(await self._outer.call("outwards", self._index, at["x"], at["y"]))
+
+    async def _move_in(self, at: dict[str, Any]) -> dict[str, Any]:
+        """The point of the document that lies at a point of the page's viewport, or why none does."""
+        if self._outer is None:
+            return at
+        around = await self._outer._move_in(at)
+        if "error" in around:
+            return around
+        inner: dict[str, Any] = await self._outer.call("inwards", self._index, around["x"], around["y"])
+        return inner
+
+    def is_in(self, outer: "Frame", index: int) -> bool:
+        return (self._outer, self._index) == (outer, index)
+
+    async def find_inner(self, index: int) -> str:
+        """The id of a frame in it."""
+        element = await self.call("frame", index, value=False)
+        node = await self._cdp.send("DOM.describeNode", {"objectId": element["objectId"]})
+        return str(node["node"]["frameId"])
+
+
+class ForeignFrames:
+    """The frames of other origins of a tab's page, at its last snapshot."""
+
+    def __init__(self, page: Page, cdp: CDPSession) -> None:
+        self._page, self._cdp = page, cdp
+        self._sessions: dict[Any, CDPSession] = {}  # by Playwright's frame, of those in other processes
+        self._root: Frame | None = None
+        self._frames: list[Frame] = []
+
+    async def read(self, seen: PageSnapshot, text_limit: int, root: Frame) -> None:
+        """Put the frames into what was seen of the page."""
+        self._frames, self._root = [], root
+        if seen["frames"]:
+            with suppress(PlaywrightError, TimeoutError):
+                async with asyncio.timeout(SECONDS):
+                    await self._read(seen, seen, text_limit, root, await self._find_processes())
+        seen["text"] = seen["text"].replace(ROOM, "")
+
+    async def _read(
+        self, whole: PageSnapshot, seen: PageSnapshot, limit: int, around: Frame, processes: dict[str, CDPSession]
+    ) -> None:
+        """Put the frames of one document, `around`, into what was `seen` of it; their elements into the `whole`."""
+        for index, place in enumerate(seen["frames"]):
+            words = ""
+            with suppress(PlaywrightError, KeyError):  # it is gone, or just changes its process
+                if len(self._frames) < MOST and seen["text"].count(ROOM):
+                    words = await self._read_one(whole, place, limit, around, index, processes)
+            seen["text"] = seen["text"].replace(ROOM, words, 1)
+
+    async def _read_one(
+        self,
+        whole: PageSnapshot,
+        place: list[float],
+        limit: int,
+        around: Frame,
+        index: int,
+        processes: dict[str, CDPSession],
+    ) -> str:
+        id = await around.find_inner(index)
+        frame = Frame(processes[id], id, outer=around, index=index)
+        before = len(whole["elements"])
+        page = await frame.call("snapshot", limit, {"before": before, "place": place, "size": whole["size"]})
+        if page["url"].startswith("chrome-error:"):
+            return ""
+        whole["elements"] += page["elements"]
+        frame.marks = range(before + 1, len(whole["elements"]) + 1)
+        self._frames.append(frame)
+        await self._read(whole, page, limit, frame, processes)
+        return f"\n{page['text']}\n(end of the frame)" if page["text"] else ""
+
+    async def _find_processes(self) -> dict[str, CDPSession]:
+        """The DevTools session of each frame, by its id."""
+        for frame in self._page.frames[1:]:
+            if frame not in self._sessions:
+                with suppress(PlaywrightError):  # it is in the process of the frame around it
+                    self._sessions[frame] = await self._page.context.new_cdp_session(frame)
+        found: dict[str, CDPSession] = {}
+        for key, session in [*self._sessions.items(), (None, self._cdp)]:
+            try:
+                tree = (await session.send("Page.getFrameTree"))["frameTree"]
+            except PlaywrightError:
+                del self._sessions[key]
+                continue
+            found |= dict.fromkeys(_ids(tree), session)
+        return found
+
+    async def find(self, name: str, arguments: tuple[Any, ...]) -> Frame | None:
+        """The frame that a call of snapshot.js or act.js is for; None: the page itself."""
+        if not self._frames:
+            return None
+        if name in MARKS:
+            mark = arguments[MARKS[name]] if len(arguments) > MARKS[name] else None
+            return next((frame for frame in self._frames if mark in frame.marks), None)
+        return await self._find_focused() if name in {"paste", "pressEnter"} else None
+
+    async def _find_focused(self) -> Frame | None:
+        focused, at = None, self._root
+        with suppress(PlaywrightError, TimeoutError):
+            while at and (index := (await at.call("focusedFrame"))["index"]) >= 0:
+                at = focused = next((frame for frame in self._frames if frame.is_in(at, index)), None)
+        return focused
+
+
+def _ids(tree: dict[str, Any]) -> list[str]:
+    """Of a frame and of all in it."""
+    return [tree["frame"]["id"], *(id for child in tree.get("childFrames", ()) for id in _ids(child))]
