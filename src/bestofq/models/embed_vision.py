@@ -27,6 +27,7 @@ from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.checkpoints import Precision, gguf_of, load_checkpoint
 from bestofq.models.decoding import pad_ids
 from bestofq.models.embed import LocalEmbedder, hidden_states, pool_vectors
+from bestofq.models.embed_text import SentenceEmbedder, is_sentence_encoder
 from bestofq.models.local import LocalModel
 
 _MOST_THREADS = 8  # that prepare pictures
@@ -253,11 +254,13 @@ class VisionEmbedder(CachedEmbedder):
 def load_embedder(
     path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
 ) -> CachedEmbedder:
-    """The embedder of a checkpoint of `QWEN`, or of a language model, which reads texts alone.
+    """The embedder of a checkpoint of `QWEN`, of a sentence encoder or a language model, which read texts alone.
 
     SetupError if it cannot be found, ConfigError for another kind of model or an impossible context.
     """
     place, gguf = gguf_of(path)
+    if not gguf and is_sentence_encoder(path):
+        return SentenceEmbedder.load(path, config, device=device, precision=precision)
     try:
         known = transformers.AutoConfig.from_pretrained(place, **gguf)
         kind, classes = known.model_type, known.architectures or ()
@@ -271,7 +274,7 @@ def load_embedder(
         )
     if classes and not any("CausalLM" in name or "LMHead" in name for name in classes):
         raise ConfigError(
-            f"{path} is a {classes[0]}, which writes no text: name a language model, or serve this one behind "
-            "/v1/embeddings and name it by endpoints.embedder"
+            f"{path} is a {classes[0]}, which writes no text, and no modules.json says how it embeds: save it by "
+            "sentence-transformers, or name a language model or a sentence encoder"
         )
     return LocalEmbedder(LocalModel.load(path, device=device, precision=precision), config)
