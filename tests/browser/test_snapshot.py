@@ -109,7 +109,8 @@ async def test_shadow_roots_slots_and_frames(site: Any, read: Any) -> None:
           this.attachShadow({{mode: "open"}}).innerHTML = inside;
         }}
       }})</script>
-      <iframe src=/frame style="margin:50px 0 0 100px;border:5px solid"></iframe><iframe src="{other}/frame"></iframe>""")
+      <iframe src=/frame style="margin:50px 0 0 100px;border:5px solid"></iframe>
+      <iframe src="{other}/frame"></iframe>""")
     assert seen.text == f"shadow [1] slotted [2]\nrest\nframed [3]\n(frame: {other})\nframed [4]\n(end of the frame)"
     frame = seen.elements[2].box
     assert frame.x == pytest.approx(113, abs=1)  # 8 of the body, 100 of margin, 5 of border
