@@ -1,5 +1,6 @@
 """Before what seems irreversible the user is asked, on real pages."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from starlette.routing import Route
 
 from bestofq.browser.browser import Browser
 from bestofq.config.context import seems_irreversible
-from bestofq.core.actions import Action, Click, Goto, Press, Refresh, Submit, Write
+from bestofq.core.actions import Action, Click, Goto, Press, Refresh, Submit, Wait, Write
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Point, Task
 from bestofq.core.repeating import DivergedError, repeat
@@ -219,3 +220,25 @@ async def test_a_search_holds_back_what_has_changed_at_the_press(browser: Browse
     assert (await looked(env, site, "")).observation.error is None
     assert site.sent == ["GET /look"]
     await env.close()
+
+
+HELD = {
+    "a frame of another site": "<iframe src='OTHER/changing' style='position:absolute;left:0;top:0;width:90px'>",
+    "a closed shadow root": "<p id=h></p><script>h.attachShadow({mode: 'closed'}).innerHTML = "
+    "'<button onclick=\"fetch(`/order`)\">Pay now</button>'</script>",
+    "a style": "<style>@media screen { #b::before { content: 'Pay' attr(title) } }</style>"
+    "<button id=b title=' now' onclick='fetch(`/order`)'>Info</button>",
+    "an option": "<select onchange='fetch(`/order`)'><option>Info<option value=x>Place order</select>",
+}
+
+
+@pytest.mark.parametrize("what", HELD)
+async def test_what_no_name_shows_is_asked_about(site: Site, visit: Visit, what: str) -> None:
+    env, _ = await visit("/changing")
+    html = json.dumps(HELD[what].replace("OTHER", site.url.replace("127.0.0.1", "localhost")))
+    await env.session.evaluate(f"document.write({html}); document.close()")
+    await env.step(Wait(seconds=0.2))
+    site.sent.clear()
+    refused = await env.step(Write(mark=1, text="x") if what == "an option" else Click(point=Point(25, 20)))
+    assert "did not allow" in (refused.observation.error or "")
+    assert (len(site.asked), site.sent) == (1, [])

@@ -11,12 +11,11 @@ from logs import bestofq, counts, imported, written
 from PIL import Image
 
 from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Press, Refresh, Scroll, Upload, Wait, Write
-from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation
 from bestofq.interop.actions import call_of, candidate_of
 from bestofq.interop.browser_use import elements_on
 from bestofq.interop.chat import heard
-from bestofq.interop.nouns import element_of
+from bestofq.interop.nouns import element_of, page_of
 from bestofq.serve.wire import is_final
 
 BROWSER_USE: list[tuple[dict[str, Any], Action]] = [  # from version 0.1 to 0.13
@@ -147,7 +146,9 @@ PAGE = (element_of(3, "button", "Place order"), element_of(4, "button", "Show de
 FINAL: list[tuple[list[tuple[str, dict[str, Any]]], bool]] = [
     ([("click", {"index": 3})], True),
     ([("click_element_by_index", {"index": 3, "while_holding_ctrl": False})], True),
-    ([("click_element_by_index", {"index": 3, "while_holding_ctrl": True})], False),  # in a new tab, by its number
+    ([("click_element_by_index", {"index": 3, "while_holding_ctrl": True})], True),
+    ([("click", {"index": 3, "modifiers": ["Shift"]})], True),
+    ([("click", {"index": 4, "modifiers": ["Shift"]})], False),
     ([("click_element", {"index": 3, "xpath": "/html/body/button"})], True),
     ([("click", {"index": 3, "button": "left"})], True),
     ([("click", {"index": 3, "num_clicks": 1})], True),
@@ -169,8 +170,8 @@ FINAL: list[tuple[list[tuple[str, dict[str, Any]]], bool]] = [
 @pytest.mark.parametrize(("calls", "final"), FINAL)
 def test_the_proxy_knows_a_final_click_in_each_form(calls: list[tuple[str, dict[str, Any]]], final: bool) -> None:
     actions = [call_of(name, arguments).action for name, arguments in calls]
-    candidate: Candidate = candidate_of(actions, [one for one in PAGE if one])
-    assert is_final(candidate) is final
+    seen = page_of("", filter(None, PAGE))
+    assert is_final(candidate_of(actions, seen.elements), seen) is final
 
 
 @pytest.mark.parametrize("half", ["\\ud83d", "\\ude00", "\\ud83d\\ud83d\\ude00", "\\uD83D!"])

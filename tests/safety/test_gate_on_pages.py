@@ -16,6 +16,7 @@ from bestofq.safety.irreversible import irreversible
 STYLE = """<style>.sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip: rect(0,0,0,0) }
 .in { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden }
 i { display: inline-block; width: 9px; height: 9px }</style>"""
+LONG = "A long story about a kettle. " * 12
 ICON = "<svg width=9 height=9></svg>"
 ASKED = (
     "<button>Delete account</button>",
@@ -35,8 +36,19 @@ ASKED = (
     "<button style='text-indent:-999px;overflow:hidden;width:20px;height:20px'>Delete account</button>",
     "<button><i class='fa fa-trash'></i></button>",
     "<button><svg width=9 height=9><use href='#icon-trash-can'/></svg></button>",
+    "<button>Info<span class=sr>Delete account</span></button>",
+    "<button><i title='Delete row'></i>Info</button>",
+    f"<button>{LONG} Pay now</button>",
+    f"<a href=#>{LONG}<p>Pay now</p></a>",
+    "<svg role=button tabindex=0 aria-label=Info width=90 height=30><text y=20>Pay now</text></svg>",
+    "<input type=button aria-label=Info value='Pay now'>",
+    "<label>Pay now<input type=checkbox aria-label=Info style='display:none'></label>",
+    f"<form action=/order><button>{ICON}</button></form>",
 )
-NOT_ASKED = "<button>Show details</button><a href=#t>Trash</a><button><i class='fa fa-search'></i></button>"
+NOT_ASKED = (
+    "<button>Show details</button><a href=#t>Trash</a><button><i class='fa fa-search'></i></button>"
+    f"<form><input type=search><button>{ICON}</button></form>"
+)
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -50,4 +62,4 @@ async def test_what_is_named_for_some_is_asked_about(browser: Browser) -> None:
         seen = await session.snapshot()
         await session.close()
     names = [(one.name, irreversible(Click(mark=one.mark), seen) is not None) for one in seen.elements]
-    assert [asked for _, asked in names] == [True] * len(ASKED) + [False] * 3, names
+    assert [asked for _, asked in names] == [True] * len(ASKED) + [False] * 5, names

@@ -270,6 +270,10 @@ def test_what_only_looks_is_never_asked_about() -> None:
         ("link", "Help", {"href": "/help/how-to-delete-an-account"}, None),
         ("button", "Continue", {"shown": "Place order"}, BUY),
         ("button", "Delete", {"shown": "Learn more"}, DELETE),
+        ("link", "Kettle", {"shown": "A kettle that whistles\nPay now"}, BUY),
+        ("button", "", {"form": 1}, "send a form"),
+        ("button", "", {}, None),
+        ("unreadable", "", {}, "press"),
         ("button", "No, keep my account", {}, None),
         ("button", "No, cancel my subscription", {}, DELETE),
         ("button", "Nein, löschen", {}, DELETE),
@@ -307,7 +311,7 @@ def test_every_form_can_be_asked_about(action: Action, asked: bool) -> None:
         ("textbox", "Quantity", {"form": 1, "value": "2"}),
         ("button", "Next", {"form": 1}),
         ("textbox", "Note", {"value": "hello"}),
-        ("button", ""),
+        ("button", "→"),
         ("tab", "Details", {"form": 1}),
     )
     assert irreversible(action, seen) is None

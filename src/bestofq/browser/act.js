@@ -144,7 +144,7 @@ Object.assign(globalThis.bestofq, (() => {
 
   const listed = (words) => words.slice(0, 20).join(", ") + (words.length > 20 ? `, and ${words.length - 20} more` : "");
 
-  function choose(ref, el, text) {
+  function choose(ref, el, text, may) {
     const options = Array.from(el[$.options]), wanted = squeeze(text);
     if (!wanted && el[$.multiple]) {
       for (const option of options) option.selected = false;
@@ -165,6 +165,7 @@ Object.assign(globalThis.bestofq, (() => {
     }
     const off = chosen.find((option) => option.disabled);
     if (off) return fail(`The option "${said(off.label)}" is disabled.`);
+    if (!may) return { options: chosen.map((option) => said(option.label)).join(", ") };
     el[$.focus]({ preventScroll: true });
     if (el[$.multiple]) for (const option of chosen) option.selected = true;
     else el[$.value] = chosen[0].value, el[$.selectedIndex] = chosen[0].index;
@@ -227,7 +228,8 @@ Object.assign(globalThis.bestofq, (() => {
   }
 
   // Makes a field ready for text: in view, focused, all of it selected; or done, where text is not typed but set.
-  function fill(ref, text) {
+  // `may`: whether a list's option may be chosen; else its words are the answer.
+  function fill(ref, text, may = true) {
     const { el, error } = resolve(ref);
     if (error) return fail(error);
     const field = fieldOf(el);
@@ -238,7 +240,7 @@ Object.assign(globalThis.bestofq, (() => {
     if (disabled(field)) return fail(`${nameIn(ref, el)} is disabled.`);
     if (field[$.readOnly]) return fail(`${nameIn(ref, el)} is read-only.`);
     if (!inView(field)) field[$.scrollIntoView]({ block: "center", inline: "nearest", behavior: "instant" });
-    if (is(field, "select")) return choose(ref, field, text);
+    if (is(field, "select")) return choose(ref, field, text, may);
     if (is(field, "input") && SET.has(field[$.type])) {
       field[$.focus]({ preventScroll: true });
       const before = field[$.value];
@@ -369,17 +371,18 @@ Object.assign(globalThis.bestofq, (() => {
       hit = under(...at);
       if (!hit || !Array.isArray(ref) && !reaches(hit, el)) return fail(`${nameIn(ref, el)} has moved away.`);
     }
-    const [page, marked] = read(textLimit, 0);
-    for (let node = hit; node; node = flatParent(node)) {
+    const [page, marked] = read(textLimit, 0, true);
+    const hidden = at && is(hit, "iframe", "frame", "object", "embed", "fencedframe");
+    for (let node = hidden ? null : hit; node; node = flatParent(node)) {
       const mark = marked.indexOf(node) + 1 || is(node, "label") && marked.indexOf(node[$.control]) + 1;
       if (mark) return { page, mark };
     }
-    return { page, mark: null };
+    return { page, mark: null, hidden };
   }
 
   // The page before Enter is pressed, and the mark there of what has the focus.
   function pressEnter(textLimit) {
-    const [page, marked] = read(textLimit, 0);
+    const [page, marked] = read(textLimit, 0, true);
     return { page, mark: marked.indexOf(focused()) + 1 || null };
   }
 
@@ -389,5 +392,5 @@ Object.assign(globalThis.bestofq, (() => {
     try { return await act(...given); } catch (error) { return fail(`The page did not allow it: ${error.message}`); }
   };
   const acts = Object.entries({ clickPoint, fill, paste, content, submit, scroll, focus, press, pressEnter, outwards, inwards });
-  return { focusedFrame, ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])) };
+  return { focusedFrame, under, ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])) };
 })());

@@ -25,7 +25,7 @@ from bestofq.core.actions import (
     Write,
 )
 from bestofq.core.errors import BrowserError
-from bestofq.core.observation import Observation
+from bestofq.core.observation import UNREADABLE, Observation
 
 May = Callable[[Action, Observation], Awaitable[bool]]
 """What is about to be pressed, and the page now → whether it may be pressed. False if somebody had to agree first: then
@@ -55,7 +55,7 @@ async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
                     await _look_again(tab, action, may, "pressEnter")
                 await within(tab.limit, f"press({stroke})", tab.page.keyboard.press(stroke))
         case Write():
-            await write(tab, action, action.text)
+            await write(tab, action, action.text, may)
             if action.enter:
                 if may is not None:
                     await _look_again(tab, action, may, "pressEnter")
@@ -122,6 +122,10 @@ async def _look_again(
     the action no longer means what would be pressed, or if it is not allowed."""
     for _ in range(LOOKS):
         answer = await _ask(tab, name, *arguments, tab.text_limit)
+        at = arguments[1] if name == "press" else None
+        if answer.get("hidden") or (at is not None and await tab.has_closed_root(at)):
+            answer["page"]["elements"].append([UNREADABLE, "", None, (0, 0, 0, 0), [], None, None, None, None])
+            answer["mark"] = len(answer["page"]["elements"])
         seen, mark = observe(answer["page"]), answer["mark"]
         if mark is None and action.mark is not None and not isinstance(action, Press):
             raise Impossible(f"Element [{action.mark}] is no longer what it was.")
@@ -154,9 +158,13 @@ async def _ask(tab: Tab, name: str, *arguments: object) -> dict[str, Any]:
     return answer
 
 
-async def write(tab: Tab, action: Targeted, text: str) -> None:
+async def write(tab: Tab, action: Targeted, text: str, may: May | None = None) -> None:
     """Replace a field's content as a human would, so that the page's listeners notice. Choose in a list."""
-    field = await _ask(tab, "fill", _ref(action), text)
+    field = await _ask(tab, "fill", _ref(action), text, may is None)
+    if may is not None and (options := field.get("options")) is not None:
+        chosen = action.model_copy(update={"text": options, "enter": False})
+        await _look_again(tab, chosen, may, "press", _ref(action), None)  # type: ignore[arg-type]
+        field = await _ask(tab, "fill", _ref(action), text)
     if not field.get("ready"):
         return
     if field["rich"] and "\n" in text and (await _ask(tab, "paste", text))["taken"]:

@@ -320,13 +320,22 @@ Object.assign(globalThis.bestofq, (() => {
     return ["button", "reset"].includes(typed(el)) ? null : el[$.form] || null;
   }
 
-  // Its words on the page, where its name may be made of others; null where they are its name, or nothing.
-  function shownOf(el, name) {
-    const renamed = "[aria-label],[aria-labelledby],[aria-hidden=true]";
-    if (!el[$.matches](renamed) && !el[$.querySelector](renamed)) return null;
-    const words = cut(el[$.innerText] || "");
-    return words && words !== name ? words : null;
+  // All that it says besides its name, a line each, for the gate: words seen instead of the name, unseen words, titles,
+  // and the end of what is too long for a name; `deep`: also words that styles write. Null where that is nothing.
+  function shownOf(box, el, role, name, deep) {
+    if (FIELDS.has(role) || role === "listbox") return null;
+    const whole = box[$.innerText] ?? box[$.textContent], last = whole.trim().split(/\n+/).pop();
+    const parts = [box, ...Array.from(box[$.querySelectorAll]("*")).slice(0, 40)];
+    const titles = parts.map((part) => is(part, "title") ? part[$.textContent] : attribute(part, "title") || attribute(part, "aria-label"));
+    const drawn = (deep || !name ? parts : []).map((part) => ["::before", "::after"].map((side) => stringsOf(getComputedStyle(part, side))).join(" "));
+    const words = squeeze(whole), ends = words.length > NAME_LIMIT ? [words.slice(0, 1000), words.slice(-NAME_LIMIT), last] : [words];
+    const said = [...ends, tag(el) === "INPUT" && role === "button" ? el[$.value] : "", ...titles, ...drawn].map((text) => squeeze(text));
+    return Array.from(new Set(said)).filter((text) => text !== name && /[\p{L}\p{N}]/u.test(text)).map(unmarked).join("\n").slice(0, 4000).toWellFormed() || null;
   }
+
+  // The words that a style writes.
+  const stringsOf = ({ content, display }) => display === "none" ? ""
+    : Array.from(content.matchAll(/"((?:[^"\\]|\\.)*)"/g), ([, words]) => words.replace(/\\(.)/g, "$1")).join("");
 
   // Where a link leads or a button's form goes, as the page has it; null where nothing is said.
   function leadsTo(el, form) {
@@ -341,7 +350,7 @@ Object.assign(globalThis.bestofq, (() => {
   let whole = { before: 0, place: [1, 0, 0, 1, 0, 0], size: null }; // of a frame that is read as part of another page
 
   // The page now, the element of each of its marks, and its frames of other origins.
-  function read(textLimit, before = whole.before) {
+  function read(textLimit, before = whole.before, deep = false) {
     const marked = [], elements = [], lines = [], forms = new Map(), widgets = new Map(), left = new Set();
     const foreign = [], frames = [], [wide, high] = whole.size || [innerWidth, innerHeight];
     let line = "", cellDue = false, written = before, visited = 0;
@@ -371,7 +380,7 @@ Object.assign(globalThis.bestofq, (() => {
       const box = [x, y, width, height].map((n) => Math.round(n * 10) / 10);
       const form = formOf(target);
       if (form && !forms.has(form)) forms.set(form, forms.size + 1);
-      const said = [asksOf(target), form ? forms.get(form) : null, shownOf(target, name), leadsTo(target, form)];
+      const said = [asksOf(target), form ? forms.get(form) : null, shownOf(el, target, role, name, deep), leadsTo(target, form)];
       elements.push([role, name, value, box, states, ...said]);
       add(` ${name || role}${value === null ? "" : `: "${squeeze(value)}"`}`
         + `${shown.length ? ` (${shown.join(", ")})` : ""} ${MARK} ${suggestionsOf(target)}`);

@@ -173,6 +173,18 @@ class Tab:
             raise BrowserError(f"The page's script engine failed: {reason.splitlines()[0]}")
         return answer["result"].get("value")
 
+    async def has_closed_root(self, point: object) -> bool:
+        """Whether a closed shadow root lies under a point of the viewport."""
+        element = f"{WORLD}.under(...{json.dumps(point)})"
+        try:
+            found = await self.send("Runtime.evaluate", expression=element, contextId=self._world)
+            if not (id_ := found["result"].get("objectId")):
+                return False
+            node = (await self.send("DOM.describeNode", objectId=id_))["node"]
+        except PlaywrightError as error:
+            raise Moved(error.message) from error
+        return any(root.get("shadowRootType") == "closed" for root in node.get("shadowRoots", ()))
+
     async def call(self, name: str, *arguments: object) -> Any:
         """A function of snapshot.js or act.js on JSON arguments, in the frame that it is for."""
         if frame := await self._frames.find(name, arguments):

@@ -7,6 +7,8 @@ from pydantic import Field
 from bestofq.core.frozen import FrozenModel
 
 Split = Literal["train", "dev", "test"]
+UNREADABLE = "unreadable"
+"""Role of what lies under a point and cannot be read: a frame of another site, a closed shadow root."""
 
 
 class Point(NamedTuple):
@@ -49,7 +51,7 @@ class Element(FrozenModel):
     states: tuple[str, ...] = Field(default=(), description="of: checked, selected, pressed, expanded, disabled, …")
     asks: str | None = Field(default=None, description="what a field asks for: password, file, email, cc-number, …")
     form: int | None = Field(default=None, description="number of the form it is a field of, or that it submits")
-    shown: str | None = Field(default=None, description="its visible text, where that differs from its name")
+    shown: str | None = Field(default=None, description="what it says besides its name, a line each")
     href: str | None = Field(default=None, description="where a link leads, as the page has it")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from unicodedata import normalize
 
 from bestofq.core.actions import Action, Click, Goto, Submit, Upload, Write, amounts_to, element_of
-from bestofq.core.observation import Element, Observation
+from bestofq.core.observation import UNREADABLE, Element, Observation
 from bestofq.safety.readings import address, fold_text, plain, readings, visible
 
 _WRITABLE = {"textbox", "searchbox", "combobox", "spinbutton", "listbox"}
@@ -103,6 +103,8 @@ def irreversible(action: Action, observation: Observation, *, forms: bool = Fals
             found = _by_words(words, observation)
         case Write(enter=True):
             found = _enter(element_of(action, observation), action, observation)
+        case Write() if (element := element_of(action, observation)) and element.role in ("combobox", "listbox"):
+            return _chosen(action.text, observation)
         case Click() if element := element_of(action, observation):
             found = _click(element, observation)
         case Submit() if element := element_of(action, observation):
@@ -132,6 +134,8 @@ def _url_verb(url: str | None) -> str | None:
 def _click(element: Element, observation: Observation) -> str | None:
     if element.asks == "file":
         return "choose a file to upload"
+    if element.role == UNREADABLE:
+        return "press what cannot be read (a frame of another site, or a closed part of the page)"
     if element.role in _VALUED:
         return None
     if said := _said_by(element, observation) or _url_verb(element.href):
@@ -139,6 +143,12 @@ def _click(element: Element, observation: Observation) -> str | None:
     name = plain(element.name)
     sends = (_submits(element) or SUBMITTING.match(name)) and not HARMLESS_BUTTON.match(name)
     return _sends(_fields(element, observation), None) if sends and element.role not in _CHOICES else None
+
+
+def _chosen(option: str, observation: Observation) -> str | None:
+    """What choosing in a list does: many lists act at once."""
+    reasons = (_irreversible_name(name, "option", observation) for name in _readings(option))
+    return next((f'{reason} ("{_short(option)}")' for reason in reasons if reason), None)
 
 
 def _enter(field: Element | None, action: Write, observation: Observation) -> str | None:
@@ -218,7 +228,7 @@ def _readings(text: str) -> tuple[str, ...]:
 
 
 def _said_by(element: Element, observation: Observation) -> str | None:
-    for text in filter(None, (element.name, element.shown)):
+    for text in filter(None, (element.name, *(element.shown or "").split("\n"))):
         names = _readings(text)
         found = (
             _irreversible_name(name, element.role, observation) or _confirmed_question(name, element, observation)
@@ -226,7 +236,12 @@ def _said_by(element: Element, observation: Observation) -> str | None:
         )
         if said := next(filter(None, found), None) or _with_text(names, element, observation):
             return f'{said} ("{_short(visible(text))}")'
-    return None
+    if visible(element.name).strip() or element.shown or element.role in _CHOICES:
+        return None
+    fields = _fields(element, observation)
+    searches = fields and all(field.role == "searchbox" or SEARCH.search(plain(field.name)) for field in fields)
+    final = _sends_form(Click(mark=element.mark), observation) and not searches
+    return "send a form by a button without a name" if final else None
 
 
 def _with_text(names: Sequence[str], element: Element, observation: Observation) -> str | None:

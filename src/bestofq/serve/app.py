@@ -26,6 +26,7 @@ from starlette.routing import Route
 from bestofq.core.decision import Candidate, Decision, Scores, State, Verdict, distinct
 from bestofq.core.errors import DataError, SetupError
 from bestofq.core.frozen import FrozenModel
+from bestofq.core.observation import Observation
 from bestofq.core.protocols import Scorer
 from bestofq.core.secrets import keep_secret
 from bestofq.core.usage import Usage, token_count
@@ -326,7 +327,7 @@ class Proxy:
             return None
         chosen, chances = best if ranks and best is not None else 0, None
         if self.config.explore:
-            chances = self._chances(session, candidates)
+            chances = self._chances(session, candidates, state.observation)
             [chosen] = random.choices(range(len(candidates)), chances)
             session.explored += chosen > 0
         decision = Decision(
@@ -357,11 +358,11 @@ class Proxy:
             said = {**said, "usage": {**(said.get("usage") or {}), **total([one.json for one in replies if one.json])}}
         return JSONResponse(said)
 
-    def _chances(self, session: AgentSession, candidates: Sequence[Candidate]) -> tuple[float, ...]:
+    def _chances(self, session: AgentSession, candidates: Sequence[Candidate], seen: Observation) -> tuple[float, ...]:
         """With what probability each candidate [N] answers. The first is the agent's own reply. None of the others may
         seem irreversible, and a session has `explore_steps` of them at most."""
         free = session.explored < self.config.explore_steps
-        able = [free and index > 0 and not is_final(one) for index, one in enumerate(candidates)]
+        able = [free and index > 0 and not is_final(one, seen) for index, one in enumerate(candidates)]
         each = self.config.explore / max(1, sum(able))
         return (1 - each * sum(able), *(each * one for one in able[1:]))
 
@@ -386,8 +387,8 @@ class Proxy:
         if self.scorer is None or self.config.mode == "record":
             return Scores(values=(0.0,) * len(candidates)), 0
         scores = await self.scorer.score(state, candidates)
-        bold = greedy is not None and is_final(greedy)
-        able = [i for i, one in enumerate(candidates) if bold or not is_final(one)]
+        bold = greedy is not None and is_final(greedy, state.observation)
+        able = [i for i, one in enumerate(candidates) if bold or not is_final(one, state.observation)]
         if scores.shut and 0 in able:
             return scores, 0
         return scores, max(able, key=scores.values.__getitem__, default=None)

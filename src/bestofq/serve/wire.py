@@ -23,6 +23,7 @@ Json = Mapping[str, Any]
 END = b"data: [DONE]\n\n"
 GOAL = 2_000  # characters of a goal that no tag parts from the rest
 _ARGUMENT = re.compile(r'"\w+": ')
+_MARK = re.compile(r'"(?:index|element_id|element_index|ref|bid)": "?e?(\d{1,9})\b')
 _STEP = re.compile(r"<step_info>\s*Step\s*(\d+)")
 
 
@@ -176,11 +177,14 @@ def correct_request(body: Json, turns: str, message: Json, problem: str) -> Json
     return {**body, turns: [*begun, *more, {"role": "user", "content": told}]}
 
 
-def is_final(one: Candidate) -> bool:
-    """Whether one of its actions seems irreversible, by its words; the names of a call's arguments are none."""
+def is_final(one: Candidate, seen: Observation) -> bool:
+    """Whether one of its actions seems irreversible, by its words and the element that any argument numbers."""
     nowhere = Observation(url="", title="", text="", elements=())
     named = (_ARGUMENT.sub("", action.partition(" ")[2]) for action in one.label.split("; "))
-    return any(irreversible(Click(target=words), nowhere) for words in named if words)
+    marks = map(int, _MARK.findall(one.label))  # of calls that are none of our actions
+    return any(irreversible(Click(target=words), nowhere) for words in named if words) or any(
+        irreversible(Click(mark=mark), seen) for mark in marks if mark
+    )
 
 
 def total(replies: Sequence[Json]) -> dict[str, Any]:
