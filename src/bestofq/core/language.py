@@ -21,6 +21,18 @@ _END = re.compile(
 )
 
 
+_SPECIAL = re.compile(
+    r"<(?=[|｜]|</?SYS>>|/?(?:s|bos|eos|pad|unk|mask|cls|sep|start|end|image|img|video|audio|think|tool_\w+|\w+_of_\w+)>)"
+    r"|\[(?=/?(?:INST|[A-Z]+_[A-Z_]+|IMG|THINK|gMASK|BOS|EOS|UNK|PAD|CLS|SEP|MASK|PREFIX|SUFFIX|MIDDLE)\])"
+)
+
+
+def break_tokens(text: str, special: re.Pattern[str] = _SPECIAL) -> str:
+    """Put a blank after the first character of each special token that a text spells: pages must not write turns. By
+    default the special tokens of well-known models."""
+    return special.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Message:
     """A turn of the conversation; its pictures stand after its text."""

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.language import Finish, Generation, Message, Reply, Request, ids_hash
+from bestofq.core.language import Finish, Generation, Message, Reply, Request, break_tokens, ids_hash
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.core.secrets import hide
@@ -328,9 +328,9 @@ class ChatModel:
 
     async def _message(self, message: Message, pixels: int | None) -> dict[str, Any]:
         if not message.screenshots:
-            return {"role": message.role, "content": message.text}
+            return {"role": message.role, "content": break_tokens(message.text)}
         parts = [image_part(await self.picture(screenshot, pixels)) for screenshot in message.screenshots]
-        return {"role": message.role, "content": [{"type": "text", "text": message.text}, *parts]}
+        return {"role": message.role, "content": [{"type": "text", "text": break_tokens(message.text)}, *parts]}
 
     def _arguments(self, request: Request, messages: Sequence[dict[str, Any]], refused: Set[Setting]) -> dict[str, Any]:
         config = self.config

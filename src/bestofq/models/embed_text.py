@@ -17,6 +17,7 @@ from transformers.utils.hub import cached_file
 
 from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
+from bestofq.core.language import break_tokens
 from bestofq.core.secrets import hide
 from bestofq.models.batching import in_groups
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
@@ -158,7 +159,7 @@ class EndpointEmbedder(_TextEmbedder):
         where = self._endpoint.place
         try:
             answer = self._client.embeddings.create(
-                model=self._endpoint.model, input=[text or " " for text in texts], encoding_format="float"
+                model=self._endpoint.model, input=[break_tokens(text) or " " for text in texts], encoding_format="float"
             )
             rows = [np.asarray(row.embedding, np.float32) for row in sorted(answer.data, key=lambda row: row.index)]
         except Exception as error:

@@ -8,6 +8,7 @@ without "sdpa". Then each draw is a row of its own, in a batch with prompts of t
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from bestofq.core.errors import ConfigError, ContextError
-from bestofq.core.language import Generation, Message, Reply, Request, ids_hash
+from bestofq.core.language import Generation, Message, Reply, Request, break_tokens, ids_hash
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
 from bestofq.models.batching import MicroBatcher, in_groups
@@ -62,8 +63,15 @@ class PromptTokens:
             config, tokenizer = (auto.from_pretrained(place, **gguf) for auto in (AutoConfig, AutoTokenizer))
             return PromptTokens(tokenizer, name=Path(path).name, revision=lambda: revision_of(config, path))
 
+    @cached_property
+    def _special(self) -> re.Pattern[str]:
+        added = self.tokenizer.added_tokens_decoder.values()
+        tokens = [token.content for token in added if token.special or token.content.startswith("<")]
+        return re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) or r"(?!)")
+
     def encode(self, *prompt: str | Message) -> list[int]:
-        """Token ids of a prompt or a conversation: by the chat template, else as plain text after `start`."""
+        """Token ids of a prompt or a conversation: by the chat template, else as plain text after `start`. What the
+        texts spell is never a special token."""
         turns = [Message(role="user", text=turn) if isinstance(turn, str) else turn for turn in prompt]
         if self.tokenizer.chat_template:
             try:
@@ -74,7 +82,7 @@ class PromptTokens:
         return [*self.start, *self.encode_plain("\n".join(turn.text for turn in turns))]
 
     def _apply_template(self, turns: Sequence[tuple[str, str]]) -> list[int]:
-        messages = [{"role": role, "content": text} for role, text in turns]
+        messages = [{"role": role, "content": break_tokens(text, self._special)} for role, text in turns]
         return list(self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False))
 
     @property
@@ -83,7 +91,7 @@ class PromptTokens:
         return [] if self.tokenizer.bos_token_id is None else [self.tokenizer.bos_token_id]
 
     def encode_plain(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
+        return list(self.tokenizer.encode(break_tokens(text, self._special), add_special_tokens=False))
 
 
 class LocalModel(PromptTokens):
