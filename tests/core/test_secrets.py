@@ -2,13 +2,14 @@
 
 import io
 import json
+import time
 from collections.abc import Callable
 from html import escape
 from urllib.parse import quote
 
 import pytest
 
-from bestofq.core.secrets import HidingStream, hidden, hide, hide_json, keep_secret, keep_secrets_of
+from bestofq.core.secrets import HidingStream, hidden, hide, hide_json, keep_secret, keep_secrets_of, keep_token
 
 KEY = 'sk-"or/ä&-7f'
 
@@ -69,3 +70,16 @@ def test_json_stays_json_though_a_number_is_a_secret_by_chance() -> None:
     keep_secret("123456")
     assert json.loads(hide_json('{"tokens": 1234567, "said": "123456"}')) == {"tokens": 1234567, "said": "***"}
     assert hidden({"a": ("123456", 123456)}) == {"a": ["***", 123456]}
+
+
+def test_clients_keys_are_hidden_as_whole_words_in_constant_time() -> None:
+    started = time.perf_counter()
+    for number in range(5_000):
+        keep_token(f"oauth-{number}-{'k7' * 600}/{number}abcdef==")
+    keep_token("search")
+    last = f"oauth-4999-{'k7' * 600}/4999abcdef=="
+    assert hide(f"search for {last}, {quote(last, safe='')} and a{last}") == (
+        f"search for [key]/[key]==, [key]%2F[key]%3D%3D and a{last.replace('4999abcdef', '[key]')}"
+    )
+    assert "oauth-0-" in hide(f"oauth-0-{'k7' * 600}")  # long ago
+    assert time.perf_counter() - started < 2

@@ -1,5 +1,6 @@
 """What a hostile upstream, or a client, may not do to the proxy."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import httpx
 import pytest
 from broken_server import BrokenServer
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from bestofq.models import endpoint as bounds
 from bestofq.serve import upstream
@@ -18,6 +21,7 @@ from tests.serve.agents import (
     TOOLS,
     Upstream,
     browser_use,
+    by_label,
     click,
     completion,
     episodes,
@@ -195,3 +199,72 @@ async def test_no_page_elsewhere_may_write(tmp_path: Path, headers: dict[str, st
             got = await client.post(f"{root}/sessions/x/{path}", content=content, headers=plain)
             assert got.status_code == status
     assert len(episodes(tmp_path)) == (status == 200)
+
+
+@pytest.mark.parametrize("path", ["v1/../../x", "v1/%2e%2e/x", "v1/a%2f..%2f..%2fx", "sessions/s/v1/..%5cx"])
+async def test_no_path_leaves_the_upstream_s(tmp_path: Path, path: str) -> None:
+    class Open(Upstream):
+        app = Starlette(routes=[Route("/{path:path}", lambda _: Response("secret"))])
+
+    async with serving(Open(lambda body, count: click(1)), tmp_path) as root:
+        got = await talk(root, f"GET /{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert got.startswith("HTTP/1.1 404")
+
+
+async def talk(root: str, said: str) -> str:
+    """What a server answers until it closes the connection."""
+    reader, writer = await asyncio.open_connection(*root.removeprefix("http://").split(":"))
+    writer.write(said.encode())
+    got = await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    return got.decode()
+
+
+async def test_no_second_request_hides_behind_two_lengths(tmp_path: Path) -> None:
+    upstream = Upstream(lambda body, count: click(1))
+    hidden = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head = f"POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: {5 + len(hidden)}\r\nTransfer-Encoding: chunked"
+    async with serving(upstream, tmp_path) as root:
+        got = await talk(root, f"{head}\r\n\r\n0\r\n\r\n{hidden}")
+    assert got.count("HTTP/1.1") == 1
+    assert got.startswith("HTTP/1.1 400")
+
+
+@pytest.mark.parametrize("config", [{}, {"mode": "rank"}, {"mode": "rank", "stream": True}])
+async def test_the_upstream_s_headers_come_once(tmp_path: Path, config: dict[str, Any]) -> None:
+    class Limiting(Upstream):
+        async def chat(self, request: Request) -> Response:
+            response = await super().chat(request)
+            response.headers.update({"x-request-id": "r7", "date": "now", "server": "theirs"})
+            return response
+
+    asks, score = browser_use("shoes", 1) | ({"stream": True} if config.pop("stream", 0) else {}), by_label("red")
+    upstream = Limiting(lambda body, count: click(1 + count % 2))
+    async with serving(upstream, tmp_path, score, **config) as root, httpx.AsyncClient() as client:
+        got = await client.post(f"{root}/v1/chat/completions", json=asks)
+    names = [name for name, _ in got.headers.multi_items()]
+    assert (got.headers["x-request-id"], got.headers["server"]) == ("r7", "uvicorn")
+    assert len(names) == len(set(names))
+
+
+LIES: list[Any] = [
+    *({"success": said} for said in ("false", "no", [0], 1, None)), {}, [], "yes", {"success": True, "reward": "1"},
+    {"success": True, "reward": 0}, {"success": False, "reward": 1}, {"success": True, "reward": 2},
+]  # fmt: skip
+
+
+async def test_only_a_clear_outcome_ends_a_session(tmp_path: Path) -> None:
+    async with serving(Upstream(lambda body, count: click(1)), tmp_path) as root, httpx.AsyncClient() as client:
+        await client.post(f"{root}/sessions/x/v1/chat/completions", json=browser_use("shoes", 1))
+        codes = {(await client.post(f"{root}/sessions/x/outcome", json=lie)).status_code for lie in LIES}
+        long = await client.post(f"{root}/sessions/x/outcome", content=b" " * (1 << 21))
+        right = await client.post(f"{root}/sessions/x/outcome", json={"success": False, "reward": 0.4})
+    assert (codes, long.status_code, right.status_code) == ({422}, 413, 200)
+    assert [episode.verdict.reward for episode in episodes(tmp_path)] == [0.4]
+
+
+async def test_a_new_goal_under_a_session_s_name_is_a_new_episode(tmp_path: Path) -> None:
+    async with serving(Upstream(lambda body, count: click(1)), tmp_path) as root, httpx.AsyncClient() as client:
+        for goal, step in (("shoes", 1), ("shoes", 2), ("a hat", 1)):
+            await client.post(f"{root}/sessions/x/v1/chat/completions", json=browser_use(goal, step))
+    assert {one.task.goal: len(one.steps) for one in episodes(tmp_path)} == {"shoes": 2, "a hat": 1}

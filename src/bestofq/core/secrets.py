@@ -16,7 +16,11 @@ HIDDEN = "***"
 _NAMED = re.compile(r"key|token|secret|pass|pwd|sig|auth|credential", re.IGNORECASE)
 _BREAK = r"(?:[\s│]|\x1b\[[0-9;]*m)*"  # what a terminal's line breaks and colours put within a word
 
+_KEPT_TOKENS = 4_096  # of clients' keys, the last ones
+_TOKEN = re.compile(r"(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2})?([\w-]{6,})", re.ASCII)
+
 _known: dict[str, str] = {}
+_tokens: dict[str, None] = {}
 _patterns: dict[bool, re.Pattern[str] | None] = {False: None, True: None}
 
 
@@ -29,6 +33,18 @@ def keep_secret(value: str | None, shown: str = HIDDEN) -> None:
     for broken in _patterns:
         between = _BREAK if broken else ""
         _patterns[broken] = re.compile("|".join(f"({between.join(map(_spelt, one))})" for one in longest_first))
+
+
+def keep_token(value: str) -> None:
+    """From now on `hide` hides the key of a client, as a whole word only; keys that are a plain word are not hidden.
+
+    In constant time and space: a proxy meets any number of keys."""
+    for token in _TOKEN.findall(value):
+        if len(token) >= 20 or not token.isalpha():
+            _tokens.pop(token, None)
+            _tokens[token] = None
+    while len(_tokens) > _KEPT_TOKENS:
+        del _tokens[next(iter(_tokens))]
 
 
 def keep_secrets_of(address: str) -> None:
@@ -53,6 +69,8 @@ def keep_secrets_of(address: str) -> None:
 
 def hide(text: str, *, broken: bool = False) -> str:
     """The text without the known secrets; `broken`: also where line breaks or colours stand within one."""
+    if _tokens:
+        text = _TOKEN.sub(lambda found: found[0].replace(found[1], "[key]") if found[1] in _tokens else found[0], text)
     pattern = _patterns[broken]
     if pattern is None:
         return text

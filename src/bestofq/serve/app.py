@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Literal, NamedTuple
+from urllib.parse import quote, unquote
 
 import httpx
 from pydantic import Field
@@ -23,12 +24,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from bestofq.core.decision import Candidate, Decision, Scores, State, Verdict, distinct
+from bestofq.core.decision import Candidate, Decision, Outcome, Scores, State, Verdict, distinct
 from bestofq.core.errors import DataError, SetupError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Scorer
-from bestofq.core.secrets import keep_secret
+from bestofq.core.secrets import keep_token
 from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import json_in, text_of
 from bestofq.serve.anthropic import MESSAGES
@@ -36,6 +37,7 @@ from bestofq.serve.guard import UpstreamGuard
 from bestofq.serve.responses import RESPONSES
 from bestofq.serve.sessions import AgentSession, Sessions, kept
 from bestofq.serve.upstream import (
+    ENCODED,
     HOP,
     LATE,
     TOO_LONG,
@@ -71,6 +73,7 @@ REMEMBERED = 1_000  # replies, for clients that ask again
 QUOTED = 1_000  # bytes of a reply that cannot be read
 UNREADABLE = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """What reading JSON of an unexpected form raises."""
+OUTCOME_LIMIT = 1 << 20  # bytes
 LEAVING = 5.0  # seconds that a stop waits for replies under way
 
 
@@ -98,6 +101,23 @@ class Asking(NamedTuple):
     headers: Headers
     key: str  # of its session's name, its address and its content
     client: str  # `client_of`
+
+
+class ReportedOutcome(FrozenModel):
+    """How a client says that a session ended."""
+
+    success: bool
+    reward: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+    reason: str = ""
+    judge: str = "client"
+
+    def verdict(self) -> Verdict:
+        """ValueError if reward and success contradict each other."""
+        reward = float(self.success) if self.reward is None else self.reward
+        if reward == (not self.success):
+            raise ValueError
+        outcome: Outcome = "success" if self.success else "failure"
+        return Verdict(reward=reward, outcome=outcome, reason=self.reason, judge=self.judge)
 
 
 class StoredAnswer(NamedTuple):
@@ -137,26 +157,23 @@ def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Sc
 
 
 async def outcome(sessions: Sessions, request: Request) -> Response:
-    """Store the end of a session: `{"success": true}` or `{"reward": 0.4}`, with `reason` and `judge` if known.
+    """Store the end of a session: a `ReportedOutcome`.
 
     Without a name it is the session that the client stepped in last. A client is known by its key."""
     try:
         name = request.path_params.get("session") or sessions.last(client_of(request))
-        body = json_in(await request.body())
-        success = bool(body["success"])
-        verdict = Verdict(
-            reward=float(body.get("reward", success)),
-            outcome="success" if success else "failure",
-            reason=str(body.get("reason", "")),
-            judge=str(body.get("judge", "client")),
-        )
+        if (raw := await body_of(request, OUTCOME_LIMIT)) is None:
+            return failure(413, f"an outcome is longer than {OUTCOME_LIMIT >> 20} MiB").response()
+        verdict = ReportedOutcome.model_validate(json_in(raw), strict=True).verdict()
         await sessions.outcome(name, verdict)
     except DataError as error:
         return failure(404, str(error)).response()
     except SetupError as error:  # the store cannot be written
         return failure(503, str(error)).response()
-    except (ValueError, KeyError, TypeError, AttributeError):
-        what = 'an outcome is {"success": true or false}, with reward from 0 to 1, reason and judge where known'
+    except ValueError:
+        what = (
+            'an outcome is {"success": true or false}, with a reward from 0 to 1 that agrees, reason and judge'
+        )
         return failure(422, what).response()
     return JSONResponse({"session": name, "outcome": verdict.outcome})
 
@@ -185,7 +202,10 @@ class Proxy:
 
     async def forward_request(self, request: Request) -> Response:
         """The upstream's answer, byte for byte as it comes."""
-        url = self._url(request, request.path_params["rest"])
+        rest = request.path_params["rest"]
+        if {".", ".."} & {*unquote(rest).replace("\\", "/").split("/")}:
+            return failure(404, "a path may not leave the upstream's").response()
+        url = self._url(request, quote(rest))
         body = await body_of(request)
         return await self._stream(request, url, body) if body is not None else TOO_LONG.response()
 
@@ -200,8 +220,7 @@ class Proxy:
 
     async def decide(self, wire: ApiAdapter, request: Request) -> Response:
         """What may be an agent's decision; what is none passes."""
-        keep_secret(request.headers.get("authorization", "").rpartition(" ")[2], "[key]")
-        keep_secret(request.headers.get("x-api-key"), "[key]")
+        keep_token(f"{request.headers.get('authorization', '').rpartition(' ')[2]} {request.headers.get('x-api-key')}")
         raw = await body_of(request)
         if raw is None:
             return TOO_LONG.response()
@@ -223,6 +242,7 @@ class Proxy:
             if verdict := parse_verdict(wire, reply.json):
                 await kept(self.sessions.apply_verdict(wanted, given, verdict), "the verdict of an agent's judge")
             return reply.response()
+        await self.sessions.begin_anew(wanted, given)
         key = f"{given} {url} {hashlib.sha256(raw).hexdigest()}"
         retried = request.headers.get(RETRIED, "0") != "0"
         asking = Asking(wire, wanted, body, raw, url, headers, key, client_of(request))
@@ -356,7 +376,7 @@ class Proxy:
         said = with_ids(taken.json, new) if new else taken.json
         if ranks or taken is not first:
             said = {**said, "usage": {**(said.get("usage") or {}), **total([one.json for one in replies if one.json])}}
-        return JSONResponse(said)
+        return Response(json.dumps(said), headers=_own_headers(taken.headers), media_type="application/json")
 
     def _chances(self, session: AgentSession, candidates: Sequence[Candidate], seen: Observation) -> tuple[float, ...]:
         """With what probability each candidate [N] answers. The first is the agent's own reply. None of the others may
@@ -437,7 +457,13 @@ def _as_stream(asking: Asking, response: Response) -> Response:
         events = b"".join(asking.wire.as_events(json_in(body), asking.body))
     except UNREADABLE:
         return failure(502, f"the upstream's reply cannot be read: {body[:QUOTED].decode(errors='replace')}").response()
-    return Response(events, media_type="text/event-stream")
+    return Response(events, headers=_own_headers(response.raw_headers), media_type="text/event-stream")
+
+
+def _own_headers(headers: Headers) -> dict[str, str]:
+    """Those of an upstream's reply that its content does not change: request ids, rate limits, …"""
+    kept = filter_headers(headers, ENCODED | {b"content-type"})
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in kept}
 
 
 async def _stream_reply(wire: ApiAdapter, replying: asyncio.Future[StoredAnswer]) -> AsyncIterator[bytes]:

@@ -16,8 +16,11 @@ class UpstreamGuard:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        why = _foreign(Request(scope)) if scope["type"] == "http" else None
-        refused = JSONResponse({"error": {"message": why}}, 403) if why else None
+        request = Request(scope) if scope["type"] == "http" else None
+        why, status = _foreign(request) if request else None, 403
+        if request and {"content-length", "transfer-encoding"} <= {*request.headers}:  # a second request may hide in it
+            why, status = "a request has Content-Length or Transfer-Encoding, not both", 400
+        refused = JSONResponse({"error": {"message": why}}, status, {"connection": "close"}) if why else None
         await (refused or self._app)(scope, receive, send)
 
 

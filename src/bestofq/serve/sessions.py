@@ -74,6 +74,18 @@ class Sessions:
         found = self._all.get(given) if given else self._match_replies(asked)
         return found or self._new(asked, given or secrets.token_hex(8))
 
+    async def begin_anew(self, asked: DecisionRequest, given: str | None) -> None:
+        """End the episode of the session that the client named, if the request begins with another goal."""
+        known = self._all.get(given or "")
+        if known is None or asked.replies or asked.goal == known.task.goal:
+            return
+        log.warning("the session %r has a new goal, so a new episode begins", known.id)
+        if known.episode is None:
+            del self._all[known.id]
+        else:
+            ending = self.outcome(known.id, Verdict(reward=0.0, outcome="unjudged"))
+            await kept(ending, f"the end of the session {known.id!r}")
+
     def _match_replies(self, asked: DecisionRequest) -> AgentSession | None:
         """Find a session by the ids of its replies, else by the words of its last one under the same goal. Prefer one
         that waits for no reply, then the longest history."""

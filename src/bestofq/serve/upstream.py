@@ -16,6 +16,7 @@ from bestofq.serve.wire import Json
 
 Headers = Sequence[tuple[bytes, bytes]]  # as they are sent: in any encoding, and some more than once
 HOP = {b"connection", b"content-length", b"host", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+HOP |= {b"date", b"server"}  # our server says its own
 ENCODED = HOP | {b"content-encoding"}  # of a response that httpx unpacked
 
 
@@ -40,11 +41,11 @@ TOO_LONG = failure(413, f"the request is longer than {BODY_LIMIT >> 20} MiB")
 LATE = failure(504, "the upstream was too slow")
 
 
-async def body_of(request: Request) -> bytes | None:
-    """What a client sends, None where it is longer than `BODY_LIMIT`."""
+async def body_of(request: Request, limit: int | None = None) -> bytes | None:
+    """What a client sends, None where it is longer than the limit, by default `BODY_LIMIT`."""
     pieces, size = [], 0
     async for piece in request.stream():
-        if (size := size + len(piece)) > BODY_LIMIT:
+        if (size := size + len(piece)) > (limit or BODY_LIMIT):
             return None
         pieces.append(piece)
     return b"".join(pieces)
