@@ -99,6 +99,41 @@ async def go(
     )
 
 
+@open_page
+async def test_what_may_be_done_already_is_not_done_again_unasked(browser: Browser, tmp_path: Path) -> None:
+    orders = asyncio.Queue[str]()
+
+    async def shop(request: Request) -> HTMLResponse:
+        if request.method == "POST":
+            await orders.put("order")
+            await asyncio.sleep(0.3)
+        return HTMLResponse("<form method=post><button>Place order and pay</button></form>")
+
+    async def yes(_: str) -> bool:
+        return True
+
+    async def order(store: Store, url: str, **more: bool) -> Episode:
+        env = WebEnv(browser, screenshots=False, approve=yes)
+        proposer = ScriptedProposer([["click [1]"], ['answer "done"']])
+        agent = Agent(name="a", proposer=proposer, scorer=ConstantScorer(), selector=GreedySelector())
+        options = EpisodeOptions(judge=UserJudge())
+        return await visit(env, agent, page_task("order", url), store=store, config={}, options=options, **more)
+
+    async with serve_app(Starlette(routes=[Route("/", shop, methods=["GET", "POST"])])) as url:
+        with Store.open(tmp_path) as store:
+            going = asyncio.create_task(order(store, url))
+            await orders.get()
+            going.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await going
+            with pytest.raises(InputError, match="Place order and pay"):
+                await order(store, url)
+            assert orders.empty()
+            await order(store, url, again=True)
+            await order(store, url)  # the last one ended
+            assert orders.qsize() == 2
+
+
 LOOK = [["click [1]", "scroll down"], ['answer "more"', "back"]]
 
 

@@ -39,6 +39,9 @@ def run(
     hosts: Annotated[str, Option(help="Hosts to allow, also: a.com,*.b.com. The page's own is allowed.")] = "",
     any_host: Annotated[bool, Option("--any-host", help="Allow every host.")] = False,
     yes: Annotated[bool, Option("--yes", help="Do what seems irreversible without asking.")] = False,
+    again: Annotated[
+        bool, Option("--again", help="Run although an earlier run of this goal may have done what is irreversible.")
+    ] = False,
     ask_forms: Annotated[
         bool, Option("--ask-forms", help="Ask before whatever sends a form, too, whatever its button is called.")
     ] = False,
@@ -79,7 +82,7 @@ def run(
                 env = WebEnv(browser, screenshots=screenshots, user=user, approve=view.approve, forms=ask_forms)
                 env.simulated_user = models.user
                 with view.live(), keeping_vectors(models, kind_of(chosen.name), opened.vectors):
-                    episode = await visit(env, chosen, task, store=opened, config=config, options=settings)
+                    episode = await visit(env, chosen, task, store=opened, config=config, options=settings, again=again)
                 view.show_end(episode)
                 if refused := sorted(env.session.refused):
                     hint = ("\nThe page requested hosts that are not allowed; allow them by --hosts ", "yellow")

@@ -47,7 +47,7 @@ class WebEnv:
         self._screenshots = screenshots
         self._evaluate = evaluate
         self._user = user
-        self._approve, self._forms = approve, forms
+        self.approve, self._forms = approve, forms
         self._task: Task | None = None
         self.simulated_user: SimulatedUser | None = None
         self.held_back: Callable[[Observation, Action], bool] | None = None  # set by whoever repeats actions
@@ -98,22 +98,22 @@ class WebEnv:
     async def _act(self, action: Action, observation: Observation) -> str | None:
         """Carry it out if it is not held back, and if it seems reversible or `approve` allows it. This is checked when
         it is chosen and again at the press, because a page may change meanwhile. Why it was not done, or None."""
-        if self._approve is None and self.held_back is None:
+        if self.approve is None and self.held_back is None:
             return await self.session.act(action)
         allowed: set[tuple[str, str]] = set()
 
         async def may(action: Action, page: Observation) -> bool:
             if self.held_back is not None and self.held_back(page, action):
                 raise Impossible(f"{_describe(action, page)} seems irreversible; nothing was done.")
-            reason = irreversible(action, page, forms=self._forms) if self._approve else None
+            reason = irreversible(action, page, forms=self._forms) if self.approve else None
             if reason is None:
                 return True
             words = _describe(action, page)
             question = words, reason.partition(" (")[0]  # without the page's words
             if question in allowed:
                 return True
-            assert self._approve is not None
-            if not await self._approve(f"The next action, {words}, seems to {reason}."):
+            assert self.approve is not None
+            if not await self.approve(f"The next action, {words}, seems to {reason}."):
                 raise Impossible(
                     f"The user did not allow {words}, which seems to {reason}. Find another way, or answer."
                 )

@@ -70,12 +70,33 @@ class UserJudge:
 
 
 async def visit(
-    env: WebEnv, agent: Agent, task: Task, *, store: Store, config: Mapping[str, JsonValue], options: EpisodeOptions
+    env: WebEnv,
+    agent: Agent,
+    task: Task,
+    *,
+    store: Store,
+    config: Mapping[str, JsonValue],
+    options: EpisodeOptions,
+    again: bool = False,
 ) -> Episode:
     """Run one more episode of the task in the run that `config` names. If cancelled, it is stored as `interrupted`.
 
-    An episode whose process died continues from its last step if its actions lead to the same pages again.
+    An episode whose process died continues from its last step if its actions lead to the same pages again. InputError
+    if it was allowed something irreversible, unless it may be done `again`.
     """
+    if (intent := store.intent(task.id)) and not again:
+        raise InputError(
+            f"an earlier run of this goal did not end, and may have done what it was allowed to: {intent} Look on the "
+            "site whether it is done; --again runs the goal all the same"
+        )
+    ask = env.approve
+
+    async def approve(question: str) -> bool:
+        if allowed := bool(ask and await ask(question)):
+            await store.note_intent(task.id, question)
+        return allowed
+
+    env.approve = approve if ask else None
     run = f"{SUITE}-{key_of(config)[:8]}"
     await store.begin_run(run, config, options.provenance or Provenance(version=__version__))
     left = await claim_abandoned(store, run, agent.name, lambda key: key.task == task.id, options.may_repeat)
@@ -83,9 +104,12 @@ async def visit(
     repeat = 1 + max((s.key.repeat for s in before if s.key.task == task.id), default=-1)
     key = max(left, default=EpisodeKey(SUITE, task.id, repeat))
     try:
-        return await record_episode(
+        episode = await record_episode(
             agent, env, task, store=store, run=run, repeat=key.repeat, options=options, begun=left.get(key)
         )
+        if episode.verdict.outcome != "infra_error":
+            await store.note_intent(task.id, None)
+        return episode
     except asyncio.CancelledError:
         await store.interrupt(run, agent.name)
         raise

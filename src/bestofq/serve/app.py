@@ -171,9 +171,7 @@ async def outcome(sessions: Sessions, request: Request) -> Response:
     except SetupError as error:  # the store cannot be written
         return failure(503, str(error)).response()
     except ValueError:
-        what = (
-            'an outcome is {"success": true or false}, with a reward from 0 to 1 that agrees, reason and judge'
-        )
+        what = 'an outcome is {"success": true or false}, with a reward from 0 to 1 that agrees, reason and judge'
         return failure(422, what).response()
     return JSONResponse({"session": name, "outcome": verdict.outcome})
 

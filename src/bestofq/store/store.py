@@ -20,7 +20,7 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError, SupersededError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Observation, Task
-from bestofq.core.secrets import hidden, hide_json
+from bestofq.core.secrets import hidden, hide, hide_json
 from bestofq.store import attempts, claim, database, records, tally
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.claim import Claim
@@ -30,7 +30,7 @@ from bestofq.store.database import rows_of, verify_rows
 from bestofq.store.files import Files, Screenshots, open_files
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeFilter, EpisodeKey, EpisodeSummary, RunRecord
-from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status, add_checksum
+from bestofq.store.schema import EPISODES, FACTS, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status, add_checksum
 from bestofq.store.tally import Tally
 from bestofq.store.trees import Trees
 from bestofq.store.vectors import VectorCache
@@ -136,6 +136,22 @@ class Store:
                 database.replace(connection, RUNS, before | after)
 
         await self._writer.commit(begin)
+
+    async def note_intent(self, task: str, words: str | None) -> None:
+        """Keep in words what is about to be done for a task and cannot be taken back; None: it is over."""
+        own = FACTS.c.name == f"intent {task}"
+
+        def note(connection: Connection) -> None:
+            connection.execute(FACTS.delete().where(own))
+            if words is not None:
+                connection.execute(FACTS.insert().values(name=f"intent {task}", value=hide(words)))
+
+        await self._writer.commit(note)
+
+    def intent(self, task: str) -> str | None:
+        """What may have been done for a task by a process that died since, or was stopped."""
+        own = select(FACTS.c.value).where(FACTS.c.name == f"intent {task}")
+        return database.read(self._engine, lambda connection: connection.scalar(own))
 
     async def begin_episode(self, run: str, agent: str, task: Task, repeat: int, provenance: Provenance) -> str:
         """Begin the next attempt at a slot and return its id. An attempt that this or a dead process left running is
