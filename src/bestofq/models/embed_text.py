@@ -104,7 +104,8 @@ class SentenceEmbedder(_TextEmbedder):
 
     @torch.inference_mode()
     def _embed(self, texts: list[str]) -> list[Vector]:
-        inputs = self._tokenizer(texts, padding=True, truncation=True, return_tensors="pt").to(self._model.device)
+        how = {"padding": True, "truncation": True, "split_special_tokens": True, "return_tensors": "pt"}
+        inputs = self._tokenizer(texts, **how).to(self._model.device)
         hidden, own = self._model(**inputs).last_hidden_state, inputs["attention_mask"].bool()
         if self._pooling == "first":
             hidden, own = hidden[:, :1], own[:, :1]
