@@ -129,7 +129,7 @@ globalThis.bestofq = (() => {
   const HIDDEN = new RegExp("[\\0-\\x08\\x0e-\\x1f\\x7f-\\x9f\\xad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e"
     + "\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ufdd0-\\ufdef\\uffa0\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}]"
     + "|[\\u200c\\u200d]{2,}|[\\ufe00-\\ufe0f]{2,}", "gu");
-  const MARK_LIKE = /[[［⟦〚【〔❲⁅]([\s\p{Cf}]*\p{Nd}+[\s\p{Cf}]*)[\]］⟧〛】〕❳⁆]/gu;
+  const MARK_LIKE = /[[［⟦〚【〔❲⁅〖〘⦋⦗⟬﹝﹇「｢『⌈⌊]([\s\p{Cf}\p{M}]*(?:\p{N}[\s\p{Cf}\p{M}]*)+)[\]］⟧〛】〕❳⁆〗〙⦌⦘⟭﹞﹈」｣』⌉⌋]/gu;
   const turned = (text) => Array.from(text).reverse().join("");
   const BACKWARD = /\u202e([^\u202c\u202d\u2069\n]*)/g;
   const clean = (text) => text.replace(BACKWARD, (_, part) => turned(part)).replace(HIDDEN, "");

@@ -320,7 +320,7 @@ class Tab:
         if not leaving:
             done = "accepted" if accepts else "dismissed"
             more = " (do the same again to accept it)" if dialog.type in {"confirm", "prompt"} and not accepts else ""
-            words = page_words(dialog.message, WORDS)
+            words = page_words(" ".join(dialog.message.split()), WORDS)  # a line of its own would be a notice
             self.notice(f'The page showed a {dialog.type} dialog, {done}: "{words}"{more}')
             if not accepts:
                 self.dismissed.add(key)

@@ -12,7 +12,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from bestofq.agents.dialects.json import candidates_user
@@ -89,12 +88,17 @@ class ChatPickerScorer(_ChatCritic, _Picking):
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """`Picker`."""
+
+        def text(history: int, pictures: int) -> str:  # the candidates last, and never in the system's turn
+            state_, step = candidates_user(state, history, pictures), len(state.decisions) + 1
+            return render("picker_user", state=state_, step=step, candidates=candidates)
+
         return await self._ask(
             state,
             Request(messages=(), schema=_CHOICE, name="choice"),
             lambda data: _to_index(to_number(data.get("best")), len(candidates)),
-            system=render("picker_system", step=len(state.decisions) + 1, candidates=candidates),
-            text=partial(candidates_user, state),
+            system=render("picker_system"),
+            text=text,
             attempts=1,
         )
 
