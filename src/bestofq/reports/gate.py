@@ -46,17 +46,19 @@ def gate_points(log: LoggedChoices, held: Literal["tasks", "groups"] = "tasks") 
 def choose_thresholds(points: Sequence[GatePoint], least: int) -> tuple[float | None, ...]:
     """Return the lowest threshold of each level whose lift has a lower bound above 0; None if there is none, or fewer
     than `least` tasks tell. A level that no held-out step reached has the threshold of the one below. If held-out
-    groups reach a level too, it must help there as well: the higher threshold counts.
+    groups reach a level too, its mean lift must be above 0 there as well: the higher threshold counts.
 
     The lowest, not the one with the most lift: logs of an agent that explores understate what a decision brings among
     other good ones.
     """
     thresholds: list[float | None] = []
     for level in range(len(FAMILIARITY)):
-        lowest = []
-        for here in group_by((point for point in points if point.level == level), lambda point: point.held).values():
-            known = [(point.lift, point.threshold) for point in here if point.lift and point.lift.tasks >= least]
-            lowest.append(min((threshold for lift, threshold in known if lift.low > 0), default=np.inf))
+        lowest = list[float]()
+        here = group_by((point for point in points if point.level == level), lambda point: point.held)
+        for held, tried in here.items():
+            known = [(point.lift, point.threshold) for point in tried if point.lift and point.lift.tasks >= least]
+            shown = [limit for lift, limit in known if (lift.mean if held == "groups" else lift.low) > 0]
+            lowest.append(min(shown, default=np.inf))
         chosen = max(lowest, default=thresholds[-1] if thresholds else None)
         thresholds.append(None if chosen == np.inf else chosen)
     return tuple(thresholds)
