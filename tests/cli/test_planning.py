@@ -104,13 +104,14 @@ async def answering(status: int) -> AsyncIterator[str]:
     """An endpoint that answers so when it is asked for its models."""
 
     async def models(_: Request) -> JSONResponse:
-        return JSONResponse({"error": {"message": "no"}}, status)
+        alone = {"id": "/models/some.gguf", "owned_by": "llamacpp"}  # serves it by any name
+        return JSONResponse({"error": {"message": "no"}, "data": [alone]}, status)
 
     async with serve_app(Starlette(routes=[Route("/v1/models", models)])) as root:
         yield f"{root}/v1"
 
 
-@pytest.mark.parametrize(("status", "well"), [(404, True), (401, False), (500, False)])
+@pytest.mark.parametrize(("status", "well"), [(404, True), (200, True), (401, False), (500, False)])
 async def test_an_endpoint_need_not_list_its_models_but_must_answer(status: int, well: bool) -> None:
     async with answering(status) as url:
         (row,) = await looked(BestOfQSettings(endpoints={"chat": at(url)}))

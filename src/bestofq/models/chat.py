@@ -130,7 +130,6 @@ class ChatModel:
                 f"{config.model} is behind an endpoint: give its base_url; a local model that proposes is "
                 "model.path, or --model alone"
             )
-        self._where = config.place
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
             api_key=key_of(config.key_variable),
@@ -171,15 +170,16 @@ class ChatModel:
         await self._client.close()
 
     async def list_models(self) -> list[str] | None:
-        """The models that the endpoint lists, None where it lists none; asks no model. ConfigError where the key or the
-        address is refused, ModelError where nobody answers."""
+        """The models that the endpoint lists, None if it lists none or llama.cpp serves one, whatever its name. Asks
+        no model. ConfigError if the key or the address is refused, ModelError if nobody answers."""
         try:
             async with asyncio.timeout(self.config.attempt):
-                return [one.id for one in (await self._client.models.list()).data] or None
+                listed = (await self._client.models.list()).data
+                return [m.id for m in listed if len(listed) > 1 or getattr(m, "owned_by", "") != "llamacpp"] or None
         except (openai.NotFoundError, AttributeError, TypeError):  # it answers, and has no such list
             return None
         except Exception as error:
-            raise ModelError(f"{self._where}: {self._error_of(error, self.config.attempt).what}") from error
+            raise ModelError(f"{self.config.place}: {self._error_of(error, self.config.attempt).what}") from error
 
     async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
         """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
@@ -231,7 +231,7 @@ class ChatModel:
         """The replies of one call, its first all greedy or all sampled; errors as `generate`."""
         began = time.monotonic()
         self._began = self._began or began
-        where = self._where
+        where = self.config.place
         spent, waits, attempt = 0.0, 0.0, 0
         failure = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
@@ -310,14 +310,14 @@ class ChatModel:
                 if now - max(began, self._waiting) >= WAIT_SECONDS:
                     self._waiting = now
                     limit = self._limit(request)
-                    log.warning("waiting for a reply of %s: %.0f s of at most %.0f", self._where, now - began, limit)
+                    log.warning("waiting for %s: %.0f s of at most %.0f", self.config.place, now - began, limit)
             raise TimeoutError
         finally:
             if asking.cancel():
                 await asyncio.wait({asking})
 
     def _error_of(self, error: Exception, seconds: float) -> ApiError:
-        return api_error_of(error, self._where, self.config.key_variable, round(seconds, 1))
+        return api_error_of(error, self.config.place, self.config.key_variable, round(seconds, 1))
 
     def _pause(self, attempt: int, failure: ApiError) -> float:
         """Seconds until the next try: what the endpoint asks for, if more than 0; else exponential with jitter."""
