@@ -19,7 +19,6 @@ MODULES = (
     "bestofq.core.transitions",
     "bestofq.core.errors",
     "bestofq.core.loading",
-    "bestofq.core.tracing",
     "bestofq.store.store",
     "bestofq.learning.iql",
     "bestofq.learning.training",

@@ -19,10 +19,6 @@ from bestofq.core.protocols import Env
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.reports.costs import spent_by_role
 from bestofq.rollouts.episode import record_episode
-from bestofq.search.backtracking import EnvPool
-from bestofq.search.config import SearchConfig
-from bestofq.search.mcts import Search
-from bestofq.search.tree import MutableTree
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedProposer
@@ -91,18 +87,6 @@ async def test_on_the_booking_site_it_answers_and_is_counted(env: Literal["text"
     spent = spent_by_role(stored.usage)
     assert (spent["user"].calls, spent["user"].tokens) == (1, 120)  # the second time it is the same question
     assert len(server.requests) == 1
-
-
-async def test_in_a_search_it_is_counted_too() -> None:
-    async with FaultServer(guest) as server, open_suite(Models(settings(server))) as suite:
-        (task,) = await suite.tasks("dev", 1)
-        envs = EnvPool(suite.make_env, task, SearchConfig(iterations=2), None)
-        root = await envs.start()
-        state = State(task=task, observation=root)
-        search = Search(MutableTree(task, root), state, envs, proposer=ScriptedProposer(asking), ranker=None, depth=2)
-        await search.run()
-        await envs.aclose()
-    assert spent_by_role(search.usage)["user"].calls == len(server.requests) == 1
 
 
 async def test_an_environment_that_takes_no_user_is_refused() -> None:

@@ -1,28 +1,22 @@
 """The command line as a whole: help, examples, what is printed and written, and how long its threads spin."""
 
 import json
-import os
 import shlex
 import subprocess
 import sys
-from importlib.util import find_spec
 from math import inf, nan
 from pathlib import Path
-from types import NoneType
-from typing import get_args, get_type_hints
 
 import pytest
 from typer.testing import CliRunner
 
-from bestofq import __version__
-from bestofq.cli.commands import PANELS, app, function_of, load_command
-from bestofq.cli.options import SUITES, CommonOptions
+from bestofq.cli.commands import PANELS, app, load_command
+from bestofq.cli.options import SUITES
 from bestofq.cli.writing import write_json
 from bestofq.envs import suites
 
 COMMANDS = [(name, example) for commands in PANELS.values() for name, (_, example) in commands.items()]
 HEAVY = ("torch", "transformers", "openai", "playwright", "sqlalchemy", "numpy", "uvicorn")
-THREADS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 
 
 def test_help_loads_nothing_that_a_command_needs() -> None:
@@ -46,24 +40,8 @@ def test_an_example_can_be_typed(name: str, example: str) -> None:
         assert context.params
 
 
-def test_the_words_that_commands_share_take_the_same_values_everywhere() -> None:
-    shared = {*CommonOptions.__dataclass_fields__, "split", "n", "q", "tasks"}
-    kinds: dict[str, set[object]] = {}
-    for commands in PANELS.values():
-        for name in commands:
-            for word, kind in get_type_hints(function_of(name)).items():
-                if word in shared and (name, word) not in (("demo", "tasks"), ("tasks", "split")):
-                    kinds.setdefault(word, set()).add(get_args(kind)[0] if NoneType in get_args(kind) else kind)
-    assert {*kinds} == shared
-    assert {word: found for word, found in kinds.items() if len(found) > 1} == {}
-
-
 def test_the_suites_named_in_help_are_those_there_are() -> None:
     assert {*SUITES} == {*suites.KINDS}
-
-
-def test_the_version_is_said() -> None:
-    assert CliRunner().invoke(app, ["--version"]).output.strip() == f"bestofq {__version__}"
 
 
 def test_settings_are_shown_with_what_was_changed() -> None:
@@ -94,28 +72,3 @@ def test_what_is_no_number_is_json_all_the_same(tmp_path: Path) -> None:
     expected = {"α": {"share": None, "bounds": [0.5, "Infinity"], "steps": [1, "-Infinity"]}, "none": None}
     assert json.loads(text, parse_constant=pytest.fail) == expected
     assert text.startswith('{\n "α"')
-
-
-def test_committed_results_are_json() -> None:
-    files = [*(Path(__file__).parents[2] / "experiments").glob("*/**/*.json")]
-    assert len(files) > 10
-    for file in files:
-        json.loads(file.read_text("utf-8"), parse_constant=lambda name, file=file: pytest.fail(f"{name} in {file}"))
-
-
-@pytest.mark.parametrize(
-    ("given", "spins"), [({}, "10000"), ({"OMP_WAIT_POLICY": "PASSIVE"}, "0"), ({"GOMP_SPINCOUNT": "7"}, "7")]
-)
-def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(given: dict[str, str], spins: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in THREADS}
-    (torch,) = find_spec("torch").submodule_search_locations or ()  # type: ignore[union-attr]
-    libraries = [str(path) for path in (Path(torch) / "lib").glob("libgomp*")]  # what PyTorch loads, alone
-    loading = f"exit_with(lambda: [__import__('ctypes').CDLL(path) for path in {libraries!r}])"
-    words = [sys.executable, "-c", f"from bestofq.cli.main import exit_with; {loading}"]
-    done = subprocess.run(
-        words, env=environment | {"OMP_DISPLAY_ENV": "VERBOSE"} | given, capture_output=True, text=True, check=True
-    )
-    said = [line.partition("=")[2].strip(" '") for line in done.stderr.splitlines() if "SPINCOUNT" in line]
-    if not said:
-        pytest.skip("PyTorch's OpenMP is none that tells")
-    assert said == [spins]

@@ -13,7 +13,7 @@ from bestofq.cli.commands import app
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import models_of
 from bestofq.config.models import Models
-from bestofq.core.errors import ConfigError, SetupError
+from bestofq.core.errors import SetupError
 from bestofq.core.protocols import LanguageModel
 from bestofq.recipes.agent_q import SEARCH_RUN
 from bestofq.store.store import Store
@@ -73,9 +73,3 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     result = CliRunner().invoke(app, ["demo", "--agentq", "--model", "pocket", "--out", str(tmp_path / "demo")])
     assert isinstance(result.exception, SetupError)
     assert "pip install 'bestofq[agentq]'" in str(result.exception)
-
-
-def test_settings_that_the_demo_does_not_know_are_refused() -> None:
-    result = CliRunner().invoke(app, ["demo", "--agentq", "--model", "pocket", "--set", "suite.name=webshop"])
-    assert isinstance(result.exception, ConfigError)
-    assert "booking" in str(result.exception)

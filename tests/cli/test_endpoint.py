@@ -143,14 +143,6 @@ async def test_agents_that_cannot_play_are_left_out_by_name(tmp_path: Path, with
     assert not (tmp_path / "asked").exists()
 
 
-async def test_an_endpoint_s_texts_are_embedded_by_no_model_that_was_not_named(within: Within) -> None:
-    async with BrokenServer(shopper) as server:
-        for command in (("eval", *NAMED[:2]), ("collect", "--agent", "best-of-q", *NAMED[:2]), ("improve",)):
-            code, printed = await within(*command, *at(server), "--set", "value=network")
-            assert (code, "--set model.embedder=" in printed) == (2, True)
-    assert not server.requests
-
-
 async def test_collecting_ends_with_its_cost_and_training_a_network_needs_a_named_embedder(within: Within) -> None:
     async with BrokenServer(shopper) as server:
         few = ("--repeats", "1", "--set", "suite.train_tasks=2")

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.user import ModelUser
-from bestofq.cli.config import load_config, setting_names
+from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import limit_of, models_of, named_only, store_at
 from bestofq.config.agents import shipped_q
@@ -176,10 +176,6 @@ def test_a_role_takes_the_endpoint_of_its_name_or_another_one() -> None:
     assert isinstance(models.judge, ChatJudge)
     assert models.judge.model is models.endpoint
     assert models.locating is models.endpoint
-
-
-def test_names_of_all_settings() -> None:
-    assert list(setting_names(Training)) == ["expectile", "hidden", "project"]
 
 
 def test_what_went_wrong_is_said_though_another_command_has_put_something_beside(tmp_path: Path) -> None:

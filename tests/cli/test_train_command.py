@@ -143,7 +143,7 @@ def test_the_first_episodes_teach_pass_after_pass(folder: Path, out: Path) -> No
 def killed(folder: Path) -> Path:
     """A training killed after some steps; beside it lies `through`, one that never stopped."""
     out = folder / "killed"
-    alone([*words_of(folder, folder / "through", SMALL), "--log-to", "tensorboard"])
+    alone([*words_of(folder, folder / "through", SMALL), "--log-to", str(folder / "through" / "tensorboard")])
     process = Forked(folder / "log", app, words_of(folder, out, (*SMALL, "iql.checkpoint_seconds=0")))
     try:
         while not ((out / UNFINISHED / CARD).exists() and read_card(out / UNFINISHED).step >= 20):

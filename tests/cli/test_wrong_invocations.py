@@ -19,99 +19,61 @@ AT = "--model m --base-url"
 NOBODY = "http://127.0.0.1:9/v1"
 WRONG = f"""
 nonsense
---nonsense
 run
-{GO} http:// {AT} {NOBODY}
 {GO} http://[::1 {AT} {NOBODY}
 {GO} http://a.test {AT} http://127.0.0.1:99999/v1
-{GO} http://a.test {AT} nonsense
 {GO} http://a.test --model /no/such/model
-{GO} http://a.test --store text.txt
 {GO} http://a.test --config bad.toml
 demo --model /no/such/model --out new
 collect no.such.module:suite
-collect os:getcwd
 collect webshop --tasks 0
 collect webshop --tasks no-such-*
-collect webshop --tasks ''
 collect webshop --agent nonsense
-collect webshop --q missing --agent best-of-q
 collect webshop --store foreign
 collect webshop --config unknown.toml
 collect webshop --config latin.toml
-collect webshop {AT} ''
 collect webshop {AT} {NOBODY} --agent explore --budget nan
 collect webshop --store new --tasks 1 --cluster auto
-collect miniwob --data nothing
 collect miniwob --tasks no-such-task
 train --out new --store missing
-train --out new --store foreign
-train --out new --store empty
 train --out new --store empty --run missing
 train --out text.txt --store empty
 improve webshop --out text.txt/below --tasks 1
 eval webshop --agents ''
-eval webshop --agents prompting,,random
-eval webshop --q missing
 eval webshop --tasks 1 --out text.txt/below.json --agents prompting
-eval webshop --tasks 1 --out nothing --agents prompting
-eval webshop --tasks 1 --agents own
 eval webshop --tasks 1 --agents prompting --store text.txt/below
 agent-q booking --out text.txt/below --tasks 1 --model missing
 search booking --model missing
 pairs booking --out new.parquet --store missing
-pairs booking --out new.parquet --store empty
 pairs booking --out nothing --store empty
 tune --out new --pairs missing
 tune --out new --pairs text.txt
-tune --out new --replay text.txt
-tune --out text.txt --pairs missing
 serve --upstream nonsense
 serve --upstream {NOBODY} --rank missing
-serve --upstream {NOBODY} --shadow nothing
 serve --upstream {NOBODY} --rank empty --shadow empty
 serve --upstream {NOBODY} --ab
 view missing
-view text.txt
-view empty --host 999.999.999.999
 view empty --host no.such.host.invalid
-report missing
 report empty
 report empty --run missing
-report empty --table nonsense
 report empty --reference human
-report empty --by nonsense
-report empty --baseline nonsense --table agents
-report empty --svg bars.svg
-report empty --by agent --html new
-report one --csv text.txt
 report one --html text.txt
 report one --markdown text.txt/below
-report one --by agent --svg .
 report one --by agent --svg text.txt/below.svg
-report one --table agents --json out.json
 report one --markdown out.md
-judge --run seed --model m --store missing
 judge --run missing --model m --store empty --base-url {NOBODY}
 judge --run seed --model m --base-url nonsense --store empty
 judge --run seed --model m --store empty --out text.txt/below.json --base-url {NOBODY}
-tasks nonsense
 tasks webshop --tasks no-such-*
 tasks webvoyager --data bad.jsonl
-tasks webvoyager --data missing.jsonl
 import jsonl missing
-import jsonl latin.toml
 import jsonl text.txt --store text.txt
 import browser-use text.txt
 import atif bad.jsonl
-import inspect text.txt
 import webvoyager missing
-export steps missing --out new.parquet
 export steps empty --out new.nonsense
 export steps empty --out text.txt/below.parquet
 export steps empty --out new.parquet --run missing
-export atif empty --out text.txt
-new suite json
 new suite ../up
 settings nonsense
 settings iql --set iql.steps=-1

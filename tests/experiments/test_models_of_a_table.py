@@ -1,7 +1,6 @@
 """Agent Q's comparison of models trained apart: each call adds its own to the files of the results."""
 
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -46,14 +45,13 @@ async def _call(
     *,
     tasks: int = 4,
     temperature: float = 0.8,
-    trained: Callable[..., Awaitable[range]] | None = None,
 ) -> None:
     """As the command does it, with `_played` for the hours of training and play."""
 
     async def at_once(*_: object, seeds: range, **__: object) -> range:
         return seeds
 
-    monkeypatch.setattr(results_module, "compare_methods", trained or at_once)
+    monkeypatch.setattr(results_module, "compare_methods", at_once)
     monkeypatch.setattr(
         results_module, "method_episodes", lambda _, passes: [e for seed in passes for e in _played(seed)]
     )
@@ -99,14 +97,3 @@ async def test_models_made_otherwise_do_not_come_into_one_table(
     with pytest.raises(InputError, match=rf"other seeds \(0\) that were made with another {named}: give --results"):
         await _call(tmp_path, monkeypatch, range(1, 2), **change)  # type: ignore[arg-type]
     await _call(tmp_path, monkeypatch, range(1), **change)  # type: ignore[arg-type]  # replaces all there is
-
-
-async def test_models_that_another_call_adds_meanwhile_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    await _call(tmp_path, monkeypatch, range(1))
-
-    async def trained(*_: object, **__: object) -> range:
-        await _call(tmp_path, monkeypatch, range(2, 3))
-        return range(1, 2)
-
-    await _call(tmp_path, monkeypatch, range(1, 2), trained=trained)
-    assert {episode.model for episode in read_method_episodes(tmp_path / "episodes.csv")} == {0, 1, 2}

@@ -18,12 +18,10 @@ import pytest
 from playwright.async_api import async_playwright
 
 import bestofq as bq
-from bestofq.agents.dialects.json import JsonDialect, candidates_schema
+from bestofq.agents.dialects.json import JsonDialect
 from bestofq.browser.chromium import find_chromium
 from bestofq.core.actions import Targeted
 from bestofq.core.embedding import EmbedItem
-from bestofq.core.language import Request, user
-from bestofq.core.observation import Element
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.embed_text import EndpointEmbedder
 
@@ -82,23 +80,6 @@ async def test_it_proposes_distinct_actions_on_the_marks_of_a_real_page(chat: st
     assert all(c.action.mark in marks for c in proposal.candidates if isinstance(c.action, Targeted) and c.action.mark)
 
 
-async def test_the_schema_holds_replies_to_marks_that_the_model_would_not_choose(chat: str) -> None:
-    schema = candidates_schema(1, "mark", [41, 43], thoughts=False)
-    ask = Request(messages=user("Click element 7. Reply with JSON only."), n=3, schema=schema, max_tokens=100)
-    async with ChatModel.at(chat, "any", temperature=1.5) as model:
-        replies = (await model.generate(ask)).replies
-    found = [JsonDialect(thoughts=False).read(reply, page_of(41, 43), 1, None)[0].action for reply in replies]
-    assert all(action.mark in (41, 43) for action in found if isinstance(action, Targeted))
-
-
-async def test_a_cut_reply_is_told_from_a_whole_one(chat: str) -> None:
-    async with ChatModel.at(chat, "any") as model:
-        cut = await model.generate(Request(messages=user("Count to one hundred."), max_tokens=8, log_probs=True))
-        whole = await model.generate(Request(messages=user("Reply with the word yes."), max_tokens=64))
-    assert (cut.replies[0].finish, whole.replies[0].finish) == ("truncated", "stop")
-    assert cut.replies[0].log_prob is not None
-
-
 async def test_it_embeds(embeddings: str) -> None:
     embedder = await asyncio.to_thread(EndpointEmbedder, ChatConfig(model="any", base_url=embeddings))
     texts = ["click Red mug", "click the red mug", "Paris is the capital of France", "word " * 9000]
@@ -106,8 +87,3 @@ async def test_it_embeds(embeddings: str) -> None:
     assert (vectors.shape, tokens > 0) == ((4, embedder.spec.dim), True)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     assert unit[0] @ unit[1] > unit[0] @ unit[2]
-
-
-def page_of(*marks: int) -> bq.Observation:
-    elements = tuple(Element(mark=mark, role="link", name=str(mark)) for mark in marks)
-    return bq.Observation(url="/", title="", text="", elements=elements)

@@ -55,18 +55,6 @@ async def test_an_id_that_no_other_session_has_is_left_as_it_is(tmp_path: Path) 
     assert ids[0] == "call_0" != ids[1]
 
 
-async def test_warnings_after_the_page_change_no_episode(tmp_path: Path) -> None:
-    """browser-use adds a message of its own when its steps run out."""
-    upstream = Upstream(lambda body, count: click(1, f"memory {count}"))
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
-        await client.post(f"{root}/v1/chat/completions", json=browser_use("buy shoes", 1))
-        last = browser_use("buy shoes", 2, "memory 1")
-        last["messages"].append({"role": "user", "content": "BUDGET WARNING: 1 step remains."})
-        await client.post(f"{root}/v1/chat/completions", json=last)
-    [episode] = episodes(tmp_path)
-    assert (episode.task.goal, len(episode.steps)) == ("buy shoes", 2)
-
-
 async def test_who_gives_up_and_asks_again_gets_what_comes_first(tmp_path: Path) -> None:
     """The upstream never answers the first request; the second it answers at once."""
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.responses import Response
 
 from bestofq.core.decision import Candidate, Provenance
 from bestofq.reports.rollout import replay
-from bestofq.serve.app import KEPT_ALIVE, ServeConfig, StoredAnswer, _stream_reply, proxy_app
+from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
-from bestofq.serve.wire import CHAT, candidate, parse_request
+from bestofq.serve.wire import candidate, parse_request
 from bestofq.store.store import Store
 from bestofq.testing import ScriptedScorer, serve_app
 from tests.serve.agents import (
@@ -211,33 +210,6 @@ async def test_a_rollout_of_a_harmful_q_ends_itself_and_stays_ended_after_a_rest
     assert click(3) not in await sessions(30, 90)
 
 
-async def test_messages_without_a_role_pass_through(tmp_path: Path) -> None:
-    async with serving(Upstream(lambda body, count: 400), tmp_path) as root, httpx.AsyncClient() as client:
-        body = {**browser_use("shoes", 1), "messages": [{"content": "shoes"}]}
-        assert (await client.post(f"{root}/v1/chat/completions", json=body)).status_code == 400
-
-
-async def test_four_agents_without_ids_keep_their_episodes_apart(tmp_path: Path) -> None:
-    """Two goals, two agents each, ten steps: each remembers what it was told last."""
-
-    def reply(body: Body, count: int) -> str:
-        return click(1, f"memory {count}", f"goal {count}")
-
-    async def agent(client: httpx.AsyncClient, root: str, goal: str) -> list[str]:
-        memory, told = "", []
-        for step in range(10):
-            got = await client.post(f"{root}/v1/chat/completions", json=browser_use(goal, step + 1, memory))
-            said = json.loads(got.json()["choices"][0]["message"]["content"])
-            memory += f"<step>{said['memory']}\n{said['next_goal']}</step>"
-            told.append(said["next_goal"])
-        return told
-
-    async with serving(Upstream(reply), tmp_path) as root, httpx.AsyncClient() as client:
-        told = await asyncio.gather(*(agent(client, root, f"buy {goal}") for goal in "aabb"))
-    found = [[step.decision.candidate.explanation for step in episode.steps] for episode in episodes(tmp_path)]
-    assert sorted(found) == sorted(told)
-
-
 async def test_who_asks_again_gets_the_same_reply(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: click(count))
     async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
@@ -309,16 +281,6 @@ async def test_what_has_come_by_the_deadline_is_ranked_and_an_upstream_that_is_g
         async with serve_app(app) as root, app.router.lifespan_context(app), client:
             got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
             assert got.status_code == (await client.get(f"{root}/v1/models")).status_code == 502
-
-
-async def test_the_first_comment_comes_with_the_first_bytes_of_a_stream() -> None:
-    """`decide` has waited for it already."""
-    replying: asyncio.Future[StoredAnswer] = asyncio.get_running_loop().create_future()
-    stream = _stream_reply(CHAT, replying)
-    async with asyncio.timeout(KEPT_ALIVE / 2):
-        first = await anext(stream)
-    replying.set_result(StoredAnswer(Response("data"), decision=True))
-    assert [first, *[one async for one in stream]] == [b": waiting\n\n", b"data"]
 
 
 async def test_a_client_that_streams_gets_events_and_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

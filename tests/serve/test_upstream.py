@@ -3,7 +3,6 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -18,7 +17,6 @@ from bestofq.serve import upstream
 from bestofq.serve.app import _usage
 from bestofq.serve.upstream import UpstreamReply, post
 from tests.serve.agents import (
-    TOOLS,
     Upstream,
     browser_use,
     by_label,
@@ -31,13 +29,6 @@ from tests.serve.agents import (
 )
 
 DEEP = "[" * 300_000
-CALL = {"id": "c1", "type": "function", "function": {"name": "click", "arguments": DEEP}}
-CALLED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
-
-
-class Refusing(Upstream):
-    async def chat(self, _: Request) -> Response:
-        return Response(status_code=400)
 
 
 class Keeping(Upstream):
@@ -138,17 +129,6 @@ async def test_a_200_that_is_no_reply_is_an_error_to_clients_that_stream(tmp_pat
     assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
 
 
-@pytest.mark.parametrize("said", [DEEP.encode(), DEEP, CALLED])  # a body, its content, its call's arguments
-@pytest.mark.parametrize("kind", ["schema", "tools", "judge"])
-async def test_brackets_without_end_are_a_reply_that_cannot_be_read(tmp_path: Path, said: Any, kind: str) -> None:
-    tools = {"model": "m", "messages": [{"role": "user", "content": "shoes"}], "tools": TOOLS}
-    asks = {"schema": browser_use("shoes", 1), "tools": tools, "judge": judging("shoes")}[kind]
-    async with serving(Upstream(lambda body, count: said), tmp_path) as root, httpx.AsyncClient() as client:
-        got = await client.post(f"{root}/v1/chat/completions", json=asks)
-    assert got.status_code == 200
-    assert DEEP in got.text
-
-
 @pytest.mark.parametrize("message", [b'{"tool_calls": [{}]}', b'{"tool_calls": "no"}', b'"no"', b"7"])
 async def test_a_reply_of_another_form_is_passed_on(tmp_path: Path, message: bytes) -> None:
     said = b'{"choices": [{"message": %s}]}' % message
@@ -159,12 +139,6 @@ async def test_a_reply_of_another_form_is_passed_on(tmp_path: Path, message: byt
         for path, body in asks:
             got = await client.post(f"{root}/v1/{path}", json=body)
             assert (got.status_code, got.content) == (200, said)
-
-
-async def test_brackets_without_end_of_a_client_are_no_json(tmp_path: Path) -> None:
-    async with serving(Refusing(lambda body, count: 400), tmp_path) as root, httpx.AsyncClient() as client:
-        for path, status in (("v1/chat/completions", 400), ("outcome", 422)):
-            assert (await client.post(f"{root}/sessions/x/{path}", content=DEEP)).status_code == status
 
 
 @pytest.mark.parametrize("said", [b'{"error": {"message": "no provider"}}', b'{"choices": []}', "I would click"])

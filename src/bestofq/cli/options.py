@@ -63,15 +63,7 @@ Tasks = Annotated[
 ]
 SplitName = Literal["train", "dev", "test"]
 Split = Annotated[SplitName, Option("--split", help="Which tasks.")]
-LogTo = Annotated[
-    Text,
-    Option(
-        "--log-to",
-        metavar="NAME[:WHERE]",
-        help="Keep the training curves too: tensorboard[:FOLDER], wandb[:PROJECT] or mlflow[:URI].",
-        autocompletion=lambda: ["tensorboard", "wandb", "mlflow"],
-    ),
-]
+LogTo = Annotated[Place, Option("--log-to", help="Folder for the training curves, as TensorBoard reads them.")]
 Cluster = Annotated[
     Text,
     Option(

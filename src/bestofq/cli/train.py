@@ -45,7 +45,7 @@ def train(
     with (
         open_existing_store(store) as opened,
         hosts_of(options.cluster, models, store) as hosts,
-        open_tracker(log_to, out) as log,
+        open_tracker(log_to) as log,
     ):
         if hosts is not None and models.settings.value == "network":
             run_interruptible(embed_there(models, hosts, opened, select_episodes(opened, runs, episodes)))

@@ -43,7 +43,7 @@ def tune(
         if options.dry_run:
             console.print(f"DPO would learn from {len(all_pairs):,} pairs, {len(earlier):,} of earlier rounds: {out}")
             return
-        with open_tracker(log_to, out) as log:
+        with open_tracker(log_to) as log:
             folder = recipe.tune(models, all_pairs, out, replayed=bool(earlier), log=log)
     else:
         with Store.open(store_of(options, models), read_only=True) as opened:
@@ -52,6 +52,6 @@ def tune(
             won = sum(1 for _ in recipe.successful_turns(models, trees))
             console.print(f"RFT would learn from {won:,} successful rollouts of {len(trees):,} trees: {out}")
             return
-        with open_tracker(log_to, out) as log:
+        with open_tracker(log_to) as log:
             folder = recipe.reinforce(models, trees, out, log=log)
     console.print(f"the tuned model: {folder}")

@@ -76,8 +76,6 @@ EXTRAS = {
     "openenv": "openenv",
     "psycopg": "cluster",
     "tensorboard": "tensorboard",
-    "wandb": "wandb",
-    "mlflow": "mlflow",
 }
 
 

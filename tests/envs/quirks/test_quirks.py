@@ -11,7 +11,7 @@ from bestofq.core.observation import Observation, Task
 from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.quirks.settings import QuirksSettings
 from bestofq_sites.quirks.sites import KINDS, Quirk, site
-from bestofq_sites.quirks.suite import AGAIN, Quirks, QuirksVisit
+from bestofq_sites.quirks.suite import Quirks, QuirksVisit
 from experiments.oracles.quirks import QuirksOracle
 
 pytestmark = pytest.mark.asyncio
@@ -112,12 +112,6 @@ async def test_what_is_refused_or_forgotten_shows_at_the_end_alone() -> None:
     assert (await plain.step(Click(mark=plain_seen.elements[0].mark))).reward == 1
 
 
-async def test_starting_again_empties_all_and_keeps_the_banner_away() -> None:
-    env, seen = await walked(ORDINARY, "delivery")
-    assert at(await press(env, seen, AGAIN)) == "search"
-    assert (env.visit.item, env.visit.value) == (None, None)
-
-
 async def test_who_knows_the_quirks_earns_every_task_in_the_fewest_steps_and_who_does_not_few() -> None:
     suite, rng = Quirks(QuirksSettings()), random.Random(0)
     earned = Counter[bool]()
@@ -151,12 +145,3 @@ async def test_splits_share_sites_by_task_and_no_site_by_site() -> None:
 async def test_the_sites_are_the_ones_that_were_measured() -> None:
     drawn = "\n".join(f"{s.name} {s.shown} {dict(s.quirks)}" for s in (site(n, 2026, 0.6) for n in range(36)))
     assert hashlib.sha256(drawn.encode()).hexdigest()[:16] == "91d9a85b166a7f32"
-
-
-async def test_an_address_that_the_page_does_not_show_does_nothing() -> None:
-    visit = ORDINARY.visit(SHOP_TASK)
-    for url in ("/again", "/1/find", "/0/7", "/0/x", "/nowhere"):
-        assert ORDINARY.post(visit, url, {"q": "kettle"})[0] == visit
-    env, seen = await walked(ORDINARY, "order")
-    await env.step(Click(mark=seen.elements[0].mark))
-    assert ORDINARY.post(env.visit, "/again", {})[0] == env.visit  # the order stands

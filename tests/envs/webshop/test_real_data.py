@@ -8,15 +8,12 @@ import pytest
 
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.observation import Split
-from bestofq_sites.webshop.goals import NO_LIMIT, synthetic_goals
+from bestofq_sites.webshop.goals import synthetic_goals
 from bestofq_sites.webshop.products import Catalogue, ShopGoal
 from bestofq_sites.webshop.reward import RewardFunction
-from bestofq_sites.webshop.search import SearchIndex
-from bestofq_sites.webshop.settings import SearchFields, WebShopSettings
+from bestofq_sites.webshop.settings import WebShopSettings
 from bestofq_sites.webshop.source import load_catalogue
 from bestofq_sites.webshop.suite import real_suite
-from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
-from tests.envs.webshop.parts import goals_of
 
 ROOT = Path(__file__).parents[3]
 SIBLING = ROOT.parent / "shared" / "data" / "webshop"
@@ -38,26 +35,9 @@ def goals(catalogue: Catalogue) -> tuple[ShopGoal, ...]:
     return synthetic_goals(catalogue.values(), seed=0)
 
 
-def test_the_products(catalogue: Catalogue) -> None:
-    assert len(catalogue) == 1000
-    assert all(product.price > 0 for product in catalogue.values())
-    asked_for = [product for product in catalogue.values() if product.instruction is not None]
-    assert len(asked_for) == 415
-    assert all(product.name and product.instruction_attributes for product in asked_for)
-
-
 def test_there_are_6910_goals(goals: tuple[ShopGoal, ...]) -> None:
     assert len(goals) == len({goal.id for goal in goals}) == 6910
     assert all(goal.attributes for goal in goals)
-
-
-def test_limits_are_above_the_price(catalogue: Catalogue, goals: tuple[ShopGoal, ...]) -> None:
-    for goal in goals:
-        price = catalogue[goal.product_id].price
-        assert goal.price_limit == NO_LIMIT or price < goal.price_limit <= price + 40
-        assert (f", and price lower than {goal.price_limit:.2f} dollars" in goal.instruction) == (
-            goal.price_limit != NO_LIMIT
-        )
 
 
 def test_the_suite_of_the_real_files_splits_as_webshop_does() -> None:
@@ -69,22 +49,6 @@ def test_the_suite_of_the_real_files_splits_as_webshop_does() -> None:
     assert not apart.products("test").keys() & apart.products("train").keys()
 
 
-async def test_goals_that_a_model_is_taught_may_be_train_goals_in_both_splits(tmp_path: Path) -> None:
-    config = DemonstrationConfig(data=FOLDER, data_splits=("product", "webshop"))
-    examples = await demonstrate(config, 2000, 0, tmp_path)
-    taught = {
-        line.removeprefix("goal: ")
-        for example in examples
-        for turn in example
-        for line in turn.prompt.splitlines()
-        if line.startswith("goal: ")
-    }
-    assert len(taught) > 100
-    for split in config.data_splits:
-        suite = real_suite(WebShopSettings(data=FOLDER, seed=config.data_seed, splits=split))
-        assert taught <= {task.goal for task in suite.tasks("train")}
-
-
 def test_what_the_buyer_asked_for_earns_one_but_for_the_published_quirk(
     catalogue: Catalogue, goals: tuple[ShopGoal, ...]
 ) -> None:
@@ -94,29 +58,6 @@ def test_what_the_buyer_asked_for_earns_one_but_for_the_published_quirk(
     parts = [reward(goal, goal.product_id, dict(goal.options)) for goal in goals]
     assert {(part.r_type, part.r_att, part.r_price) for part in parts} == {(1.0, 1.0, 1.0)}
     assert sum(part.total == 1.0 for part in parts) == 6910 - 458
-
-
-def test_the_whole_instruction_finds_the_product(catalogue: Catalogue, goals: tuple[ShopGoal, ...]) -> None:
-    index = SearchIndex(catalogue.values())
-    found = [[product.id for product in index.search(goal.instruction)] for goal in goals[:300]]
-    assert all(len(ids) == 50 for ids in found)
-    assert sum(goal.product_id in ids for goal, ids in zip(goals, found, strict=False)) >= 295
-
-
-@pytest.mark.parametrize(("fields", "bare", "whole"), [("all", 0.846, 0.954), ("upstream", 0.525, 0.884)])
-def test_the_first_ten_results_hold_the_product_more_often_than_by_upstreams_fields(
-    catalogue: Catalogue, goals: tuple[ShopGoal, ...], fields: SearchFields, bare: float, whole: float
-) -> None:
-    """`bare`: the instruction without options and price, over all goals; `whole`: with them, over the test goals."""
-    index = SearchIndex(catalogue.values(), fields)
-
-    def finds(query: str, product_id: str) -> bool:
-        return product_id in [product.id for product in index.search(query, limit=10)]
-
-    asked = {p.id: finds(p.instruction, p.id) for p in catalogue.values() if p.instruction is not None}
-    assert round(sum(asked[goal.product_id] for goal in goals) / len(goals), 3) == bare
-    test = goals_of("test", goals, splits="webshop")
-    assert sum(finds(goal.instruction, goal.product_id) for goal in test) / len(test) == whole
 
 
 def test_the_experiments_test_goals_ask_for_products_seen_in_training() -> None:

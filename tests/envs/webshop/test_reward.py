@@ -8,9 +8,6 @@ import pytest
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq_sites.webshop.products import Option, Product, ShopGoal
 from bestofq_sites.webshop.reward import RewardFunction, RewardParts, spacy_nouns
-from bestofq_sites.webshop.settings import WebShopSettings
-from bestofq_sites.webshop.suite import synthetic_suite
-from bestofq_sites.webshop.synthetic import SyntheticConfig
 
 WANTED = Product(
     id="wanted",
@@ -151,16 +148,6 @@ def test_white_space_that_pages_do_not_show_is_compared_as_published() -> None:
     assert reward(sized, WANTED, WANTED, {"size": "10 cm wide"}).r_option == 1.0
 
 
-def test_the_nouns_may_be_found_otherwise() -> None:
-    """By the first word only, a `Linen Shirt` is a `Linen Hat`."""
-    bought = other(name="Linen Hat", **ELSEWHERE)
-    wanted = WANTED.model_copy(update={"name": "Linen Shirt of a kind"})
-    first = RewardFunction([wanted, bought], nouns=lambda name: name.lower().split()[:1])
-    assert first(GOAL, "other", RIGHT).r_type == 1.0
-    last = RewardFunction([wanted, bought], nouns=lambda name: name.lower().split()[-1:])
-    assert last(GOAL, "other", RIGHT).r_type == 0.0
-
-
 def test_spacy_finds_the_nouns_by_its_parts_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a stand-in for spaCy: words are tagged by a list."""
     tags = {"acme": "PROPN", "linen": "NOUN", "soft": "ADJ", "a": "DET", "shirt": "NOUN"}
@@ -177,20 +164,3 @@ def test_spacy_finds_the_nouns_by_its_parts_of_speech(monkeypatch: pytest.Monkey
         spacy_nouns("xx_none")
     with pytest.raises(ConfigError, match="tags no parts of speech"):
         spacy_nouns("blank")
-
-
-def test_without_spacy_the_setting_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(SetupError, match=r"bestofq-sites\[webshop-exact\]"):
-        spacy_nouns("en_core_web_lg")
-    with pytest.raises(SetupError):  # before an episode begins
-        synthetic_suite(SyntheticConfig(products_per_category=1), WebShopSettings(spacy="en_core_web_lg"))
-
-
-def test_a_shop_of_products_gives_what_each_pair_gives() -> None:
-    bought = other(price=99.0, attributes=())
-    shop = RewardFunction([WANTED, bought])
-    assert shop(GOAL, "other", RIGHT) == reward(GOAL, WANTED, bought, RIGHT)
-    assert shop(GOAL, "other", RIGHT).total == 2 / 5
-    with pytest.raises(KeyError):
-        shop(GOAL, "absent", RIGHT)
