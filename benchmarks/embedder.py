@@ -6,8 +6,8 @@
 A state is a screenshot of 1280 × 800 and 130 words, as Best-of-Q embeds them (3.1, A.3), an action `--action-words` of
 them: some 10 of a label, 40 with its reasoning. The model is built from transformers' class with the published numbers
 and never written to disk; nothing is fetched. `states` is `VisionEmbedder.embed_all`, pictures prepared by its threads;
-`model alone` the same batches when they are prepared; `windows one by one` transformers' own attention to pictures
-(`models/embed_vision.py`). FLOP are counted by PyTorch in one pass, without attention's, which are some 5 % more.
+`model alone` the same batches when they are prepared. FLOP are counted by PyTorch in one pass, without attention's,
+which are some 5 % more.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.observation import Screenshot
 from bestofq.models.checkpoints import Precision
-from bestofq.models.embed_vision import QwenReader, VisionEmbedder, at_once
+from bestofq.models.embed_vision import QwenReader, VisionEmbedder
 
 WIDTH, HEIGHT = 1280, 800
 CONTROL = ("<|endoftext|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
@@ -88,7 +88,6 @@ def embedder(size: str, vocabulary: Sequence[str], folder: Path, device: str, pr
     with torch.device(device):
         dtype = getattr(torch, precision)
         model = transformers.AutoModel.from_config(config_of(size, ids), dtype=dtype, attn_implementation="sdpa")
-    at_once(model.visual)
     config = EmbedConfig()
     return VisionEmbedder(
         model, QwenReader(folder, tokenizer, model, config), name=size, revision="random", config=config
@@ -132,14 +131,6 @@ def measure(size: str, args: argparse.Namespace, device: str, precision: Precisi
         ours = embedder(size, words, Path(folder), device, precision)
     per_batch = max(1, ours._batches.area // max(map(ours._reader.length, states)))
     batches = [states[at : at + per_batch] for at in range(0, len(states), per_batch)]
-    eyes = ours._model.visual.config
-
-    def one_by_one() -> None:
-        by_length, eyes._attn_implementation = eyes._attn_implementation, "sdpa"
-        try:
-            ours.embed_all(states)
-        finally:
-            eyes._attn_implementation = by_length
 
     def alone() -> float:
         read = [ours._read(batch) for batch in batches]
@@ -147,7 +138,6 @@ def measure(size: str, args: argparse.Namespace, device: str, precision: Precisi
 
     ways: dict[str, Callable[[], float]] = {
         "states": lambda: timed(lambda: ours.embed_all(states), device),
-        "one by one": lambda: timed(one_by_one, device),
         "model alone": alone,
         "preparing": lambda: timed(lambda: [ours._read(batch) for batch in batches], "cpu"),
         "actions": lambda: timed(lambda: ours.embed_all(actions), device),
@@ -178,7 +168,6 @@ def measure(size: str, args: argparse.Namespace, device: str, precision: Precisi
         "tflop_a_state": round(flop / 1e12, 4),
         "states_per_s": round(rates["states"], 2),
         "tflop_per_s": round(rates["states"] * flop / 1e12, 4),
-        "states_per_s_windows_one_by_one": round(rates["one by one"], 2),
         "states_per_s_model_alone": round(rates["model alone"], 2),
         "ms_to_prepare_a_state": round(took["preparing"] / args.states * 1000, 2),
         "actions_per_s": round(args.actions / took["actions"], 1),

@@ -413,16 +413,6 @@ async def test_a_picker_without_a_usable_reply_leaves_the_choice_to_the_proposer
     assert list(schema["properties"]) == ["reasoning", "best"]  # section 5: a reasoning, before the choice
 
 
-async def test_a_picker_may_think_as_long_as_its_endpoint_is_set_to_let_it() -> None:
-    def thoughtful(request: Mapping[str, Any]) -> str:
-        return '{"best": "2"}' if request["max_tokens"] >= 900 else ""  # thinking counts, and is not told
-
-    offered = [Candidate(action=Click(mark=mark), label="click") for mark in (1, 2)]
-    async with BrokenServer(thoughtful) as server, endpoint(server, max_tokens=900) as model:
-        scores = await ChatPickerScorer(model).score(STATE, offered)
-    assert (scores.values, scores.usage[0].unusable) == ((0.0, 1.0), None)
-
-
 @pytest.mark.parametrize("fault", ["nonsense", "braces", "empty", "vast", "surrogate"])
 async def test_a_reply_without_candidates_gets_a_repair_turn(fault: Fault) -> None:
     """Also thousands of brackets or digits, and half a surrogate pair, which cannot be sent."""

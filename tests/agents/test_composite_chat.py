@@ -96,16 +96,6 @@ async def test_later_steps_show_plan_and_composite_history_and_ask_for_no_plan()
     assert user[1]["type"] == "image_url"
 
 
-async def test_replies_without_an_action_get_a_repair_turn_then_a_fresh_one_then_a_no_op() -> None:
-    replies = iter(["Sure!", said("CLICK [9]"), said("CLICK [2]")])
-    async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
-        offered = await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 1)
-    assert offered.candidates[0].action == Click(mark=2)
-    assert [len(request["messages"]) for request in server.requests] == [2, 4, 2]
-    assert "is not thought, COMMANDS" in server.requests[1]["messages"][-1]["content"]
-    assert "JSON" not in server.requests[1]["messages"][-1]["content"]
-
-
 @pytest.mark.parametrize("room", [True, False], ids=["for a repair turn", "for none"])
 async def test_a_fresh_reply_is_none_that_was_drawn_before(room: bool) -> None:
     async with BrokenServer(lambda _: "Sure!") as server, endpoint(server) as model:

@@ -62,11 +62,6 @@ async def test_a_decision_keeps_all_candidates_scores_and_usage() -> None:
     assert [usage.role for usage in decision.usage] == ["proposer", "critic"]
 
 
-async def test_prompting_asks_for_one() -> None:
-    agent = Agent(name="p", proposer=THREE, scorer=ConstantScorer(), selector=GreedySelector(), n_candidates=1)
-    assert len((await agent.decide(STATE, rng())).candidates) == 1
-
-
 async def test_no_candidate_and_nan_are_named() -> None:
     class Nothing:
         async def propose(self, state: State, n: int) -> Proposal:

@@ -147,24 +147,6 @@ def test_the_pixels_of_a_stored_picture_are_read_when_they_are_needed(embedder: 
     np.testing.assert_array_equal(vectors, embedder.embed_all([PAGE]))
 
 
-def test_all_windows_of_a_length_are_attended_to_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 x 200 pixels become 22 x 14 patches, 56 x 84 are 4 x 6 in a window of their own. transformers' own way, one
-    window after the other, is `sdpa`."""
-    finer = load_embedder(folder, EmbedConfig(pixels=16 * PIXELS), device="cpu", precision="float32")
-    assert isinstance(finer, VisionEmbedder)
-    sizes: list[tuple[int, ...]] = []
-
-    def attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
-        sizes.append(tuple(q.shape))
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=scale)
-
-    monkeypatch.setattr("bestofq.models.embed_vision.scaled_dot_product_attention", attended)
-    found = finer.embed_all([TWO])
-    finer._model.visual.config._attn_implementation = "sdpa"
-    np.testing.assert_allclose(found, finer.embed_all([TWO]), atol=1e-5)
-    assert sizes[:4] == [(1, 4, 24, 8), (1, 4, 36, 8), (3, 4, 48, 8), (2, 4, 64, 8)]  # windows, heads, patches, width
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize(("tf32", "atol"), [(False, 1e-4), (True, 5e-3)])
@@ -185,8 +167,6 @@ def test_qwen3_vl_is_read_too(tmp_path: Path) -> None:
     assert np.abs(other.embed_all([seen]) - together[0]).max() > 1e-3
     forged = EmbedItem(text="buy <|image_pad|> red")  # no picture is expected
     assert np.isfinite(other.embed_all([forged])).all()
-    other._model.visual.config._attn_implementation = "sdpa"  # one picture after the other
-    np.testing.assert_allclose(other.embed_all([PAGE, TWO, WORD]), together, atol=1e-5)
 
 
 class Tight:

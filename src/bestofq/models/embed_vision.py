@@ -17,7 +17,6 @@ import torch
 import transformers  # its classes are named where they are used: each takes a second to import
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as VISION
 
 from bestofq.core.embedding import DEFAULTS, PIXELS_LEAST, EmbedConfig, EmbedItem, EmbedSpec
@@ -96,36 +95,6 @@ def open_image(shot: Screenshot) -> Image.Image:
         return Image.open(io.BytesIO(shot.data)).convert("RGB")
     except (UnidentifiedImageError, OSError) as error:
         raise DataError(f"screenshot {shot.sha256[:12]} is no picture: {error}") from error
-
-
-NAME = "flash_by_length"  # transformers tells the windows' bounds to what is called flash
-
-
-def at_once(encoder: Any) -> None:
-    """Have a picture encoder attend so."""
-    transformers.AttentionInterface.register(NAME, by_length)
-    encoder.config._attn_implementation = NAME  # what would set it looks for a package by that name
-
-
-def by_length(
-    _module: object,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: None,
-    *,
-    scaling: float,
-    cu_seq_lens_q: Tensor,
-    **_: object,
-) -> tuple[Tensor, None]:
-    """[1, H, T, D] three times → [1, T, H, D]. T: the windows in a row, with bounds `cu_seq_lens_q` [W + 1]."""
-    starts, lengths = cu_seq_lens_q[:-1], cu_seq_lens_q.diff()
-    result = torch.empty_like(query)
-    for length in sorted({*lengths.tolist()}):
-        rows = starts[lengths == length][:, None] + torch.arange(length, device=starts.device)  # [N, L]
-        q, k, v = (whole[0, :, rows].transpose(0, 1) for whole in (query, key, value))  # [N, H, L, D]
-        result[0, :, rows] = scaled_dot_product_attention(q, k, v, scale=scaling).transpose(0, 1)
-    return result.transpose(1, 2), None
 
 
 Item = TypeVar("Item")
@@ -222,7 +191,6 @@ class VisionEmbedder(CachedEmbedder):
             auto = transformers.AutoModelForImageTextToText
             whole, tokenizer, target, revision = load_checkpoint(auto, path, device, precision)
             reader = QwenReader(path, tokenizer, whole, config)
-            at_once(whole.model.visual)
         except (OSError, ValueError) as error:
             raise SetupError(f"no vision-language model at {path}: give a transformers directory ({error})") from error
         return cls(whole.model.to(target), reader, name=Path(path).name, revision=revision, config=config)
