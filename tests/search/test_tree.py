@@ -68,7 +68,7 @@ def test_all_children_pruned_leaves_nothing_to_select() -> None:
     tree = grown(1)
     tree.ending[1] = "pruned"
     assert tree.argmax_ucb1(0, 1.0) is None
-    assert tree.find_best_untried(0) is None
+    assert tree.find_best_new_child(0) is None
 
 
 def test_a_tree_is_stored_and_comes_back() -> None:

@@ -13,7 +13,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Scores, State, Step
 from bestofq.core.protocols import Proposer, Scorer
 from bestofq.rollouts.episode import EpisodeOptions, record_episode
-from bestofq.rollouts.resuming import claim_abandoned
+from bestofq.rollouts.resuming import claim_orphans
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
 from bestofq.store.store import Store
@@ -191,7 +191,7 @@ async def test_an_episode_that_goes_on_in_another_process_is_searched_from_its_p
         await store.begin_run("r", {}, Provenance(version="test"))
         with pytest.raises(Died):
             await searched(store, dies_after=2)
-        [begun] = (await claim_abandoned(store, "r", "mcts", lambda _: True, lambda *_: True)).values()
+        [begun] = (await claim_orphans(store, "r", "mcts", lambda _: True, lambda *_: True)).values()
         ended = await searched(store, begun)
         assert (ended.id, ended.verdict.reward) == (begun.id, 1.0)
         assert [step.decision.chosen for step in ended.steps] == [1, 0, 1, 0]

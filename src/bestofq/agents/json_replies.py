@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from json_repair import repair_json
 
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Reply, strip_thinking
+from bestofq.core.language import Reply, remove_thoughts
 
 T = TypeVar("T")
 MAX_REPAIR_CHARACTERS, MAX_REPAIR_BRACKETS = 50_000, 300  # the time of a repair grows with their product
@@ -44,7 +44,7 @@ def read_json(reply: Reply, read: Callable[[Any], T]) -> T:
     if reply.finish == "refused":
         raise ReplyError(f"the reply was refused{f': {reply.text}' if reply.text else ''}")
     problem = None
-    for value in reversed(values_of(strip_thinking(reply.text), repair=reply.finished)):
+    for value in reversed(values_of(remove_thoughts(reply.text), repair=reply.finished)):
         try:
             return read(value)
         except ReplyError as error:

@@ -74,7 +74,7 @@ class Request:
         return "\n".join(message.text for message in self.messages)
 
 
-def strip_thinking(reply: str) -> str:
+def remove_thoughts(reply: str) -> str:
     """Remove the thinking before a reply. Nothing is left if it has no end; if nothing follows the end, all is left."""
     rest = _END.split(reply)[-1]
     return "" if _BEGIN.match(rest) else rest if rest.strip() else reply

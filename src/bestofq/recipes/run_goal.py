@@ -20,7 +20,7 @@ from bestofq.core.observation import Task
 from bestofq.core.secrets import keep_secrets_of
 from bestofq.envs.web import WebEnv
 from bestofq.rollouts.episode import EpisodeOptions, record_episode
-from bestofq.rollouts.resuming import claim_abandoned
+from bestofq.rollouts.resuming import claim_orphans
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 
@@ -99,7 +99,7 @@ async def visit(
     env.approve = approve if ask else None
     run = f"{SUITE}-{key_of(config)[:8]}"
     await store.begin_run(run, config, options.provenance or Provenance(version=__version__))
-    left = await claim_abandoned(store, run, agent.name, lambda key: key.task == task.id, options.may_repeat)
+    left = await claim_orphans(store, run, agent.name, lambda key: key.task == task.id, options.may_repeat)
     before = store.summaries(run=run, agent=agent.name, suite=SUITE, status=None)
     repeat = 1 + max((s.key.repeat for s in before if s.key.task == task.id), default=-1)
     key = max(left, default=EpisodeKey(SUITE, task.id, repeat))

@@ -53,7 +53,7 @@ async def repeat_steps(env: Env, episode: Episode, may_repeat: MayRepeat) -> Ste
             env.simulated_user = user
 
 
-async def claim_abandoned(
+async def claim_orphans(
     store: "Store",
     run: str,
     agent: str,

@@ -13,7 +13,7 @@ from bestofq.core.observation import Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.rollouts.progress import Progress
-from bestofq.rollouts.resuming import claim_abandoned
+from bestofq.rollouts.resuming import claim_orphans
 from bestofq.rollouts.workers import SHARED, LostError, Worker, work_off
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
@@ -161,13 +161,13 @@ async def play_all(
     todo: asyncio.Queue[EpisodeSlot] = asyncio.Queue()
     tried: set[EpisodeKey] = set()
 
-    def load_finished() -> list[EpisodeSummary]:
+    def load_summaries() -> list[EpisodeSummary]:
         return [summary for summary in store.summaries(run=run, agent=agent) if summary.key in wanted]
 
     async def plan() -> bool:
         """Queue what nobody has played or plays. Return whether another process plays some of the rest."""
         rest = wanted.keys() - store.load_finished_keys(run, agent) - tried
-        left = await claim_abandoned(store, run, agent, rest.__contains__, options.may_repeat)
+        left = await claim_orphans(store, run, agent, rest.__contains__, options.may_repeat)
         elsewhere = {one.key for one in store.summaries(run=run, agent=agent, status="running")} - left.keys()
         chosen = [key for key in wanted if key in rest - elsewhere]
         for key in chosen:
@@ -176,7 +176,7 @@ async def play_all(
         return not rest.isdisjoint(elsewhere)
 
     shared = await plan()
-    progress.begin(load_finished(), len(wanted))
+    progress.begin(load_summaries(), len(wanted))
     cuts = 0  # in a row
 
     async def play(worker: Worker, slot: EpisodeSlot) -> None:
@@ -196,7 +196,7 @@ async def play_all(
                     "then run the same command again: it continues from here"
                 ) from error
             log.info("%s is played again: %s", slot.task.id, error)
-            found = await claim_abandoned(store, run, agent, {slot.key}.__contains__, options.may_repeat, alone=True)
+            found = await claim_orphans(store, run, agent, {slot.key}.__contains__, options.may_repeat, alone=True)
             todo.put_nowait(replace(slot, begun=found.get(slot.key), lost=slot.lost + 1))
             return
         verdict, left = played
@@ -220,4 +220,4 @@ async def play_all(
         return True
 
     await work_off(todo, workers, play, more)
-    return load_finished()
+    return load_summaries()

@@ -87,7 +87,7 @@ class Search:
         At a node that is expanded on the way the best-ranked untried action comes next, whatever its UCB1."""
         tree, path = self.tree, [self.start]
         while tree.ending[node := path[-1]] == "open" and tree.seen[node] is not None:
-            child = tree.find_best_untried(node) if await self.expand(node) else None
+            child = tree.find_best_new_child(node) if await self.expand(node) else None
             if child is None:
                 child = tree.argmax_ucb1(node, self.config.exploration)
             if child is None:

@@ -97,7 +97,7 @@ class MutableTree:
         left = [node for node in self.children[parent] if self.ending[node] != "pruned"]
         return max(left, key=lambda node: (scores[node], *self._ties(node)), default=None)
 
-    def find_best_untried(self, parent: int) -> int | None:
+    def find_best_new_child(self, parent: int) -> int | None:
         """The child of the highest Q̂ that no rollout has carried out."""
         untried = (n for n in self.children[parent] if self.ending[n] != "pruned" and not self.visits[n])
         return max(untried, key=self._ties, default=None)

@@ -21,7 +21,7 @@ from bestofq.agents.prompting import page_values, render
 from bestofq.core.actions import Action, Answer, AskUser, Clear, Click, Goto, Scroll, Submit, Write, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Reply, strip_thinking
+from bestofq.core.language import Reply, remove_thoughts
 from bestofq.core.observation import Observation
 from bestofq.core.picture import Picture
 
@@ -68,7 +68,7 @@ def composite_user(state: State, history: int, pictures: int = 0) -> str:
 def parse_composite(reply: str, observation: Observation) -> Candidate:
     """The candidate of a reply, without its thinking. ReplyError when a part is missing, or for a command or mark that
     does not exist."""
-    match = _REPLY.fullmatch(strip_thinking(reply).strip())
+    match = _REPLY.fullmatch(remove_thoughts(reply).strip())
     if match is None:
         raise ReplyError(f"{reply[:80]!r} is not thought, COMMANDS, EXPLANATION and STATUS, each on its line")
     plan, thought, explanation = (" ".join((match[part] or "").split()) for part in ("plan", "thought", "explanation"))
