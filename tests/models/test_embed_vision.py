@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -186,22 +185,8 @@ class Tight:
 def test_micro_batches_halve_when_memory_runs_out() -> None:
     work, batches = Tight(250), MicroBatches(1000)
     lengths = [100, 7, 100, 3, 100, 100, 5, 100]
-    assert batches.run(work, lengths, lengths, list) == [10 * length for length in lengths]
+    assert batches.run(work, lengths, lengths) == [10 * length for length in lengths]
     assert work.sizes == [8, 4, 2, 2, 2, 2]  # 8 and 4 did not fit; then 200 tokens at a time, as few as 1 long one
     assert batches.area == 200
     with pytest.raises(ModelError, match="300 tokens does not fit"):
-        batches.run(work, [300], [300], list)
-
-
-def test_the_next_batch_is_read_while_one_is_worked_on() -> None:
-    begun = [threading.Event() for _ in range(4)]
-
-    def read(lengths: Sequence[int]) -> int:
-        begun[lengths[0]].set()
-        return lengths[0]
-
-    def work(length: int) -> list[int]:
-        assert length == 1 or begun[length - 1].wait(10), "nobody reads ahead"
-        return [length]
-
-    assert MicroBatches(3).run(work, [2, 1, 3], [2, 1, 3], read) == [2, 1, 3]
+        batches.run(work, [300], [300])

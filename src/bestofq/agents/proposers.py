@@ -17,7 +17,6 @@ from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, VisionModel
 from bestofq.core.usage import attach_usage, merge_usage
 
-"""One reply with a list of candidates, a reply for each, or a list and then a reply for each that is missing."""
 _JSON = JsonDialect()
 
 
@@ -79,7 +78,7 @@ class ChatProposer:
     In the JSON dialect one reply holds a list of all candidates, its first the greedy choice. Such candidates have no
     log-probability: each depends on those written before it, so no sum over the reply's tokens is log π(a|s). If a list
     brings too few distinct actions, `candidates="auto"` draws the others one by one at the model's temperature, each
-    as a reply of its own; "list" leaves it at that, as the paper does.
+    as a reply of its own. "list" leaves it at that, as the paper does.
 
     With `candidates="samples"`, `log_probs` or `votes`, and always in the composite dialect, every candidate is a reply
     of its own. The first is greedy, the others have the model's temperature, and repeated actions are dropped. With

@@ -203,7 +203,7 @@ def train_iql(
 def choose_update(iql: IQL, batches: Batches) -> Callable[[], Tensor]:
     """Return the fastest way to make a step with the next batch. What it returns is valid until its next call.
 
-    On one GPU that holds the whole table it is a CUDA graph: the networks are small, and the GPU would otherwise wait
+    On one GPU that holds the whole table it is a CUDA graph. The networks are small, and the GPU would otherwise wait
     for Python to launch each kernel. The first steps choose kernels and make Adam's state, so they are not captured.
     """
     if batches.table.device.type != "cuda":

@@ -7,7 +7,7 @@ family. The last hidden state is pooled over all tokens of an item, with those o
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -98,7 +98,6 @@ def open_image(shot: Screenshot) -> Image.Image:
 
 
 Item = TypeVar("Item")
-Read = TypeVar("Read")
 Result = TypeVar("Result")
 
 
@@ -111,43 +110,29 @@ class MicroBatches:
         self.area = area
 
     def run(
-        self,
-        work: Callable[[Read], Sequence[Result]],
-        items: Sequence[Item],
-        lengths: Sequence[int],
-        read: Callable[[Sequence[Item]], Read],
+        self, work: Callable[[list[Item]], Sequence[Result]], items: Sequence[Item], lengths: Sequence[int]
     ) -> list[Result]:
-        """The result for each item, in order; alike `lengths` run together. `work` gets what `read` makes of a batch,
-        which a thread does ahead, while `work` has the batch before. ModelError where one alone does not fit."""
+        """The result for each item, in order; alike `lengths` run together. ModelError if one alone does not fit."""
         results: dict[int, Result] = {}
         todo = sorted(range(len(items)), key=lambda i: lengths[i], reverse=True)  # what hardly fits is tried first
-        with ThreadPoolExecutor(1) as thread:
-            ahead: tuple[list[int], Future[Read] | None] = ([], None)
-            while todo:
-                group = self._first(todo, lengths)
-                mine = ahead[1] if ahead[0] == group else None
-                mine = mine or thread.submit(read, [items[i] for i in group])
-                if following := self._first(todo[len(group) :], lengths):
-                    ahead = (following, thread.submit(read, [items[i] for i in following]))
-                done = None
-                with suppress(torch.OutOfMemoryError):  # leaving it lets go of the tensors that the error's frames hold
-                    done = work(mine.result())
-                if done is not None:
-                    results.update(zip(group, done, strict=True))
-                    todo = todo[len(group) :]
-                elif len(group) > 1:
-                    torch.cuda.empty_cache()
-                    self.area = len(group) * lengths[todo[0]] // 2
-                else:
-                    raise ModelError(
-                        f"an input of {lengths[todo[0]]} tokens does not fit into the device's memory: "
-                        "allow fewer pixels a picture, or take a smaller model"
-                    )
+        while todo:
+            longest = lengths[todo[0]]
+            group = todo[: max(1, self.area // max(1, longest))]
+            done = None
+            with suppress(torch.OutOfMemoryError):  # leaving it lets go of the tensors that the error's frames hold
+                done = work([items[i] for i in group])
+            if done is not None:
+                results.update(zip(group, done, strict=True))
+                todo = todo[len(group) :]
+            elif len(group) > 1:
+                torch.cuda.empty_cache()
+                self.area = len(group) * longest // 2
+            else:
+                raise ModelError(
+                    f"an input of {longest} tokens does not fit into the device's memory: allow fewer pixels a "
+                    "picture, or take a smaller model"
+                )
         return [results[i] for i in range(len(items))]
-
-    def _first(self, todo: list[int], lengths: Sequence[int]) -> list[int]:
-        """The next batch of what is to do, the longest first."""
-        return todo[: max(1, self.area // max(1, lengths[todo[0]]))] if todo else []
 
 
 class VisionEmbedder(CachedEmbedder):
@@ -200,7 +185,8 @@ class VisionEmbedder(CachedEmbedder):
             raise ConfigError(f"{self.spec.model} embeds texts alone: set model.embed.context=alone (Best-of-Q, A.3)")
         if not self.spec.pixels and any(item.screenshots for item in items):
             raise ConfigError(f"{self.spec.model} was loaded for texts only: allow pictures more than 0 pixels")
-        return self._batches.run(self._embed, items, [self._reader.length(item) for item in items], self._read)
+        lengths = [self._reader.length(item) for item in items]
+        return self._batches.run(lambda some: self._embed(self._read(some)), items, lengths)
 
     def _read(self, items: Sequence[EmbedItem]) -> Inputs:
         """In host memory, pinned where a GPU is to copy it."""

@@ -91,10 +91,10 @@ def ground_click(command: str, observation: Observation) -> str:
     return f"{click} [{fitting[0] if len(fitting) == 1 else mark}]"
 
 
-def words_before(mark: int, observation: Observation, most: int = 3) -> str:
-    """The last words before a mark on its line of the page. None if another mark is right before it."""
+def words_before(mark: int, observation: Observation) -> str:
+    """The last three words before a mark on its line of the page. None if another mark is right before it."""
     before = observation.text.partition(f"[{mark}]")[0].rpartition("\n")[2].rpartition("]")[2].split()
-    return " ".join(before[-most:])
+    return " ".join(before[-3:])
 
 
 def parse_reply(reply: str, observation: Observation) -> Candidate:

@@ -24,7 +24,6 @@ from bestofq.core.observation import Observation, Point
 from bestofq.core.picture import Picture
 
 MOST_MARKS = 200  # that a schema names; OpenAI-compatible servers take some 500 values
-"""What a model may do: what real pages need, or the eight actions of the paper (Fig. 7)."""
 _FIELDS: Mapping[str, Sequence[str]] = {
     "click": (),
     "write": ("text", "enter"),
