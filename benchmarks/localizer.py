@@ -54,7 +54,7 @@ async def measure(pages: int, seed: int) -> dict[str, Counter[str]]:
     async with serve(suite) as site, Browser.launch() as browser:
         session = BrowserSession(browser)
         for task in suite.tasks("dev", pages // 2):
-            goal = suite.goal(task.id)
+            goal = suite.goals[task.id]
             root = site.open_visit(task)
             results = ShopResults(query=suite.catalogue[goal.product_id].query)
             views: list[View] = [results, Item(product_id=goal.product_id, results=results)]

@@ -82,7 +82,7 @@ async def pages(count: int) -> list[State]:
     env = TextEnv(suite)
     states = []
     for task in suite.tasks("train", count):
-        query = suite.catalogue[suite.goal(task.id).product_id].query
+        query = suite.catalogue[suite.goals[task.id].product_id].query
         search = parse_reply(f'write [1] "{query}" enter', await env.reset(task, seed=0)).action
         states.append(State(task=task, observation=(await env.step(search)).observation))
     return states

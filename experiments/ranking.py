@@ -140,7 +140,7 @@ def judge_of(suite: Suite) -> Judge | None:
 
 
 def _webshop(suite: WebShop, state: State, candidates: Sequence[Candidate]) -> Judged:
-    shop, oracle = suite.server(state.task.split), Oracle(suite, suite.goal(state.task.id))
+    shop, oracle = suite.server(state.task.split), Oracle(suite, suite.goals[state.task.id])
     view = from_url(state.observation.url, shop.catalogue)
     if view is None:
         raise DataError(f"{state.observation.url} of task {state.task.id} is no page of this suite's shop")

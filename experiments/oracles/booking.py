@@ -26,7 +26,7 @@ class BookingOracle:
     """Advice for one task."""
 
     def __init__(self, suite: Booking, task_id: str) -> None:
-        self.goal = suite.goal(task_id)
+        self.goal = suite.goals[task_id]
         self.restaurant = suite.restaurants[self.goal.restaurant_id]
         self.times = suite.tables.nearest(self.restaurant, self.goal.plan)  # the right ones, the best first
 

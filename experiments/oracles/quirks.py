@@ -14,7 +14,7 @@ class QuirksOracle:
     """Advice for one task. `knows`: the quirks too, else every way is as good as the other."""
 
     def __init__(self, suite: Quirks, task: Task, *, knows: bool) -> None:
-        self.goal = suite.goal(task.id)
+        self.goal = suite.goals[task.id]
         self._knows = knows
 
     def advise(self, visit: QuirksVisit, seen: Observation, rng: random.Random) -> Advice:

@@ -66,7 +66,7 @@ def walk_shop(
     config: CompositeDemonstrations, suite: WebShop, shop: Shop, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
     """One example for each state of one walk through the shop."""
-    env, goal = TextEnv(suite, server=shop), suite.goal(task.id)
+    env, goal = TextEnv(suite, server=shop), suite.goals[task.id]
     oracle = Oracle(suite, goal)
 
     def expert(seen: Observation) -> Advice:
@@ -90,7 +90,7 @@ def walk_booking(
     config: CompositeDemonstrations, suite: Booking, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
     """One example for each state of one walk through the booking site."""
-    env, goal = TextEnv(suite), suite.goal(task.id)
+    env, goal = TextEnv(suite), suite.goals[task.id]
     oracle = BookingOracle(suite, task.id)
 
     def expert(seen: Observation) -> Advice:

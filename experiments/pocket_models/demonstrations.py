@@ -139,7 +139,7 @@ async def _walk(
     config: DemonstrationConfig, suite: WebShop, shop: Shop, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
     env = TextEnv(suite, server=shop)
-    oracle = Oracle(suite, suite.goal(task.id))
+    oracle = Oracle(suite, suite.goals[task.id])
     state = State(task=task, observation=await env.reset(task, seed=0))
     for _ in range(config.max_steps):
         advice = oracle.advise(shop, env.view, state.observation)

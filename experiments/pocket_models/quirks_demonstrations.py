@@ -68,13 +68,13 @@ def _stray(visit: QuirksVisit, suite: Quirks, task: Task, seen: Observation, rng
     buttons = [e.mark for e in seen.elements if e.role == "button" and e.name != "Search"]
     if buttons:
         return Click(mark=rng.choice(buttons))
-    words = rng.choice(visit.site.kind.items if rng.random() < 0.3 else [suite.goal(task.id).item]).lower().split()
+    words = rng.choice(visit.site.kind.items if rng.random() < 0.3 else [suite.goals[task.id].item]).lower().split()
     return Write(mark=seen.elements[0].mark, text=rng.choice((" ".join(words), words[-1], words[0])), enter=True)
 
 
 def _review(visit: QuirksVisit, suite: Quirks, task: Task, seen: Observation, of: Candidate) -> str:
     """What can be read: whether an item or a value is the goal's. Of the ways there is nothing to say."""
-    goal, stage = suite.goal(task.id), visit.site.kind.stages[visit.stage]
+    goal, stage = suite.goals[task.id], visit.site.kind.stages[visit.stage]
     mark = of.action.mark if isinstance(of.action, Click) else None
     name = seen.elements[mark - 1].name if mark is not None else ""
     wanted = {"items": goal.item, "values": goal.value}.get(stage.kind)

@@ -76,14 +76,14 @@ async def test_on_the_booking_site_it_answers_and_is_counted(env: Literal["text"
     agent = Agent(name="asker", proposer=ScriptedProposer(asking))
     async with FaultServer(guest) as server, open_suite(Models(settings(server, env))) as suite:
         rules = build_booking(BookingSettings())
-        task = next(t for t in await suite.tasks("dev", None) if rules.goal(t.id).seating)
+        task = next(t for t in await suite.tasks("dev", None) if rules.goals[t.id].seating)
         with Store.open(tmp_path) as store:
             await store.begin_run("r", {}, Provenance(version="test"))
             world = await suite.make_env()
             episode = await record_episode(agent, world, task, store=store, run="r")
             await world.close()
             stored = store.episode(episode.id)
-    assert episode.steps[1].observation.notices == (f"The user replied: {rules.goal(task.id).seating}, please.",)
+    assert episode.steps[1].observation.notices == (f"The user replied: {rules.goals[task.id].seating}, please.",)
     spent = spent_by_role(stored.usage)
     assert (spent["user"].calls, spent["user"].tokens) == (1, 120)  # the second time it is the same question
     assert len(server.requests) == 1

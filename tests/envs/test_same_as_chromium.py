@@ -104,7 +104,7 @@ async def both(web: LocalWebEnv, text: TextEnv, action: Action) -> StepResult:
 async def test_a_refused_form_the_way_back_and_a_saved_one_are_the_same(browser: Browser) -> None:
     suite = Booking()
     task = suite.tasks("train", 1)[0]
-    goal, oracle = suite.goal(task.id), BookingOracle(suite, task.id)
+    goal, oracle = suite.goals[task.id], BookingOracle(suite, task.id)
     async with serve(suite) as site:
         web, text = LocalWebEnv(site, browser), TextEnv(suite)
         seen = await text.reset(task, seed=0)
@@ -142,7 +142,7 @@ def booking_guide(suite: Booking, task: Task) -> Advise:
 
 
 def shop_guide(suite: WebShop, task: Task) -> Advise:
-    oracle, shop = Oracle(suite, suite.goal(task.id)), suite.server(task.split)
+    oracle, shop = Oracle(suite, suite.goals[task.id]), suite.server(task.split)
     return lambda env, seen: oracle.advise(shop, env.view, seen).action
 
 

@@ -44,7 +44,7 @@ def suite() -> WebShop:
 
 async def test_the_oracle_earns_everything(suite: WebShop) -> None:
     for task in suite.tasks("dev")[:60]:
-        env, oracle = TextEnv(suite), Oracle(suite, suite.goal(task.id))
+        env, oracle = TextEnv(suite), Oracle(suite, suite.goals[task.id])
         seen = await env.reset(task, seed=0)
         for _ in range(15):
             result = await env.step(oracle.advise(suite.server(task.split), env.view, seen).action)

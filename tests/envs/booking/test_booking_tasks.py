@@ -24,12 +24,12 @@ def suite() -> Booking:
 
 @pytest.fixture(scope="module")
 def goals(suite: Booking) -> list[BookingGoal]:
-    return [suite.goal(task.id) for task in suite.tasks("train")]
+    return [suite.goals[task.id] for task in suite.tasks("train")]
 
 
 def right(suite: Booking, task: Task) -> BookingVisit:
     """The visit that has made the reservation the task asks for."""
-    goal = suite.goal(task.id)
+    goal = suite.goals[task.id]
     at = suite.tables.nearest(suite.restaurants[goal.restaurant_id], goal.plan)[0]
     table = RestaurantTable(
         restaurant_id=goal.restaurant_id, day=goal.day, party=goal.party, time=at, seating=goal.seating
@@ -43,7 +43,7 @@ def test_splits_share_no_restaurant_and_hold_enough_tasks(suite: Booking) -> Non
     assert len(set.union(*places.values())) == sum(map(len, places.values())) == suite.config.restaurants >= 60
     assert len(suite.tasks("train")) >= 600
     assert len(suite.tasks("test")) >= 200
-    assert {suite.goal(task.id).restaurant_id for task in suite.tasks("test")} == places["test"]
+    assert {suite.goals[task.id].restaurant_id for task in suite.tasks("test")} == places["test"]
 
 
 def test_the_same_seed_makes_the_same_tasks(suite: Booking) -> None:
@@ -81,7 +81,7 @@ def test_the_nearest_free_time_is_right_and_of_two_equally_near_both_are(suite: 
     ],
 )
 def test_each_criterion_is_needed(suite: Booking, field: str, value: object, criterion: str) -> None:
-    task = next(t for t in suite.tasks("train") if suite.goal(t.id).seating)
+    task = next(t for t in suite.tasks("train") if suite.goals[t.id].seating)
     visit = right(suite, task)
     assert suite.reward(task, visit) == 1
     made = visit.reservation

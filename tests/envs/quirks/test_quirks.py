@@ -44,7 +44,7 @@ async def press(env: TextEnv[QuirksVisit, QuirksVisit], seen: Observation, name:
 async def walked(suite: Quirks, to: str, *, way: int = 0) -> tuple[TextEnv[QuirksVisit, QuirksVisit], Observation]:
     """At a stage of the shop, all before it passed by the ways of this number."""
     env: TextEnv[QuirksVisit, QuirksVisit] = TextEnv(suite)
-    goal, seen = suite.goal(SHOP_TASK.id), await env.reset(SHOP_TASK, seed=0)
+    goal, seen = suite.goals[SHOP_TASK.id], await env.reset(SHOP_TASK, seed=0)
     while at(seen) != to:
         match at(seen):
             case "search":
@@ -93,7 +93,7 @@ async def _begun(quirk: Quirk) -> tuple[TextEnv[QuirksVisit, QuirksVisit], Obser
 async def test_a_search_that_takes_one_word_finds_nothing_else_and_the_other_way_round() -> None:
     suite = OneQuirk("search", Quirk(0, "dead"))
     env, _ = await walked(suite, "search", way=1)
-    item = suite.goal(SHOP_TASK.id).item
+    item = suite.goals[SHOP_TASK.id].item
     assert "Nothing found." in (await env.step(Write(mark=1, text=item, enter=True))).observation.text
     assert item in (await env.step(Write(mark=1, text=item.split()[-1], enter=True))).observation.text
 

@@ -26,7 +26,7 @@ async def test_the_right_purchase_earns_one_in_both(suite: WebShop, browser: Bro
         task = suite.tasks("dev")[0]
         for env in (TextEnv(suite), LocalWebEnv(site, browser)):
             seen = await env.reset(task, seed=0)
-            goal = suite.goal(task.id)
+            goal = suite.goals[task.id]
             product = suite.catalogue[goal.product_id]
             result = await env.step(Write(mark=1, text=product.name, enter=True))
             result = await click(env, result, next(e.name for e in seen_by(result) if e.name.endswith(product.name)))
@@ -75,7 +75,7 @@ async def test_text_errors_are_data(suite: WebShop) -> None:
 async def test_only_buying_is_irreversible(suite: WebShop) -> None:
     env, task = TextEnv(suite), suite.tasks("dev")[0]
     seen = await env.reset(task, seed=0)
-    product = suite.catalogue[suite.goal(task.id).product_id]
+    product = suite.catalogue[suite.goals[task.id].product_id]
     search = Write(mark=1, text=product.name, enter=True)
     assert not suite.irreversible(seen, search)
     found = await env.step(search)

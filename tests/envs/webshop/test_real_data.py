@@ -67,9 +67,9 @@ def test_the_experiments_test_goals_ask_for_products_seen_in_training() -> None:
     suite = real_suite(WebShopSettings(data=FOLDER, seed=BestOfQSettings().suite.seed))
     for limit, seen, alike in ((None, 190, 190), (config["suite"]["train_tasks"], 183, 172)):
         train: dict[str, list[ShopGoal]] = {}
-        for goal in (suite.goal(task.id) for task in suite.tasks("train", limit)):
+        for goal in (suite.goals[task.id] for task in suite.tasks("train", limit)):
             train.setdefault(goal.product_id, []).append(goal)
-        test = [suite.goal(task.id) for task in suite.tasks("test", 200)]
+        test = [suite.goals[task.id] for task in suite.tasks("test", 200)]
         assert sum(goal.product_id in train for goal in test) == seen
         near = [any(differing(goal, other) <= 1 for other in train.get(goal.product_id, ())) for goal in test]
         assert sum(near) == alike

@@ -124,7 +124,7 @@ def test_the_full_files_give_what_people_wrote_and_agent_qs_split(tmp_path: Path
     test, train = suite.tasks("test"), suite.tasks("train")
     assert (suite.name, len(test), len(train)) == ("webshop-human", 1_087, 3)
     assert not {task.id for task in test} & {task.id for task in train}
-    goal = suite.goal(test[0].id)
+    goal = suite.goals[test[0].id]
     assert goal.instruction.startswith("i need a black and white shirt, and price lower than ")
     first = next(goal for goal in map(suite.goal, (t.id for t in [*test, *train])) if goal.product_id == ids[0])
     whole = suite.rewards(first, ids[0], {"color": "black | white"})

@@ -59,20 +59,20 @@ class Booking(Rules[BookingGoal, BookingVisit, View | None]):
         return self._servers[split]
 
     def visit(self, task: Task) -> BookingVisit:
-        return BookingVisit(city=self.goal(task.id).start_city)
+        return BookingVisit(city=self.goals[task.id].start_city)
 
     def is_over(self, visit: BookingVisit) -> bool:
         return visit.reservation is not None
 
     def reply(self, task: Task, question: str) -> str:
-        return reply(self.goal(task.id), question)
+        return reply(self.goals[task.id], question)
 
     def details(self, task: Task) -> str:
-        return details(self.goal(task.id))
+        return details(self.goals[task.id])
 
     def criteria(self, task: Task, visit: BookingVisit) -> Criteria:
         """Which criteria hold, by the site's record: of the reservation, or before it of the table held last."""
-        goal, made = self.goal(task.id), visit.reservation
+        goal, made = self.goals[task.id], visit.reservation
         table, details = (visit.held, visit.draft) if made is None else (made.table, made.details)
         if table is None:
             return Criteria()

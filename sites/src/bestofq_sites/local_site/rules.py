@@ -85,9 +85,6 @@ class Rules(ABC, Generic[GoalT, VisitT, ViewT_co]):
             self._tasks[split] = tasks
         return self._tasks[split][:limit]
 
-    def goal(self, task_id: str) -> GoalT:
-        return self.goals[task_id]
-
     def reply(self, task: Task, question: str) -> str | None:
         """What the task's user answers; None where there is no user."""
         return None

@@ -78,14 +78,14 @@ class Quirks(rules.Rules[QuirksGoal, QuirksVisit, QuirksVisit], rules.SiteServer
         return self
 
     def visit(self, task: Task) -> QuirksVisit:
-        return QuirksVisit(site=self.site(self.goal(task.id).site))
+        return QuirksVisit(site=self.site(self.goals[task.id].site))
 
     def is_over(self, visit: QuirksVisit) -> bool:
         return visit.done
 
     def reward(self, task: Task, visit: QuirksVisit) -> float:
         """1 where the right thing was ordered, else 0."""
-        goal = self.goal(task.id)
+        goal = self.goals[task.id]
         return float(visit.done and (visit.item, visit.value) == (goal.item, goal.value))
 
     def commits(self, action: Action, element: Element) -> bool:

@@ -92,7 +92,7 @@ class WebShop(Rules[ShopGoal, ShopVisit, View | None]):
     def reward(self, task: Task, visit: ShopVisit) -> float:
         """What was bought earns, in [0, 1]; nothing before."""
         item = visit.bought
-        return 0.0 if item is None else self.rewards(self.goal(task.id), item.product_id, dict(item.chosen)).total
+        return 0.0 if item is None else self.rewards(self.goals[task.id], item.product_id, dict(item.chosen)).total
 
     def commits(self, action: Action, element: Element) -> bool:
         return isinstance(action, Click | Submit) and element.role == "button" and element.name.startswith(BUY)
