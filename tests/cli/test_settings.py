@@ -12,13 +12,12 @@ from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.user import ModelUser
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
-from bestofq.cli.shared import limit_of, models_of, named_only, store_at
+from bestofq.cli.shared import limit_of, models_of, named_only
 from bestofq.config.agents import shipped_q
 from bestofq.config.models import check_embedder
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError
 from bestofq.core.frozen import FrozenModel
-from bestofq.store.location import Location
 from bestofq_sites.webshop.settings import WebShopSettings
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -176,17 +175,6 @@ def test_a_role_takes_the_endpoint_of_its_name_or_another_one() -> None:
     assert isinstance(models.judge, ChatJudge)
     assert models.judge.model is models.endpoint
     assert models.locating is models.endpoint
-
-
-def test_what_went_wrong_is_said_though_another_command_has_put_something_beside(tmp_path: Path) -> None:
-    def fail() -> None:
-        with store_at(Location(str(tmp_path / "runs" / "mine"))):
-            (tmp_path / "runs" / "others").mkdir()
-            raise ConfigError("what went wrong")
-
-    with pytest.raises(ConfigError, match="what went wrong"):
-        fail()
-    assert [*tmp_path.rglob("*")] == [tmp_path / "runs", tmp_path / "runs" / "others"]
 
 
 @pytest.mark.parametrize(

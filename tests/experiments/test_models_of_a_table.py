@@ -7,13 +7,9 @@ import pytest
 
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.errors import InputError
 from experiments.agent_q import results as results_module
 from experiments.agent_q.comparison import AGENT_Q, ZERO
-from experiments.agent_q.methods import (
-    MethodEpisode,
-    read_method_episodes,
-)
+from experiments.agent_q.methods import MethodEpisode, read_method_episodes
 
 
 def _episode(method: str, model: int, task: int, *, success: bool) -> MethodEpisode:
@@ -38,14 +34,7 @@ def _played(model: int) -> list[MethodEpisode]:
     return [*zero, *(_episode(AGENT_Q, model, task, success=task < 2 + model) for task in tasks)]
 
 
-async def _call(
-    results: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    seeds: range,
-    *,
-    tasks: int = 4,
-    temperature: float = 0.8,
-) -> None:
+async def _call(results: Path, monkeypatch: pytest.MonkeyPatch, seeds: range) -> None:
     """As the command does it, with `_played` for the hours of training and play."""
 
     async def at_once(*_: object, seeds: range, **__: object) -> range:
@@ -55,17 +44,8 @@ async def _call(
     monkeypatch.setattr(
         results_module, "method_episodes", lambda _, passes: [e for seed in passes for e in _played(seed)]
     )
-    settings = BestOfQSettings()
-    models = Models(
-        settings.model_copy(update={"model": settings.model.model_copy(update={"temperature": temperature})})
-    )
-    await results_module.run_agent_q(
-        models,
-        out=results / f"store-{seeds.start}",
-        results=results,
-        tasks=tasks,
-        seeds=seeds,
-    )
+    models, out = Models(BestOfQSettings()), results / f"store-{seeds.start}"
+    await results_module.run_agent_q(models, out=out, results=results, tasks=4, seeds=seeds)
 
 
 def _row(results: Path, method: str) -> dict[str, object]:
@@ -87,13 +67,3 @@ async def test_a_second_call_adds_its_model_to_the_table(tmp_path: Path, monkeyp
     assert "62.5" in (tmp_path / "table.md").read_text("utf-8")
     await _call(tmp_path, monkeypatch, range(1, 2))  # again: takes its own place
     assert len(read_method_episodes(tmp_path / "episodes.csv")) == 12
-
-
-@pytest.mark.parametrize(("change", "named"), [({"tasks": 3}, "tasks"), ({"temperature": 0.5}, "settings")])
-async def test_models_made_otherwise_do_not_come_into_one_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, float], named: str
-) -> None:
-    await _call(tmp_path, monkeypatch, range(1))
-    with pytest.raises(InputError, match=rf"other seeds \(0\) that were made with another {named}: give --results"):
-        await _call(tmp_path, monkeypatch, range(1, 2), **change)  # type: ignore[arg-type]
-    await _call(tmp_path, monkeypatch, range(1), **change)  # type: ignore[arg-type]  # replaces all there is

@@ -54,20 +54,6 @@ def test_auto_is_the_papers_shape_scaled_to_the_vectors_width() -> None:
     assert SMALL.at(256) == SMALL
 
 
-def test_hidden_layers_are_linear_relu_dropout() -> None:
-    with torch.device("meta"):
-        body = QNetwork(2048).body
-    assert [type(layer).__name__ for layer in body] == ["Linear", "ReLU", "Dropout"] * 6
-    assert [layer.out_features for layer in body if isinstance(layer, torch.nn.Linear)] == [
-        1024,
-        1024,
-        512,
-        256,
-        128,
-        64,
-    ]
-
-
 def test_candidates_broadcast_against_their_state() -> None:
     q = QNetwork(6, SMALL).eval()
     state, action, task = torch.randn(4, 6), torch.randn(4, 3, 6), torch.randn(4, 6)
@@ -97,12 +83,6 @@ def test_folding_keeps_the_function_and_drops_parameters() -> None:
     assert small.config.project is None
     assert parameters(small) < parameters(q)
     assert fold_projections(small) is not small
-
-
-def test_the_output_is_float32_under_autocast() -> None:
-    v = VNetwork(6, SMALL)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert v(torch.randn(2, 6), torch.randn(2, 6)).dtype == torch.float32
 
 
 VECTORS = torch.tensor([[1.0, 10.0, 5.0], [3.0, 14.0, 5.0], [5.0, 18.0, 5.0], [3.0, 14.0, 5.0]])

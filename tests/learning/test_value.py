@@ -1,7 +1,5 @@
 """Q and V for inference: the parts of the first layer add up to the network's own value."""
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -47,20 +45,3 @@ def test_preparing_changes_no_value(networks: tuple[QNetwork, VNetwork]) -> None
         prepared.prepare(state, task)
         np.testing.assert_array_equal(prepared.q(state, action, task), fresh.q(state, action, task))
         np.testing.assert_array_equal(prepared.v(state, task), fresh.v(state, task))
-
-
-def test_it_can_be_sent_to_another_process(networks: tuple[QNetwork, VNetwork]) -> None:
-    model = ValueModel(*networks, embed=EmbedSpec(model="m", revision="1", dim=6), train_n=3, checkpoint="c")
-    state, action, task = drawn(1, 6), drawn(1, 3, 6, seed=1), drawn(1, 6, seed=2)
-    model.prepare(state, task)
-    sent = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(sent.q(state, action, task), model.q(state, action, task))
-    assert (sent.embed, sent.train_n, sent.checkpoint) == (model.embed, 3, "c")
-
-
-def test_a_value_that_was_given_out_may_be_written_to(networks: tuple[QNetwork, VNetwork]) -> None:
-    model = ValueModel(*networks, embed=EmbedSpec(model="m", revision="1", dim=6), train_n=3)
-    first = model.v(drawn(1, 6), drawn(1, 6, seed=2))
-    kept = first.copy()
-    first += 1
-    np.testing.assert_array_equal(model.v(drawn(1, 6), drawn(1, 6, seed=2)), kept)

@@ -37,13 +37,6 @@ async def test_no_other_host_is_asked_or_believed() -> None:
         assert not other.requests
 
 
-async def test_tokens_that_no_call_can_have_cost_nothing_and_have_no_price() -> None:
-    async with BrokenServer(lambda _: "hi", script=["overcounted"]) as server, model(server) as asked:
-        said = await asked.generate(ASK)
-    assert (said.prompt_tokens, said.reply_tokens, said.usd) == (0, 0, None)
-    assert asked.budget.spent == 0.0
-
-
 async def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "BODY_LIMIT", 2**20)
     async with BrokenServer(lambda _: "hi", script=["flood", "flood", "ok"]) as server, model(server) as asked:

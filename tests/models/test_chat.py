@@ -86,11 +86,11 @@ async def test_json_of_any_other_shape_is_tried_again() -> None:
 
 
 async def test_tokens_that_were_not_counted_have_no_price() -> None:
-    script: list[Fault] = ["uncounted", "miscounted"]
+    script: list[Fault] = ["uncounted", "miscounted", "overcounted"]
     async with BrokenServer(good, script=script) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
-        replies = [await asked.generate(ASK) for _ in range(3)]
+        replies = [await asked.generate(ASK) for _ in range(4)]
     counted = [(said.prompt_tokens, said.reply_tokens, said.usd) for said in replies]
-    assert counted == [(0, 0, None), (0, 0, None), (100, 20, pytest.approx(140e-6))]
+    assert counted == [*[(0, 0, None)] * 3, (100, 20, pytest.approx(140e-6))]
 
 
 async def test_a_budget_is_not_kept_where_tokens_are_not_counted() -> None:

@@ -134,8 +134,3 @@ def test_halving_ends_where_a_page_cannot_be_read_any_more() -> None:
     assert resize(bare(600, 600), PictureLimits()).half is None
     assert resize(bare(1280, 720), PictureLimits(least=500_000)).half is None
     assert FLOOR == 200_000
-
-
-def test_impossible_limits_are_named() -> None:
-    with pytest.raises(ValueError, match="500 pixels at most do not fit 1 at least, sides in 28s"):
-        PictureLimits(most=500, factor=28)

@@ -1,16 +1,12 @@
-"""What a reply costs, and that an unknown price stays unknown."""
+"""Prices, and that an unknown one stays unknown."""
 
 from math import nan
 
 import pytest
-from broken_server import BrokenServer
 
 from bestofq.core.errors import ConfigError
-from bestofq.core.language import Request, user
-from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget, Price, price_of
-
-ASK = Request(messages=user("hello"), greedy=False)
 
 
 def test_what_is_set_comes_before_the_published_price() -> None:
@@ -30,12 +26,3 @@ def test_an_unknown_price_is_never_0() -> None:
     assert Price(1.0, None).usd(100, 0) is None
     assert Price(0.0, 0.0).usd(100, 20) == 0
     assert Price(2.0, 8.0).usd(1_000_000, 500_000) == 6.0
-
-
-async def test_a_reply_without_counted_tokens_has_no_price() -> None:
-    async with BrokenServer(lambda _: "hi", script=["ok", "uncounted"]) as server:
-        model = ChatModel(ChatConfig(model="gpt-4.1", base_url=server.base_url))
-        counted, uncounted = await model.generate(ASK), await model.generate(ASK)
-        await model.close()
-    assert counted.usd == (100 * 2 + 20 * 8) / 1e6
-    assert uncounted.usd is None

@@ -1,12 +1,10 @@
 """WebShop's own 1,000 products: what the published code makes of them, this code makes too."""
 
 import os
-import tomllib
 from pathlib import Path
 
 import pytest
 
-from bestofq.config.settings import BestOfQSettings
 from bestofq.core.observation import Split
 from bestofq_sites.webshop.goals import synthetic_goals
 from bestofq_sites.webshop.products import Catalogue, ShopGoal
@@ -58,23 +56,3 @@ def test_what_the_buyer_asked_for_earns_one_but_for_the_published_quirk(
     parts = [reward(goal, goal.product_id, dict(goal.options)) for goal in goals]
     assert {(part.r_type, part.r_att, part.r_price) for part in parts} == {(1.0, 1.0, 1.0)}
     assert sum(part.total == 1.0 for part in parts) == 6910 - 458
-
-
-def test_the_experiments_test_goals_ask_for_products_seen_in_training() -> None:
-    """WebShop's own split is by goal: of the 200 test goals 190 have their product in train, all of these with a goal
-    that differs in at most one option; in the 1,200 goals that Q learns from, 183 and 172."""
-    config = tomllib.loads((ROOT / "experiments/webshop-real/config.toml").read_text("utf-8"))
-    suite = real_suite(WebShopSettings(data=FOLDER, seed=BestOfQSettings().suite.seed))
-    for limit, seen, alike in ((None, 190, 190), (config["suite"]["train_tasks"], 183, 172)):
-        train: dict[str, list[ShopGoal]] = {}
-        for goal in (suite.goals[task.id] for task in suite.tasks("train", limit)):
-            train.setdefault(goal.product_id, []).append(goal)
-        test = [suite.goals[task.id] for task in suite.tasks("test", 200)]
-        assert sum(goal.product_id in train for goal in test) == seen
-        near = [any(differing(goal, other) <= 1 for other in train.get(goal.product_id, ())) for goal in test]
-        assert sum(near) == alike
-
-
-def differing(goal: ShopGoal, other: ShopGoal) -> int:
-    """In how many options two goals for one product differ."""
-    return len({*goal.options} - {*other.options})

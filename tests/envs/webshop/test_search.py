@@ -2,7 +2,6 @@
 
 import pytest
 
-from bestofq.core.errors import DataError
 from bestofq_sites.webshop.products import Option, Product
 from bestofq_sites.webshop.search import SearchIndex
 
@@ -48,8 +47,3 @@ def test_equal_scores_keep_catalogue_order_up_to_the_limit() -> None:
 @pytest.mark.parametrize("query", ["", "   ", "?!", "zeppelin"])
 def test_nothing_to_look_for_finds_nothing(query: str) -> None:
     assert SHOP.search(query) == []
-
-
-def test_an_empty_shop_is_refused() -> None:
-    with pytest.raises(DataError, match="at least 1 product"):
-        SearchIndex([])
