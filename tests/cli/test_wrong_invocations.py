@@ -158,6 +158,8 @@ def test_a_wrong_invocation_is_refused_in_a_sentence(
     ("line", "sentence"),
     [
         (r"collect --tasks 1 --run '\udcff'", r"the argument '\udcff' is not UTF-8: type it"),
+        ("collect --tasks 1 --store ''", "--store is empty: give a folder"),
+        ("collect --tasks 1 --run 'a\nb'", r"--run 'a\nb' is no name"),
         ("demo --out text.txt", "text.txt: Not a directory"),
         ("report one --html text.txt/below", "error: text.txt"),
         ("report one --table agents --csv new/out.csv", "is a file's name: give --csv new/out"),

@@ -196,6 +196,8 @@ def test_a_token_is_asked_for_and_then_remembered(store: Store) -> None:
             answer = browser.get(path)
             assert answer.status_code == 403
             assert "the address that `bestofq view` printed" in answer.text
+        away = browser.get("http://machine.test:8760//evil.test?token=s3cret", follow_redirects=False)
+        assert away.headers["location"] == "/evil.test"
         welcome = browser.get("/episodes?page=1&token=s3cret", follow_redirects=False)
         assert (welcome.status_code, welcome.headers["Location"]) == (303, "/episodes?page=1")
         assert "HttpOnly" in welcome.headers["Set-Cookie"]

@@ -92,7 +92,7 @@ def read_tree(path: Path) -> Tree:
         return tree
     except OSError as error:
         raise ConfigError(f"The configuration {path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"The configuration {path} is not TOML: {error}.") from error
 
 

@@ -24,6 +24,8 @@ class Location:
     def of(cls, where: "Location | Path | str", files: Path | str | None = None) -> Self:
         """Hide the address's password from now on. ConfigError on `files` for a folder, or an unknown address."""
         name, known = (where.name, where.files) if isinstance(where, Location) else (str(where), None)
+        if not name.strip():
+            raise ConfigError("--store is empty: give a folder, or leave it out")
         found = cls(name, known if files is None else str(files))
         if not found.is_folder:  # a user without a password is no secret
             keep_secrets_of(re.sub("://[^:/?#@]*@", "://", found.name, count=1))

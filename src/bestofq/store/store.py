@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from bestofq.core.decision import Episode, Provenance, Step, Verdict
 from bestofq.core.embedding import EmbedSpec
-from bestofq.core.errors import DataError, SupersededError
+from bestofq.core.errors import DataError, InputError, SupersededError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Observation, Task
 from bestofq.core.secrets import hidden, hide, hide_json
@@ -119,11 +119,13 @@ class Store:
         searches: Owned | None = None,
         agents: Owned | None = None,
     ) -> None:
-        """Begin or continue a run. DataError if it was begun with another configuration.
+        """Begin or continue a run. DataError if it was begun with another configuration, InputError if it has no name.
 
         `searches`: settings of searches in the run, by their names. `agents`: settings of agents, by their names. The
         first settings of each are kept, an agent's from its first episode on.
         """
+        if not name.strip() or not name.isprintable():
+            raise InputError(f"--run {name!r} is no name: give letters, digits and signs on one line")
         config, searches, agents = hidden(config), hidden(searches or {}), hidden(agents or {})
 
         def begin(connection: Connection) -> None:

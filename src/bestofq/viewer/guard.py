@@ -56,7 +56,8 @@ class ViewerGuard(BaseHTTPMiddleware):
             if not self._is_token(token):
                 return _refusal("This is not the viewer's token: open the address that `bestofq view` printed.")
             rest = [(key, value) for key, value in request.query_params.multi_items() if key != "token"]
-            welcome = RedirectResponse(f"{request.url.path}?{urlencode(rest)}" if rest else request.url.path, 303)
+            path = "/" + request.url.path.lstrip("/\\")  # `//host` is another site
+            welcome = RedirectResponse(f"{path}?{urlencode(rest)}" if rest else path, 303)
             welcome.set_cookie(self._cookie, token, httponly=True, samesite="lax")  # from here on the cookie speaks
             return welcome
         if self._is_token(request.cookies.get(self._cookie, "")):
