@@ -10,7 +10,7 @@ from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
 from bestofq.cli.options import RUNS, BaseUrl, Budget, CommonOptions, Config, Data, DryRun, Set, Stored, StoreOption
 from bestofq.cli.planning import plan_episodes
-from bestofq.cli.shared import limit_of, load_suite, models_of, one_of, set_by
+from bestofq.cli.shared import limit_of, models_of, one_of, set_by
 from bestofq.models.chat import ChatConfig
 from bestofq.reports.rows import Selection
 from bestofq.store.location import Location
@@ -70,7 +70,6 @@ def best_of_q(
     if dry_run:
         plan_episodes(models, Location.of(out), planned(models.settings, tasks=limit, runs=runs, dev_tasks=dev_tasks))
         return
-    load_suite(models)
     folder = results or (config.parent if config else out / "results")
     asyncio.run(run_best_of_q(models, out=out, results=folder, tasks=limit, runs=runs, dev_tasks=dev_tasks))
 

@@ -75,35 +75,30 @@ def test_more_steps_than_are_held_at_once(store: Path, tmp_path: Path, monkeypat
     assert (file.metadata.num_rows, file.num_row_groups) == (8, 2)
 
 
-def test_conversations_and_preferences_are_what_trl_reads(store: Path, tmp_path: Path) -> None:
+def test_conversations_are_what_trl_reads(store: Path, tmp_path: Path) -> None:
     """By `datasets` from both formats, and by TRL's own check."""
     import datasets  # it and TRL take seconds to import
     from trl.data_utils import is_conversational
 
     bestofq("export", "conversations", store, "--out", tmp_path / "talks.jsonl")
     bestofq("export", "conversations", store, "--out", tmp_path / "all.parquet", "--failures")
-    bestofq("export", "preferences", store, "--out", tmp_path / "pairs.parquet", "--source", "q")
     cache = str(tmp_path / "cache")
     talks = datasets.load_dataset("json", data_files=str(tmp_path / "talks.jsonl"), cache_dir=cache)["train"]
-    both, pairs = (
-        datasets.load_dataset("parquet", data_files=str(tmp_path / f"{name}.parquet"), cache_dir=cache)["train"]
-        for name in ("all", "pairs")
-    )
-    assert (len(talks), len(both), len(pairs)) == (2, 4, 4)
+    both = datasets.load_dataset("parquet", data_files=str(tmp_path / "all.parquet"), cache_dir=cache)["train"]
+    assert (len(talks), len(both)) == (2, 4)
     assert {*talks["outcome"]} == {"success"}
-    assert all(is_conversational(data[0]) for data in (talks, both, pairs))
+    assert all(is_conversational(data[0]) for data in (talks, both))
     (talk,) = (row["messages"] for row in talks if "no. 2" in row["goal"])
     assert [message["role"] for message in talk] == ["user", "assistant"] * 2
     assert talk[0]["content"] == "goal: buy the blue kettle no. 2\npage:\nRed kettle [1]\nBlue kettle [2]\n"
     assert talk[1]["content"] == "It is blue.\nclick [2]"
     assert talk[3]["content"] == 'answer "bought"'
-    pair = pairs[0]
-    assert (pair["chosen"][0]["content"], pair["rejected"][0]["content"]) == ("It is blue.\nclick [2]", "click [1]")
-    assert (pair["margin"], pair["source"]) == (0.5, "q")
 
 
 async def test_pairs_of_a_tree_have_the_history_of_their_node(tmp_path: Path) -> None:
     """Two nodes with two children each; Q = 0.5 · value + 0.5 · prior. At the root 0.7 and 0.2, below 0.45 and 0.4."""
+    from trl.data_utils import is_conversational
+
     page = Observation(url="/", title="", text="A [1] B [2]", elements=())
     kinds = [Candidate(action=Click(mark=mark), label=f"click {name}") for mark, name in ((1, "A"), (2, "B"))]
     task = bq.Task(id="one", suite="s", goal="find it", start_url="/", split="train")
@@ -126,6 +121,7 @@ async def test_pairs_of_a_tree_have_the_history_of_their_node(tmp_path: Path) ->
         await opened.trees.save("search", tree)
     bestofq("export", "preferences", tmp_path / "store", "--out", tmp_path / "p.jsonl", "--threshold", "0.01")
     root, below = lines(tmp_path / "p.jsonl")
+    assert is_conversational(root)
     assert root["margin"] == pytest.approx(0.5)
     assert (root["chosen"][0]["content"], root["rejected"][0]["content"]) == ("click [1]", "click [2]")
     assert root["prompt"] == [{"role": "user", "content": "goal: find it\npage:\nA [1] B [2]\n"}]

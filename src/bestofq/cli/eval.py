@@ -13,7 +13,6 @@ from bestofq.cli.shared import (
     hosts_of,
     kind_of,
     limit_of,
-    load_suite,
     models_of,
     named_only,
     store_at,
@@ -26,6 +25,7 @@ from bestofq.config.context import open_suite
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
+from bestofq.envs.suites import make_suite
 from bestofq.recipes.collect import DEFAULT_AGENTS, Play, compare
 from bestofq.recipes.identity import made_by
 from bestofq.reports.costs import Costs, agent_costs, cost_table
@@ -57,7 +57,7 @@ def evaluate(
     if options.dry_run:
         plan_episodes(models, store, [(run, Play(kind, runs, split=split, limit=limit, n=n)) for kind in kinds])
         return
-    named = load_suite(models)
+    named = make_suite(settings.suite)
 
     async def work() -> tuple[Grouping, Costs, Grouping | None, bool]:
         async with open_suite(models, named) as suite:

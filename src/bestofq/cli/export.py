@@ -39,17 +39,13 @@ def export(
     agent: Annotated[Text, Option(help="Only this agent's episodes.")] = None,
     split: Annotated[SplitName | None, Option(help="Only this split.")] = None,
     failures: Annotated[bool, Option("--failures", help="Conversations: also those that did not succeed.")] = False,
-    source: Annotated[
-        Literal["trees", "q"] | None,
-        PairOption(help="Two children of a search tree's node (the default), or candidates that a Q-function scored."),
-    ] = None,
     alpha: Annotated[
         float | None, PairOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
     ] = None,
     threshold: Annotated[float | None, PairOption(min=0, help="Least difference in Q of a pair (Algorithm 1).")] = None,
 ) -> None:
     if kind != "preferences":
-        refuse_given(f"of {kind}", source=source, alpha=alpha, threshold=threshold)
+        refuse_given(f"of {kind}", alpha=alpha, threshold=threshold)
     if kind != "conversations":
         refuse_given(f"of {kind}", failures=failures)
     if kind != "atif":
@@ -65,8 +61,7 @@ def export(
                 defaults = AgentQSettings()
                 alpha = defaults.alpha if alpha is None else alpha
                 threshold = defaults.threshold if threshold is None else threshold
-                which = source or "trees"
-                count = export_preferences(store, selected, out, source=which, alpha=alpha, threshold=threshold)
+                count = export_preferences(store, selected, out, alpha=alpha, threshold=threshold)
             case "atif":
                 count = export_atif(store, selected, out)
     console.print(f"{count:,} {_UNITS[kind]} written to {out}", soft_wrap=True, markup=False)

@@ -7,8 +7,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from rich.markup import escape
-
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
@@ -18,7 +16,6 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError, SetupError
-from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import make_suite
 from bestofq.models.prices import Budget
@@ -126,7 +123,7 @@ def play_and_show(
     played: Selection,
 ) -> None:
     """Play the settings' suite and keep the episodes; then print what the played ones cost."""
-    named = load_suite(models)
+    named = make_suite(models.settings.suite)
 
     async def work() -> Costs:
         async with open_suite(models, named) as suite:
@@ -135,14 +132,6 @@ def play_and_show(
                 return agent_costs(opened, played)
 
     console.print(cost_table(run_interruptible(work())))  # once all is closed: Ctrl-C finds nothing to stop
-
-
-def load_suite(models: Models) -> Suite:
-    """The settings' suite, once its warnings are printed, such as of tasks that cannot be done any more."""
-    suite = make_suite(models.settings.suite)
-    for line in suite.warnings() if isinstance(suite, Warns) else ():
-        console.print(escape(line), style="yellow")
-    return suite
 
 
 def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Models, Values | None]:

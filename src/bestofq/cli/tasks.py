@@ -1,7 +1,6 @@
-"""List a suite's tasks. Of WebVoyager the list also names the tasks whose date is past."""
+"""List a suite's tasks."""
 
 from collections import Counter
-from datetime import date
 from typing import Annotated, get_args
 
 from rich.markup import escape
@@ -13,7 +12,6 @@ from bestofq.config.context import chosen_tasks
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
-from bestofq.envs.webvoyager.dates import stale
 from bestofq.reports.success import domain_of
 from bestofq.rollouts.console import console
 
@@ -46,11 +44,3 @@ def tasks(
             console.print(f"  {escape(task.id)}: {escape(task.goal)}", highlight=False)
         if len(listed) > shown:
             console.print(f"  … and {len(listed) - shown:,} more: --tasks {len(listed)} shows all")
-    past = [] if made.sandboxed else stale(seen.values(), date.today())  # a site of the suite's own has its own clock
-    for entry in sorted(past, key=lambda entry: (domain_of(entry.task.id), entry.last)):
-        console.print(escape(f"{entry.task.id} names a date that is past: {entry.words}"), style="yellow")
-    if past:
-        console.print(
-            f"{len(past)} of {len(seen)} tasks name a date that is past. A booking cannot be made any more; a search "
-            "for what was published then can. Change or leave out the former before a run."
-        )

@@ -44,7 +44,7 @@ def tune(
             console.print(f"DPO would learn from {len(all_pairs):,} pairs, {len(earlier):,} of earlier rounds: {out}")
             return
         with open_tracker(log_to) as log:
-            folder = recipe.tune(models, all_pairs, out, replayed=bool(earlier), log=log)
+            folder = recipe.tune(models, all_pairs, out, log=log)
     else:
         with Store.open(store_of(options, models), read_only=True) as opened:
             trees = recipe.searched_trees(models, opened, run)

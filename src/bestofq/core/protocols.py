@@ -209,11 +209,3 @@ class KnowsIrreversible(Protocol):
     """A suite that knows which actions cannot be taken back. For others `safety.irreversible` guesses by the page."""
 
     def irreversible(self, observation: Observation, action: Action) -> bool: ...
-
-
-@runtime_checkable
-class Warns(Protocol):
-    """A suite that has something to say before a run."""
-
-    def warnings(self) -> Sequence[str]:
-        """Sentences for the user; none where all is well."""

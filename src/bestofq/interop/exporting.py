@@ -48,25 +48,20 @@ def export_conversations(store: Store, selected: Selected, out: Path, *, failure
     return rows.write_rows(out, rows.conversation_rows(episodes), rows.CONVERSATIONS, none=none)
 
 
-def export_preferences(
-    store: Store, selected: Selected, out: Path, *, source: rows.Source, alpha: float, threshold: float
-) -> int:
-    """Write a row for each pair (Agent Q, Eq. 10 and Algorithm 1). Errors as `rows.write_rows`."""
-    if source == "trees":
-        if selected.agent is not None:
-            raise InputError("a search tree has no agent: leave out --agent, or take --source q")
-        pairs = (
-            row
-            for run in store.runs()
-            if selected.run in (None, run.name)
-            for tree in store.trees.all(run.name)
-            if selected.split in (None, tree.task.split)
-            for row in rows.tree_pairs(run.name, tree, alpha=alpha, threshold=threshold)
-        )
-        hint = "grow trees by `bestofq search`, lower --threshold, or take what a Q-function scored (--source q)"
-    else:
-        pairs = (row for one in selected.episodes(store) for row in rows.scored_pairs(one, threshold=threshold))
-        hint = "play episodes with the agent best-of-q, or lower --threshold"
+def export_preferences(store: Store, selected: Selected, out: Path, *, alpha: float, threshold: float) -> int:
+    """Write a row for each pair (Agent Q, Eq. 10 and Algorithm 1). Errors as `rows.write_rows`; InputError on an agent,
+    which a search tree does not have."""
+    if selected.agent is not None:
+        raise InputError("a search tree has no agent: leave out --agent")
+    pairs = (
+        row
+        for run in store.runs()
+        if selected.run in (None, run.name)
+        for tree in store.trees.all(run.name)
+        if selected.split in (None, tree.task.split)
+        for row in rows.tree_pairs(run.name, tree, alpha=alpha, threshold=threshold)
+    )
+    hint = "grow trees by `bestofq search`, or lower --threshold"
     none = f"the store holds no pairs{selected} whose Q differ by {threshold:g}: {hint}"
     return rows.write_rows(out, pairs, rows.PREFERENCES, none=none)
 

@@ -3,15 +3,15 @@
 They are written as a Parquet file or as JSON lines, by the file's ending: as they come, whole or not at all."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from pydantic_core import to_json
 
 from bestofq.agents.prompting import state_text
 from bestofq.core.actions import Targeted, action_text
-from bestofq.core.decision import Candidate, Decision, Episode, State, Step, state_at
+from bestofq.core.decision import Candidate, Decision, Episode, State, Step
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.files import whole_file
 from bestofq.core.loading import extra
@@ -64,10 +64,8 @@ CONVERSATIONS: Columns = {"messages": MESSAGES, **_EPISODE}
 PREFERENCES: Columns = {
     **dict.fromkeys(("prompt", "chosen", "rejected"), MESSAGES),
     "margin": "number",
-    **dict.fromkeys(("run", "suite", "task", "split", "source"), "text"),
+    **dict.fromkeys(("run", "suite", "task", "split"), "text"),
 }
-Source = Literal["trees", "q"]
-"""Where pairs are from: two children of a search tree's node, or two candidates of a step that a Q-function scored."""
 
 
 def step_rows(episodes: Iterable[Episode]) -> Iterator[Row]:
@@ -94,31 +92,19 @@ def tree_pairs(run: str, tree: SearchTree, *, alpha: float, threshold: float) ->
         assert better is not None
         assert worse is not None
         state = state_after(root, taken_to(pair.node, tree), tree.pages[tree.page[pair.node]])
-        yield from _pair(state, better, worse, margin=pair.margin, run=run, source="trees")
-
-
-def scored_pairs(episode: Episode, *, threshold: float) -> Iterator[Row]:
-    """Pairs of a step's candidates (`PREFERENCES`) whose Q differ by the threshold or more, never equal ones."""
-    for step in filter(lambda step: _by_q(step.decision), episode.steps):
-        state = state_at(episode.task, episode.steps[: step.index], step.observation)
-        for pair in combinations(zip(step.decision.scores, step.decision.candidates, strict=True), 2):
-            (low, worse), (high, better) = sorted(pair, key=lambda scored: scored[0])
-            if high > low and high - low >= threshold:
-                yield from _pair(state, better, worse, margin=high - low, run=episode.run, source="q")
+        yield from _pair(state, better, worse, margin=pair.margin, run=run)
 
 
 def _by_q(decision: Decision) -> bool:
     return decision.scorer == "QScorer"
 
 
-def _pair(
-    state: State, better: Candidate, worse: Candidate, *, margin: float, run: str, source: Source
-) -> Iterator[Row]:
+def _pair(state: State, better: Candidate, worse: Candidate, *, margin: float, run: str) -> Iterator[Row]:
     """None if both are the same words: they differ in what a command does not say, such as how far to scroll."""
     task = {name: getattr(state.task, name) for name in ("suite", "split")}
     sides = {"prompt": [_user(state)], "chosen": [_assistant(better)], "rejected": [_assistant(worse)]}
     if sides["chosen"] != sides["rejected"]:
-        yield {**sides, "margin": margin, "run": run, "task": state.task.id, **task, "source": source}
+        yield {**sides, "margin": margin, "run": run, "task": state.task.id, **task}
 
 
 def _user(state: State) -> Row:

@@ -38,7 +38,7 @@ async def agent_q(models: Models, suite: OpenSuite, store: Store, out: Path, rou
         buffer.append(list(step_pairs(models, trees)))
         need_pairs(buffer[-1], len(trees))
         replayed = [pair for earlier in list(buffer)[:-1] for pair in earlier]  # with their own likelihoods (3.2.2)
-        folder = tune(models, [*replayed, *buffer[-1]], folder, replayed=bool(replayed))
+        folder = tune(models, [*replayed, *buffer[-1]], folder)
         console.print(
             f"round {number} of {rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
             f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"

@@ -3,12 +3,10 @@
 import hashlib
 import json
 import logging
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from bestofq.agents.dialects.composite import COMPOSITE
@@ -206,35 +204,17 @@ def tune(
     pairs: Sequence[PreferencePair],
     out: Path,
     *,
-    replayed: bool = False,
     log: Log = discard_log,
 ) -> Path:
-    """Train by DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes. Return the tuned model's folder.
-
-    Unless other models drew some (`replayed`), it warns if the weights do not give the stored likelihoods.
-    """
+    """Train by DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes. Return the tuned folder."""
     config = models.settings.agent_q.dpo
 
     def note(made: TuningProgress[PairMeans]) -> str:
-        if made.step == 1 and not replayed:
-            _check_likelihoods(pairs, made.means.chosen_reward / config.beta)
         return f", {100 * made.means.accuracy:.0f} % right way round"
 
     with _policy_copy(models, config, "DPO", note, log) as (weights, report):
         folder = train_on_preferences(weights, pairs, config, report, out=out)
     return _with_tokenizer(models, folder)
-
-
-def _check_likelihoods(pairs: Sequence[PreferencePair], apart: float) -> None:
-    """Warns where log π_θ - log π_ref of the better replies, `apart` on average before any update, is not about 0."""
-    stored = fmean(math.fsum(turn.log_prob for turn in pair.chosen) for pair in pairs)
-    if abs(apart) > max(1.0, 0.1 * abs(stored)):
-        logger.warning(
-            "the weights give the replies log-likelihoods %.1f apart from those they were drawn with, %.1f on average: "
-            "DPO's reference is another model, or was measured at another temperature than 1",
-            apart,
-            stored,
-        )
 
 
 def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, *, log: Log = discard_log) -> Path:

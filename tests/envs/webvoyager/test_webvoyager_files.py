@@ -1,7 +1,6 @@
-"""Task files, hosts, splits and dates of WebVoyager, on tasks of our own."""
+"""Task files, hosts and splits of WebVoyager, on tasks of our own."""
 
 import json
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
-from bestofq.envs.webvoyager.dates import dates, stale
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 from bestofq.envs.webvoyager.source import load_entries
 from bestofq.envs.webvoyager.suite import COMPANIONS, WebVoyager, allowed_hosts
@@ -129,35 +127,3 @@ def test_held_out_tasks_stay_apart_whatever_else_is_in_the_file(tmp_path: Path) 
     assert [len(part) for part in parts] == pytest.approx([180, 60, 60], abs=25)
     for split, part in zip(SPLITS, parts, strict=True):
         assert ids(200, split) < part
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("on 2023-12-29", [date(2023, 12, 31)]),
-        ("for 20/12/2025 - 21/12/2025", [date(2025, 12, 31)] * 2),
-        ("from Jan 1 to Jan 4, 2026.", [date(2026, 1, 31)]),
-        (
-            "February 14-21, 2026, 8 March 2026 and 1 of May 2026",
-            [date(2026, m, d) for m, d in ((2, 28), (3, 31), (5, 31))],
-        ),
-        ("on February 12th, 2026", [date(2026, 2, 28)]),
-        ("announced in Feb. 2024", [date(2024, 2, 29)]),
-        ("the Mayor 2019, maybe 2020", [date(2019, 12, 31), date(2020, 12, 31)]),
-        ("the 2023-24 season", []),  # the year after counts
-        ("from 2020–2021", [date(2021, 12, 31)]),
-        ("on December 25", []),
-        ("more than 2000 reviews, under $2024, 2,024 pages, 2010% and the 1960s, UNS A92024", []),
-        ("2024.5 kg or #2024", []),
-    ],
-)
-def test_dates_are_read_to_the_month(text: str, expected: list[date]) -> None:
-    assert [day for _, day in dates(text)] == expected
-
-
-def test_a_task_is_stale_after_the_first_month_that_it_names() -> None:
-    task = Task(id="a", suite="s", goal="Fly on May 2, 2026, back on May 9, 2026.", start_url="http://a.example/")
-    dateless = task.model_copy(update={"goal": "Fly on May 2."})
-    assert stale([task, dateless], date(2026, 5, 31)) == []
-    (found,) = stale([task, dateless], date(2026, 6, 1))
-    assert (found.task, found.words, found.last) == (task, "May 2, 2026", date(2026, 5, 31))

@@ -5,7 +5,6 @@ import re
 import tomllib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import date
 from functools import cached_property
 from importlib.resources import files
 from urllib.parse import urlsplit
@@ -16,7 +15,6 @@ from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.envs.splits import split_of
 from bestofq.envs.web import WebEnv
-from bestofq.envs.webvoyager.dates import stale
 from bestofq.envs.webvoyager.settings import Allow, WebVoyagerSettings
 from bestofq.envs.webvoyager.source import Entry, load_entries
 
@@ -83,13 +81,6 @@ class WebVoyager:
                 return WebEnv(browser, screenshots=self._settings.screenshots)
 
             yield make_env
-
-    def warnings(self) -> Sequence[str]:
-        """The tasks that cannot be done any more. The user decides whether to run them."""
-        past = stale(self.list_tasks(), date.today())
-        some = ", ".join(entry.task.id for entry in past[:5])
-        lists = f"`bestofq tasks webvoyager --data {self._settings.data}` lists them"
-        return [f"{len(past)} tasks name a date that is past, {some}, …: {lists}."] if past else []
 
 
 def allowed_hosts(domain: str, start_url: str, allow: Allow = "task") -> tuple[str, ...]:
