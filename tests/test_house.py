@@ -5,11 +5,11 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_994,
+    "library lines": 29_614,
     "sites lines": 3_165,
     "experiments lines": 6_287,
     "library, sites and experiments lines": 39_449,
-    "test lines": 30_007,
+    "test lines": 29_853,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,

@@ -70,7 +70,6 @@ import jsonl missing
 import jsonl text.txt --store text.txt
 import browser-use text.txt
 import atif bad.jsonl
-import webvoyager missing
 export steps empty --out new.nonsense
 export steps empty --out text.txt/below.parquet
 export steps empty --out new.parquet --run missing

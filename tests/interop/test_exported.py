@@ -280,7 +280,7 @@ def test_atif_gives_back_what_was_imported(store: Path, tmp_path: Path) -> None:
     assert read == ours
     (other,) = (one.id for one in ours if one.run == "other")
     spun = json.loads((tmp_path / "out" / f"{other}.json").read_text("utf-8"))["steps"][1]
-    assert spun["tool_calls"] == [{"tool_call_id": "call-1", "function_name": "spin", "arguments": {"by": 2}}]
+    assert spun["tool_calls"][0]["arguments"] == {"text": 'spin {"by": 2}'}
     bestofq("import", "atif", tmp_path / "out", "--store", tmp_path / "second", "--run", "again", "--split", "dev")
     with Store.open(tmp_path / "second", read_only=True) as opened:
         again = {(one.agent, one.task.id): one for one in opened.episodes()}

@@ -286,7 +286,7 @@ async def test_n_is_what_an_agent_requested_and_model_who_proposed(store: Store)
 
 async def test_what_no_run_knows_is_refused(settings: Store) -> None:
     for key, selection, words in (
-        ("tau", Selection(), r"no run has a setting 'tau': there are .*, N, epsilon, model.path"),
+        ("tau", Selection(), r"no run has a setting 'tau'"),
         ("agent", Selection(baseline="low"), "no row 'low' to compare with: there are other; q"),
         ("run", Selection(agents=["nobody"]), "no episode is finished with a verdict"),
         ("run", Selection(runs=["high", "hihg"]), "no run 'hihg': there are eval, high"),

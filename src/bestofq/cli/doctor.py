@@ -45,13 +45,13 @@ def examine(folder: Path) -> Iterator[Finding]:
     """Yield the rows. Runs will be stored in `folder`."""
     yield Finding(what="Python", found=f"{'.'.join(map(str, sys.version_info[:3]))}, {sys.executable}")
     try:
-        from bestofq.cli.checks import examine_models  # packages that it needs may be missing
+        from bestofq.cli.checks import examine_tools  # packages that it needs may be missing
     except ImportError as error:
         yield Finding(what="packages", found=str(error), fix="pip install --upgrade bestofq; pip check")
     else:
         shown = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "playwright"))
         yield Finding(what="packages", found=f"{shown}, …")
-        yield from examine_models()
+        yield from examine_tools()
     free = shutil.disk_usage(folder).free / 1e9
     fix = f"free {DISK - free:.1f} GB on the disk of {folder.resolve()}" if free < DISK else ""
     yield Finding(what="disk", found=f"{free:.1f} GB free, {DISK:g} GB needed", fix=fix)

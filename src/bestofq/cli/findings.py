@@ -4,7 +4,6 @@ import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
@@ -28,16 +27,16 @@ class Finding:
         return not self.fix
 
 
-def run_check(what: str, look: Callable[[], str], fix: str, *, required: bool = True) -> Finding:
+def run_check(what: str, look: Callable[[], str], fix: str) -> Finding:
     """What `look` found, or why it found nothing and the fix."""
     try:
-        return Finding(what=what, found=look(), required=required)
+        return Finding(what=what, found=look())
     except (BestOfQError, OSError, subprocess.SubprocessError) as error:
-        return Finding(what=what, found=str(error) or f"none in {DEADLINE:g} s", fix=fix, required=required)
+        return Finding(what=what, found=str(error) or f"none in {DEADLINE:g} s", fix=fix)
 
 
-def show_findings(findings: Iterable[Finding], title: str, out: Console | None = None) -> list[Finding]:
-    """Print the table to `out`, by default the terminal; return those that are required and missing."""
+def show_findings(findings: Iterable[Finding], title: str) -> list[Finding]:
+    """Print the table; return those that are required and missing."""
     columns = (Column(heading, overflow="fold") for heading in ("", "what", "found", "how to fix it"))
     table = Table(*columns, title=title, title_justify="left")
     missing = []
@@ -46,5 +45,5 @@ def show_findings(findings: Iterable[Finding], title: str, out: Console | None =
         table.add_row("[green]ok[/]" if finding.ok else bad, *map(escape, (finding.what, finding.found, finding.fix)))
         if finding.required and not finding.ok:
             missing.append(finding)
-    (out or console).print(table)
+    console.print(table)
     return missing

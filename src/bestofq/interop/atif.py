@@ -13,12 +13,12 @@ from typing import Any
 from pydantic import Field
 from pydantic_core import from_json
 
-from bestofq.core.actions import Action, Answer, Other
+from bestofq.core.actions import Action, Answer
 from bestofq.core.decision import Episode, Step
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Screenshot
 from bestofq.core.usage import Usage, token_count
-from bestofq.interop.actions import Call, call_in, call_of, candidate_of, elements_in, spoken
+from bestofq.interop.actions import call_of, candidate_of, elements_in, spoken
 from bestofq.interop.nouns import Turn, decision_of, episode_of, page_of, picture_of, taken, text_of
 from bestofq.interop.rows import total
 
@@ -165,10 +165,8 @@ def _turn(step: Step, pages: list[Record]) -> Record:
 
 
 def _call(action: Action) -> Record:
-    """One of our actions by its kind; another tool's as that tool called it."""
     body = _body(action)
-    call = call_in(action.text) if isinstance(action, Other) else Call(body.pop("kind"), body)
-    return {"function_name": call.name, "arguments": call.arguments}
+    return {"function_name": body.pop("kind"), "arguments": body}
 
 
 def _result(page: Observation, pictures: Mapping[str, str]) -> Record:

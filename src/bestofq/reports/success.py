@@ -290,8 +290,7 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
         raise DataError(f"there is no run {missing[0]!r}: there are {', '.join(known_runs) or 'none'}")
     for key in keys:
         if key not in KEYS and all(setting(run.config, key) is None for _, _, run in every):
-            known = sorted({name for _, _, run in every for name in _setting_names(dict(run.config))})
-            raise DataError(f"no run has a setting {key!r}: there are {', '.join((*KEYS, *known))}")
+            raise DataError(f"no run has a setting {key!r}: give one of `bestofq settings`, or {', '.join(KEYS)}")
     loaded = [
         (tally._replace(store=name), source, run)
         for name, store, run in every
@@ -346,14 +345,6 @@ def _value(key: str, tally: Tally, source: RowSource, run: RunRecord) -> str:
 
 def _to_words(value: JsonValue) -> str:
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _setting_names(value: JsonValue, before: str = "") -> Iterator[str]:
-    if not isinstance(value, dict):
-        yield before
-        return
-    for key, inner in value.items():
-        yield from _setting_names(inner, f"{before}.{key}" if before else key)
 
 
 def dev_curve(store: Store) -> list[CurvePoint]:
