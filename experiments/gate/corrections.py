@@ -14,20 +14,20 @@ Lift = Callable[[LoggedChoices, Doubles, Doubles], PairedDifference | None]
 
 
 def weigh(
-    log: LoggedChoices, pi: Doubles, base: Doubles, *, before: int = 0, after: int = 0, first_after: bool = False
+    log: LoggedChoices, pi: Doubles, base: Doubles, *, before: int = 0, after: int = 0
 ) -> PairedDifference | None:
     """The local approximation with weights π / μ: of the `before` steps before a choice, as the agent would come to it,
-    and of the `after` steps after it, as the agent (`first_after`: the first candidate) would continue. At most `CLIP`;
-    weights of steps with the same number have the mean 1."""
+    and of the `after` steps after it, as it would continue. At most `CLIP`; weights of steps with the same number have
+    the mean 1."""
     rows, number = np.arange(len(log.chosen)), step_numbers(log)
     mu, won = log.propensity[rows, log.chosen], log.success[log.episode].astype(np.float64)
-    own, next_ = (policy[rows, log.chosen] / mu for policy in (pi, base if first_after else pi))
+    ratio = pi[rows, log.chosen] / mu
     left = np.bincount(log.episode)[log.episode] - 1 - number
     weight = np.ones(len(rows))
     for back in range(1, before + 1):
-        weight *= np.where(number >= back, np.roll(own, back), 1.0)
+        weight *= np.where(number >= back, np.roll(ratio, back), 1.0)
     for ahead in range(1, after + 1):
-        weight *= np.where(left >= ahead, np.roll(next_, -ahead), 1.0)
+        weight *= np.where(left >= ahead, np.roll(ratio, -ahead), 1.0)
     weight = np.minimum(weight, CLIP)
     total = np.maximum(1e-9, np.bincount(number, weight))
     weight *= (np.bincount(number) / total)[number]
@@ -48,6 +48,5 @@ ESTIMATORS: Mapping[str, Lift] = {
     "its states, all steps": partial(weigh, before=30),
     "its next step": partial(weigh, after=1),
     "its next 2 steps": partial(weigh, after=2),
-    "its states and the first candidate after, 1 step": partial(weigh, before=1, after=1, first_after=True),
     "its states and its next step, 1 step": partial(weigh, before=1, after=1),
 }
