@@ -133,15 +133,6 @@ async def test_of_a_page_that_is_too_long_it_reads_what_fits_the_words_best() ->
     assert shown == [7, 3, 1]
 
 
-async def test_a_page_without_elements_or_layout_is_refused() -> None:
-    async with BrokenServer(lambda _: '{"element": 1}') as server, ChatModel.at(server.base_url, "any") as model:
-        localizer = TextLocalizer(model)
-        assert (await localizer.locate(page(), "a mug")).refusal
-        assert server.requests == []
-        bare = SHOP.model_copy(update={"elements": (Element(mark=1, role="link", name="Mug"),)})
-        assert "no place" in (await localizer.locate(bare, "a mug")).refusal
-
-
 def screenshot() -> Screenshot:
     """Of a 1280 x 720 page, two pixels per CSS pixel."""
     kept = io.BytesIO()

@@ -141,14 +141,6 @@ async def test_a_step_that_is_stopped_stops_both() -> None:
     assert thinker.stopped == [True]
 
 
-async def test_an_error_is_not_remembered() -> None:
-    slow = Slow(broken="once")
-    with pytest.raises(ModelError):
-        await slow.embed([EmbedItem(text="a")])
-    slow.broken = ""
-    assert (await slow.embed([EmbedItem(text="a")]))[1] == 1
-
-
 async def test_what_was_embedded_for_a_proposal_without_an_action_is_paid_for() -> None:
     slow = Slow(0.05)
     failed = Thinker(0, ReplyError("said nothing", usage=(Usage(role="proposer", calls=1, tokens_in=9),)))

@@ -52,7 +52,6 @@ def make_last(models):
     assert models.settings.n_candidates == 2
     return Last()
 """
-NOBODY = "http://127.0.0.1:9/v1"
 GROUPS = {
     "suites": "make_suite",
     "scorers": "make_scorer",
@@ -130,11 +129,6 @@ def test_a_part_that_cannot_be_made_is_refused_before_anything_is_played(
     for word in words:
         assert word in str(done.exception)
     assert not Path("s").exists()
-
-
-def test_an_unknown_learner_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(ConfigError, match=r"'awl'.*iql"):
-        train_own(two_steps(), LEARNING.model_copy(update={"learner": "awl"}))
 
 
 @pytest.mark.slow

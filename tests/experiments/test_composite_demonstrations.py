@@ -43,10 +43,3 @@ async def test_each_reply_follows_its_prompt_and_is_read_back(suite: str) -> Non
             assert candidate.explanation
             if number:
                 assert f"plan: {parse_composite(walk[0][0].reply, ANY).plan}" in prompt
-
-
-@pytest.mark.parametrize(("suite", "last"), [("booking", "Complete reservation"), ("webshop", "Buy Now")])
-async def test_the_expert_ends_where_the_goal_is_and_the_novice_gets_there_sooner(suite: str, last: str) -> None:
-    expert, novice = await walks(suite, 1.0), await walks(suite, 0.0)
-    assert all(last in walk[-1][0].prompt for walk in expert)
-    assert sum(map(len, novice)) < sum(map(len, expert))

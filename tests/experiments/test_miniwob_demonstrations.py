@@ -7,17 +7,12 @@ from pathlib import Path
 import pytest
 
 from bestofq.agents.dialects.commands import parse_action
-from bestofq.config.models import Models
-from bestofq.config.settings import BestOfQSettings
-from bestofq.core.actions import Write, action_text
-from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
+from bestofq.core.actions import action_text
 from bestofq.core.errors import InputError
-from bestofq.core.observation import Element, Observation, Task
-from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobSettings
+from bestofq.envs.miniwob.settings import HELD_OUT
 from bestofq.envs.miniwob.suite import SEEDS
-from experiments.pocket_models.examples import Example, candidate
+from experiments.pocket_models.examples import Example
 from experiments.pocket_models.miniwob_demonstrations import FIRST_SEED, MiniWobDemonstrations, demonstrate_miniwob
-from experiments.ranking import by_kind, oracle_steps
 
 NAMES = ("click-button", "click-checkboxes", "enter-text")
 CONFIG = MiniWobDemonstrations(instances=2, max_steps=8, names=NAMES, noise=0.5, pick_share=1, review_share=1)
@@ -65,39 +60,3 @@ async def test_only_train_seeds_of_tasks_not_held_out(tmp_path: Path) -> None:
     for family in HELD_OUT.values():
         with pytest.raises(InputError, match=family[0]):
             await demonstrate_miniwob(MiniWobDemonstrations(names=family), 0, tmp_path)
-
-
-FORM = Observation(
-    url="/",
-    title="",
-    text="",
-    elements=(
-        Element(mark=1, role="textbox", name=""),
-        Element(mark=2, role="button", name="Submit"),
-        Element(mark=3, role="checkbox", name="kiwi"),
-        Element(mark=4, role="checkbox", name="plum"),
-        Element(mark=5, role="checkbox", name="fig", states=("checked",)),
-        Element(mark=6, role="link", name="Tab #2"),
-        Element(mark=7, role="button", name="TWO"),
-        Element(mark=8, role="button", name="ONE"),
-    ),
-)
-TEXT = 'Enter "Ann" into the text field and press Submit.'
-
-
-def test_ranking_counts_what_the_oracle_advises() -> None:
-    task = Task(id="enter-text/1", suite="miniwob", goal=TEXT, start_url="/")
-    right = candidate(Write(mark=1, text="Ann"), FORM)
-    wrong = candidate(Write(mark=3, text="Ann"), FORM).model_copy(update={"label": right.label})  # another field
-    step = Step(index=0, observation=FORM, decision=Decision(candidates=(wrong, right), scores=(0.0, 1.0), chosen=1))
-    episode = Episode(
-        id="e",
-        run="r",
-        agent="a",
-        task=task,
-        steps=(step,),
-        verdict=Verdict(reward=0, outcome="failure"),
-        provenance=Provenance(version="0"),
-    )
-    counted = by_kind(oracle_steps(Models(BestOfQSettings(suite=MiniWobSettings())), [episode]))["enter-text"]
-    assert (counted.steps, counted.proposed, counted.chosen, counted.first, counted.chance) == (1, 1, 1, 0, 0.5)

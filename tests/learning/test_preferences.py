@@ -14,7 +14,7 @@ from bestofq.core.errors import CheckpointError, ConfigError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning import tuning
 from bestofq.learning.config import DPOConfig
-from bestofq.learning.objectives import PairMeans, preferences, slopes_of
+from bestofq.learning.objectives import PairMeans, preferences
 from bestofq.learning.shared_prefix import reply_log_probs
 from bestofq.learning.tuning import TuningProgress, schedule, train_on_preferences
 from bestofq.learning.tuning_batches import PairBatches, nodes_of, units
@@ -198,14 +198,6 @@ def test_every_pair_comes_once_an_epoch_and_processes_keep_in_step() -> None:
         assert sorted(mine, key=str) == sorted(shares[0].items, key=str)
         seen += mine
     assert sorted(seen, key=str) == sorted(pairs * 2, key=str)
-
-
-def test_a_process_without_pairs_adds_nothing() -> None:
-    nodes = nodes_of(turn for pair in step_pairs(1) for turn in TURNS(pair))
-    terms = preferences(0.1).terms((), nodes, torch.device("cpu"))
-    slopes, sums = slopes_of(terms, torch.tensor([-1.0, -2.0, -3.0]))
-    assert slopes.tolist() == [0, 0, 0]
-    assert sums.tolist() == [0] * 5
 
 
 def test_pairs_of_one_node_share_its_prompt_and_its_turns() -> None:

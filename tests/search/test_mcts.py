@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, search_of
 
-from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, State
+from bestofq.core.decision import Episode, Outcome, Proposal, State
 from bestofq.core.errors import BrowserError, ConfigError, InfraError, ReplyError
 from bestofq.core.seeds import step_seed
 from bestofq.core.tree import SearchTree
@@ -311,12 +310,6 @@ async def test_a_proposal_without_a_valid_action_is_paid_for(silent_when: int) -
     await search.run()
     assert silent_when in asked
     assert sum(used.calls for used in search.usage if used.role == "proposer") == len(asked)
-
-
-async def test_two_doors_with_the_same_words_are_two_nodes() -> None:
-    search, _, _ = await search_of({}, depth=2, iterations=1)
-    doors = [Candidate(action=Click(mark=mark), label="click link door") for mark in (1, 2, 1)]
-    assert [search.tree.child(0, door) for door in doors] == [1, 2, 1]
 
 
 async def test_nodes_draw_from_their_searchs_seed_and_depth() -> None:
