@@ -320,7 +320,7 @@ Object.assign(globalThis.bestofq, (() => {
     return ["button", "reset"].includes(typed(el)) ? null : el[$.form] || null;
   }
 
-  // All that it says besides its name, a line each, for the gate: words seen instead of the name, unseen words, titles,
+  // All that it says except its name, a line each, for the gate: words seen instead of the name, unseen words, titles,
   // and the end of what is too long for a name; `deep`: also words that styles write. Null where that is nothing.
   function shownOf(box, el, role, name, deep) {
     if (FIELDS.has(role) || role === "listbox") return null;

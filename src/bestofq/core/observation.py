@@ -51,7 +51,7 @@ class Element(FrozenModel):
     states: tuple[str, ...] = Field(default=(), description="of: checked, selected, pressed, expanded, disabled, …")
     asks: str | None = Field(default=None, description="what a field asks for: password, file, email, cc-number, …")
     form: int | None = Field(default=None, description="number of the form it is a field of, or that it submits")
-    shown: str | None = Field(default=None, description="what it says besides its name, a line each")
+    shown: str | None = Field(default=None, description="what it says except its name, a line each")
     href: str | None = Field(default=None, description="where a link leads, as the page has it")
 
 
