@@ -178,7 +178,7 @@ async def with_model(env: str, done: set[tuple[str, str]]) -> Rows:
 
 
 class Known(noisy.Noisy):
-    """A scorer of known worth that can stand behind a gate."""
+    """A scorer of known worth that a gate can hold."""
 
     async def prepare(self, state: State) -> tuple[Usage, ...]:
         return ()
