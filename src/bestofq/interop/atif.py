@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 from pydantic_core import from_json
 
-from bestofq.core.actions import Action, Answer
+from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Step
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Screenshot
@@ -149,7 +149,8 @@ def episode_in(record: Any, folder: Path) -> Exported | None:
 
 def _turn(step: Step, pages: list[Record]) -> Record:
     decision, candidate = step.decision, step.decision.candidate
-    call = {"tool_call_id": f"call-{step.index + 1}", **_call(candidate.action)}
+    body = _body(candidate.action)
+    call = {"tool_call_id": f"call-{step.index + 1}", "function_name": body.pop("kind"), "arguments": body}
     metrics = {"metrics": _metrics(decision.usage)} if decision.usage else {}
     played = {name: getattr(step, name) for name in _PLAYED}
     return {
@@ -162,11 +163,6 @@ def _turn(step: Step, pages: list[Record]) -> Record:
         **metrics,
         "extra": {OURS: {**_body(decision), **played}},
     }
-
-
-def _call(action: Action) -> Record:
-    body = _body(action)
-    return {"function_name": body.pop("kind"), "arguments": body}
 
 
 def _result(page: Observation, pictures: Mapping[str, str]) -> Record:

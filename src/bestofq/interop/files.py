@@ -45,7 +45,7 @@ def json_files(path: Path, parse: Parse, many: str = "") -> Iterator[Episode | M
     """An episode a file, or several where the file is a list of them, or holds one by the name `many`."""
     named = Naming()
     for file in files_of(path, "*.json"):
-        whole = attempt(file.name, partial(_load_json, file))
+        whole = attempt(file.name, partial(json_in, file.read_bytes()))
         some = whole.get(many) if many and isinstance(whole, dict) else whole
         if isinstance(whole, Malformed):
             yield whole
@@ -54,10 +54,6 @@ def json_files(path: Path, parse: Parse, many: str = "") -> Iterator[Episode | M
                 yield named.read(f"{file.name}, record {number}", record, file, parse)
         else:
             yield named.read(file.name, whole, file, parse)
-
-
-def _load_json(file: Path) -> Any:
-    return json_in(file.read_bytes())
 
 
 def files_of(path: Path, pattern: str) -> list[Path]:
