@@ -1,4 +1,4 @@
-"""Logs of web agents, small ones written by hand: browser-use and ATIF."""
+"""Logs of web agents, small ones written by hand: browser-use, ATIF, WebVoyager."""
 
 import json
 from io import BytesIO
@@ -9,7 +9,7 @@ import pytest
 from logs import imported, written
 from PIL import Image
 
-from bestofq.core.actions import Answer, Click, Goto, Other, Write
+from bestofq.core.actions import Answer, Click, GoBack, Goto, Other, Scroll, Wait, Write
 from bestofq.core.decision import Episode
 from bestofq.core.observation import Box
 from bestofq.core.usage import Usage
@@ -184,3 +184,43 @@ def test_atif_has_pictures_usage_and_copied_steps_that_are_no_decisions(tmp_path
     assert (gone_on.task.goal, labels(gone_on)[0]) == ("buy a kettle", "click button Buy")
     assert gone_on.steps[0].observation.text == "[3] button 'Buy'\nbuy a kettle\nI press 1\nI press 2"
     assert json.loads(gone_on.provenance.log or "")["steps"] == long[:3]
+
+
+def test_webvoyager(tmp_path: Path) -> None:
+    begun = (
+        "Now given a task: Find a kettle  Please interact with https://shop.example/ and get the answer. \n"
+        'Observation: …\n[0]: "Home";\t[2]: <input> "Search";\t[3]: <button> "Go";'
+    )
+    replies = (
+        "Thought: I search.\nAction: Type [2]; red kettle",
+        "Thought: Down.\nAction: Scroll [WINDOW]; down",
+        "Action: Click [0]",
+        "Action: Wait",
+        "Action: GoBack",
+        "Action: Google",
+        "Action: ANSWER; [the red one]",
+    )
+    messages = [{"role": "system", "content": "You are a robot."}]
+    for number, reply in enumerate(replies):
+        page = begun if number == 0 else f"Observation: page {number}"
+        messages += [
+            {"role": "user", "content": [{"type": "text", "text": page}]},
+            {"role": "assistant", "content": reply},
+        ]
+    written(tmp_path / "results" / "taskShop--4" / "interact_messages.json", messages)
+    (episode,) = imported("webvoyager", tmp_path / "results", tmp_path / "store")
+    assert actions(episode) == [
+        Write(mark=2, text="red kettle", enter=True),
+        Scroll(direction="down"),
+        Other(text="Click [0]"),
+        Wait(seconds=5),
+        GoBack(),
+        Goto(url="https://www.google.com/"),
+        Answer(text="the red one"),
+    ]
+    task = episode.task
+    assert (task.id, task.goal, task.start_url) == ("Shop--4", "Find a kettle", "https://shop.example/")
+    assert labels(episode)[0] == 'write textbox Search "red kettle" enter'
+    assert episode.steps[0].decision.candidate.thought == "I search."
+    assert episode.steps[1].observation.text == "Observation: page 1"
+    assert episode.verdict.outcome == "unjudged"

@@ -11,6 +11,7 @@ from logs import bestofq, counts, imported, written
 from PIL import Image
 
 from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Press, Refresh, Scroll, Upload, Wait, Write
+from bestofq.core.observation import Observation
 from bestofq.interop.actions import call_of, candidate_of
 from bestofq.interop.browser_use import elements_on
 from bestofq.interop.chat import heard
@@ -236,3 +237,20 @@ def test_inspects_pool_of_messages(tmp_path: Path) -> None:
 )
 def test_the_elements_of_each_version_of_browser_use(page: str, found: list[tuple[int, str, str]]) -> None:
     assert [(one.mark, one.role, one.name) for one in elements_on(page)] == found
+
+
+def test_webvoyagers_pictures_lie_beside_the_messages(tmp_path: Path) -> None:
+    task = tmp_path / "taskShop--1"
+    holder = {"type": "image_url", "image_url": {"url": "data:image/png;base64,{b64_img}"}}
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "robot"}]
+    for reply in ("Action: Wait", "Action: GoBack", "Action: Wait"):
+        messages += [
+            {"role": "user", "content": [{"type": "text", "text": "Observation: x"}, holder]},
+            {"role": "assistant", "content": reply},
+        ]
+    written(task / "interact_messages.json", [*messages, messages[1]])
+    for number in (1, 3, 4):  # the second look failed
+        (task / f"screenshot{number}.png").write_bytes(picture(number))
+    (episode,) = imported("webvoyager", tmp_path, tmp_path / "store")
+    pages: list[Observation | None] = [*(step.observation for step in episode.steps), episode.final]
+    assert [page and page.screenshot and page.screenshot.width for page in pages] == [1, None, 3, 4]

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from store_nouns import PROVENANCE, picture, step, task
 
+from bestofq.cli.store_check import check_store
 from bestofq.core.errors import DamageError, DataError, SetupError
 from bestofq.store.files import Files, open_files
 from bestofq.store.location import Location
@@ -34,8 +36,14 @@ def test_one_that_is_there_is_the_same_one_unless_it_was_cut_short(files: Files)
     assert files.get("b") == b"whole"
 
 
+def test_a_damaged_one_makes_place(files: Files) -> None:
+    files.put("a", b"damage")
+    files.set_aside("a")
+    assert (files.has("a"), files.get("a.damaged")) == (False, b"damage")
+
+
 async def test_pictures_in_s3_are_compared_with_their_hashes(database: str, s3: str) -> None:
-    where = Location(database, s3)
+    where, console = Location(database, s3), Console(record=True, width=300)
     with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
         episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
@@ -45,14 +53,17 @@ async def test_pictures_in_s3_are_compared_with_their_hashes(database: str, s3: 
         shot = one.observation.screenshot
         assert shot is not None
         assert store.screenshots.load(shot) == picture()
-        assert list(store.find_damage()) == []
-        with pytest.raises(DataError, match="0000"):
-            store.screenshots.load(shot.model_copy(update={"sha256": "0" * 64}))
-        open_files(s3).put(str(store.screenshots.path(shot)), b"another")
+        assert check_store(console, where, mend=False) == 0
+        name = str(store.screenshots.path(shot))
+        files = open_files(s3)
+        files.set_aside(name)
+        with pytest.raises(DataError, match=shot.sha256[:12]):
+            store.screenshots.load(shot)
+        files.put(name, b"another")
         with pytest.raises(DamageError, match=shot.sha256):
             store.screenshots.load(shot)
-        [sentence] = store.find_damage()
-        assert shot.sha256 in sentence
+    assert check_store(console, where, mend=False) == 1
+    assert shot.sha256 in console.export_text()
 
 
 def test_no_bucket_is_a_sentence(s3: str) -> None:

@@ -7,10 +7,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
-from typer import Exit
+from typer import Exit, Option
 
 from bestofq.cli.findings import Finding, show_findings
-from bestofq.cli.options import Files, StoreOption, StorePlace
+from bestofq.cli.options import Files, StoreOption, StorePlace, refuse_given
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 
@@ -20,25 +20,20 @@ DISK = 2.0  # GB; the demo's store, pictures and checkpoints take a part of one
 def doctor(
     store: Annotated[StorePlace, StoreOption(help="Compare all of it with what was written.")] = None,
     files: Files = None,
+    repair: Annotated[bool, Option("--repair", help="With --store: leave out what is damaged; keep the old file.")] = (
+        False
+    ),
 ) -> None:
     if store is not None:
-        raise Exit(check_store(Location.of(store, files)))
+        from bestofq.cli.store_check import check_store  # packages that it needs may be missing
+
+        raise Exit(check_store(Location.of(store, files), mend=repair))
+    refuse_given("without --store", repair=repair)
     with console.status("looking around"):
         findings = list(examine(Path()))
     missing = show_findings(findings, "bestofq doctor")
     console.print("All that is required is there." if not missing else f"Required and missing: {len(missing)}.")
     raise Exit(1 if missing else 0)
-
-
-def check_store(place: Location) -> int:
-    """Print what is damaged in a store; return 1 if anything is. DataError without a store."""
-    from bestofq.store.store import Store  # packages that it needs may be missing
-
-    with Store.open(place, read_only=True) as opened, console.status(f"comparing {place} with what was written"):
-        damage = list(opened.find_damage())
-    for sentence in damage or ["All is as it was written."]:
-        console.print(sentence, markup=False, highlight=False)
-    return int(bool(damage))
 
 
 def examine(folder: Path) -> Iterator[Finding]:

@@ -37,7 +37,8 @@ class DamageError(DataError):
     @classmethod
     def of(cls, what: str, store: object) -> "DamageError":
         return cls(
-            f"{what} is not what was written: put back a copy of it (`bestofq doctor --store {store}` finds all damage)"
+            f"{what} is not what was written: `bestofq doctor --store {store}` says what is lost and what can be "
+            "recovered"
         )
 
 

@@ -1,7 +1,7 @@
 """Chat logs with tool calls: conversations in the OpenAI form, a JSON line each, and inspect's logs, as
 `inspect log dump` writes them, an episode a sample."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +29,32 @@ def conversation(record: Any, file: Path) -> Episode:
     """`{"messages": [...]}`, or the list of messages alone. ValueError, LookupError or TypeError if it is none."""
     own, rest = ({"messages": record}, {}) if isinstance(record, list) else taken(record, "messages")
     messages = own["messages"]
-    turns, final = _turns_of(messages, file)
+    turns, final = turns_of(messages, file, heard, parse_reply)
     return episode_of("chat", goal_of(messages), turns, final=final, rest={**rest, "system": _said(messages, "system")})
 
 
-def _turns_of(messages: Sequence[Json], file: Path) -> tuple[list[Turn], Observation | None]:
-    """A turn for each reply, and the page after the last one."""
+def turns_of(
+    messages: Sequence[Json],
+    file: Path,
+    look: Callable[[Sequence[Json], Path], Observation],
+    parse: Callable[[Json, Observation, bool], Candidate],
+) -> tuple[list[Turn], Observation | None]:
+    """Return a turn for each reply, and the page after the last one.
+
+    `look` makes a page of the messages before a reply. `parse` makes a candidate of the reply, the page, and whether it
+    is the last message.
+    """
     turns: list[Turn] = []
     since = 0
     for number, message in enumerate(messages, 1):
         if message["role"] == "assistant":
             asked = messages[since : number - 1]
-            seen = heard(asked, file)
+            seen = look(asked, file)
             others = ({name: value for name, value in one.items() if name != "content"} for one in asked)
             kept = {"messages": [one for one in others if {*one} != {"role"}]}
-            turns.append((seen, decision_of(kept, parse_reply(message, seen, number == len(messages)))))
+            turns.append((seen, decision_of(kept, parse(message, seen, number == len(messages)))))
             since = number
-    return turns, heard(messages[since:], file) if turns and messages[since:] else None
+    return turns, look(messages[since:], file) if turns and messages[since:] else None
 
 
 def goal_of(messages: Sequence[Json]) -> str:

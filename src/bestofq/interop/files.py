@@ -41,10 +41,10 @@ def json_lines(path: Path, parse: Parse) -> Iterator[Episode | Malformed]:
                     yield named.read(f"{file.name}, line {number}", body, file, parse)
 
 
-def json_files(path: Path, parse: Parse, many: str = "") -> Iterator[Episode | Malformed]:
+def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = "") -> Iterator[Episode | Malformed]:
     """An episode a file, or several where the file is a list of them, or holds one by the name `many`."""
     named = Naming()
-    for file in files_of(path, "*.json"):
+    for file in files_of(path, pattern):
         whole = attempt(file.name, partial(json_in, file.read_bytes()))
         some = whole.get(many) if many and isinstance(whole, dict) else whole
         if isinstance(whole, Malformed):

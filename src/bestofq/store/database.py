@@ -146,16 +146,17 @@ def check_lists(engine: Engine) -> None:
     Other damage is found when it is read."""
     with engine.connect() as connection:
         for table in (schema.EPISODES, schema.RUNS, schema.VERDICTS):
-            check_file(connection, table.name)
+            if damage := find_file_damage(connection, table.name):
+                raise damage_error(engine, f"a list ({damage})")
 
 
-def check_file(connection: Connection, what: str = "1") -> None:
-    """Raise DamageError at the first fault that SQLite finds in its file, or in the table `what`. PostgreSQL has its
-    own tools for that."""
-    if is_sqlite(connection.engine):
-        first = connection.exec_driver_sql(f"PRAGMA integrity_check({what})").scalar()
-        if first != "ok":
-            raise damage_error(connection, f"a list ({first})")
+def find_file_damage(connection: Connection, what: str = "1") -> str:
+    """Return the first fault that SQLite finds in its file, or in the table `what`; empty without any. PostgreSQL has
+    its own tools for that."""
+    if not is_sqlite(connection.engine):
+        return ""
+    first = str(connection.exec_driver_sql(f"PRAGMA integrity_check({what})").scalar())
+    return "" if first == "ok" else first
 
 
 def open_connection(engine: Engine) -> Connection:

@@ -38,6 +38,11 @@ class Folder:
     def has(self, name: str) -> bool:
         return (self.root / name).is_file()
 
+    def set_aside(self, name: str) -> None:
+        """Rename a damaged file, so that its name is free, to the name with `.damaged`."""
+        path = self.root / name
+        path.replace(path.with_name(f"{path.name}.damaged"))
+
     def __str__(self) -> str:
         return str(self.root)
 
@@ -72,6 +77,10 @@ class Objects:
                 return bool(self._api.head(self._bucket, name))
             except FileNotFoundError:
                 return False
+
+    def set_aside(self, name: str) -> None:
+        with self._sentence():
+            self._api.rename(self._bucket, name, f"{name}.damaged")
 
     @contextmanager
     def _sentence(self) -> Iterator[None]:

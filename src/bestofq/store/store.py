@@ -4,8 +4,7 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -31,19 +30,7 @@ from bestofq.store.database import rows_of, verify_rows
 from bestofq.store.files import Files, Screenshots, open_files
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeFilter, EpisodeKey, EpisodeSummary, RunRecord
-from bestofq.store.schema import (
-    EPISODES,
-    FACTS,
-    PAGES,
-    RUNS,
-    STEPS,
-    TASKS,
-    TREES,
-    VECTORS,
-    VERDICTS,
-    Status,
-    add_checksum,
-)
+from bestofq.store.schema import EPISODES, FACTS, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status, add_checksum
 from bestofq.store.tally import Tally
 from bestofq.store.trees import Trees
 from bestofq.store.vectors import VectorCache
@@ -346,22 +333,6 @@ class Store:
             return episodes[0]
         raise DataError(f"there is no episode {episode!r} in {database.name_of(self._engine)}")
 
-    def find_damage(self) -> Iterator[str]:
-        """Compare everything with what was written. Yield each episode or picture that differs, and the first row of
-        each other table."""
-        for table in (RUNS, VERDICTS, TREES, VECTORS):
-            rows = verify_rows(self._engine, table, rows_of(self._engine, select(table)))
-            yield from _damage_of(partial(deque, rows, 0))
-        for episode in self.summaries(status=None):
-            yield from _damage_of(partial(self._load_pictures, episode.id))
-        yield from _damage_of(lambda: database.read(self._engine, database.check_file))
-
-    def _load_pictures(self, episode: str) -> None:
-        found = self.episode(episode)
-        for page in (*(step.observation for step in found.steps), found.final):
-            if page is not None and page.screenshot is not None:
-                self.screenshots.load(page.screenshot)
-
     def _episodes(self, ids: Sequence[str]) -> list[Episode]:
         return database.read(self._engine, lambda connection: records.episodes(connection, ids, self._pages))
 
@@ -381,13 +352,6 @@ def _step_row(episode: str, step: Step, page_key: bytes) -> dict[str, object]:
     columns = {name: getattr(step, name) for name in ("reward", "terminated", "truncated")}
     key = {"episode": episode, "number": step.index, "page_key": page_key}
     return add_checksum(STEPS, key | columns | {"decision": pack(step.decision)})
-
-
-def _damage_of(read: Callable[[], object]) -> Iterator[str]:
-    try:
-        read()
-    except DataError as error:
-        yield str(error)
 
 
 def _filter(which: Which) -> EpisodeFilter:
