@@ -49,10 +49,12 @@ class Card(FrozenModel):
     digest: str = Field(default="", description="16 hex digits over all other fields, as they are written")
 
 
-def save_learner(directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int) -> Path:
+def save_learner(
+    directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int, episodes: EpisodeSet | None = None
+) -> Path:
     """Write all that resuming needs: Q, V, the target and both optimizers. Written atomically; returns `directory`.
     CheckpointError if a number is NaN or inf; an older checkpoint then stays as it was."""
-    known = {"embed": embed, "train_n": train_n, "network": iql.config.network}
+    known = {"embed": embed, "train_n": train_n, "episodes": episodes, "network": iql.config.network}
     return _write(directory, iql, "training", training_tensors(iql), known)
 
 
