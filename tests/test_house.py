@@ -5,18 +5,18 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_614,
+    "library lines": 29_936,
     "sites lines": 3_165,
-    "experiments lines": 6_287,
-    "library, sites and experiments lines": 39_449,
-    "test lines": 29_755,
+    "experiments lines": 7_215,
+    "library, sites and experiments lines": 40_316,
+    "test lines": 30_081,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,
     "settings that nobody sets": 0,
     "functions named by a participle": 8,
     "odd phrases": 6,
-    "long sentences": 38,
+    "long sentences": 39,
     "class names with two meanings": 0,
     "README lines": 91,
     "CHANGELOG lines": 111,
