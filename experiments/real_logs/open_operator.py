@@ -113,12 +113,12 @@ def _json(text: str) -> Mapping[str, Any]:
 def _actions(name: str, arguments: Mapping[str, Any], marks: Mapping[str, int]) -> Iterator[Action]:
     for entry in arguments.get("entries") or [arguments]:
         own = {ARGUMENTS.get(key, key): value for key, value in entry.items() if key not in SILENT}
-        number = next((str(own.pop(key)) for key in ("index", "mark_id", "id") if key in own), None)
+        number = next((str(own.pop(key)) for key in ("index", "mark_id", "id") if key in own), "-1")
         if "entries" in arguments and arguments.get("submit"):
             own["submit"] = True
         if number in marks:
             own["mark"] = marks[number]
-        elif number not in (None, "-1"):
+        elif number != "-1":
             own["element"] = number  # of nothing on the page
         yield call_of(NAMES.get(name, name), own).action
 

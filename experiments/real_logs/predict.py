@@ -148,7 +148,10 @@ def main(place: str) -> None:
     with Store.open(Location.of(place), read_only=True) as store:
         episodes = [one for one in store.episodes() if one.verdict.outcome in DECIDED and one.steps]
     report: dict[str, Any] = {"episodes": len(episodes), "steps": sum(len(one.steps) for one in episodes)}
-    groups = {"task": lambda one: one.task.id, "site": lambda one: one.task.id.split("--")[1]}
+    groups: dict[str, Callable[[Episode], str]] = {
+        "task": lambda one: one.task.id,
+        "site": lambda one: one.task.id.split("--")[1],
+    }
     for unit, group in groups.items():
         names = sorted({group(one) for one in episodes})
         fold = {name: at % FOLDS for at, name in enumerate(np.random.default_rng(SEED).permutation(names))}
