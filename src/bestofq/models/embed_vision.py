@@ -23,7 +23,7 @@ from bestofq.core.embedding import DEFAULTS, PIXELS_LEAST, EmbedConfig, EmbedIte
 from bestofq.core.errors import ConfigError, DataError, ModelError, SetupError
 from bestofq.core.observation import Screenshot
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.models.checkpoints import Precision, gguf_of, load_checkpoint
+from bestofq.models.checkpoints import Precision, folder_of, load_checkpoint
 from bestofq.models.decoding import pad_ids
 from bestofq.models.embed import LocalEmbedder, hidden_states, pool_vectors
 from bestofq.models.embed_text import SentenceEmbedder, is_sentence_encoder
@@ -212,11 +212,10 @@ def load_embedder(
 
     SetupError if it cannot be found, ConfigError for another kind of model or an impossible context.
     """
-    place, gguf = gguf_of(path)
-    if not gguf and is_sentence_encoder(path):
+    if is_sentence_encoder(path):
         return SentenceEmbedder.load(path, config, device=device, precision=precision)
     try:
-        known = transformers.AutoConfig.from_pretrained(place, **gguf)
+        known = transformers.AutoConfig.from_pretrained(folder_of(path))
         kind, classes = known.model_type, known.architectures or ()
     except (OSError, ValueError) as error:
         raise SetupError(f"no model at {path}: give a transformers directory or a hub name ({error})") from error

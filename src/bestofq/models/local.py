@@ -27,7 +27,7 @@ from bestofq.core.language import Generation, Message, Reply, Request, break_tok
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
 from bestofq.models.batching import MicroBatcher, in_groups
-from bestofq.models.checkpoints import Precision, checkpoint_errors, gguf_of, load_checkpoint, revision_of
+from bestofq.models.checkpoints import Precision, checkpoint_errors, folder_of, load_checkpoint, revision_of
 from bestofq.models.constrained import Grammars
 from bestofq.models.decoding import CACHE, attend_in_order, pad_ids, window_of, with_room
 from bestofq.models.shipped import find_model
@@ -58,9 +58,8 @@ class PromptTokens:
     @classmethod
     def read(cls, path: str | Path) -> "PromptTokens":
         """Of a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
-        place, gguf = gguf_of(path)
         with checkpoint_errors(path):
-            config, tokenizer = (auto.from_pretrained(place, **gguf) for auto in (AutoConfig, AutoTokenizer))
+            config, tokenizer = (auto.from_pretrained(folder_of(path)) for auto in (AutoConfig, AutoTokenizer))
             return PromptTokens(tokenizer, name=Path(path).name, revision=lambda: revision_of(config, path))
 
     @cached_property
