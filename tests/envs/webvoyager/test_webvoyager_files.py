@@ -40,6 +40,7 @@ def test_a_line_is_a_task(tmp_path: Path) -> None:
         start_url="https://www.soup.example/",
         split="test",
         allowed_hosts=("soup.example", "*.soup.example", "cdn.example"),
+        group="www.soup.example",
     )
 
 
