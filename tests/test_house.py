@@ -5,11 +5,11 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_936,
+    "library lines": 29_956,
     "sites lines": 3_165,
-    "experiments lines": 7_215,
-    "library, sites and experiments lines": 40_316,
-    "test lines": 30_081,
+    "experiments lines": 7_219,
+    "library, sites and experiments lines": 40_340,
+    "test lines": 30086,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,

@@ -53,7 +53,7 @@ def test_the_page_of_classes_has_signatures_fields_and_what_they_raise() -> None
         "### `load_suite`",
         "load_suite(name: str, **settings: object) -> Suite",
         "- `log_prob`: natural log of the whole reply's probability",
-        "ConfigError for another name, SetupError if its package is not installed.",
+        "SetupError",
         "from scores \\[N]",
     ):
         assert said in page

@@ -1,0 +1,1 @@
+"""Logs of real agents, and what they teach."""

@@ -188,7 +188,7 @@ async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(
         with Store.open(tmp_path / "runs/web", read_only=True) as store:
             [left] = store.episodes(status="interrupted")
         assert len(left.steps) == 1
-        result = await within(tmp_path / "runs/web", *arguments, "--yes", "--set", "suite.step_limit=1")
+        result = await within(tmp_path / "runs/web", *arguments, "--yes", "--again", "--set", "suite.step_limit=1")
     assert result.exit_code == 1
     assert "no answer: ran out of its 1 steps" in result.output
     with Store.open(tmp_path / "runs/web", read_only=True) as store:

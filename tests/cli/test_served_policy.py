@@ -123,9 +123,7 @@ def server(model: LocalModel, **settings: Any) -> BrokenServer:
 
 
 @pytest.mark.slow
-async def test_an_instruct_model_is_tuned_on_what_its_server_drew(
-    instructed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_instruct_model_is_tuned_on_what_its_server_drew(instructed: Path, tmp_path: Path) -> None:
     model = LocalModel.load(instructed, device="cpu", precision="float32")
     async with server(model) as served:
         await search(tmp_path, served.base_url, instructed, tasks=2)
@@ -138,9 +136,7 @@ async def test_an_instruct_model_is_tuned_on_what_its_server_drew(
         assert chosen.log_prob == -0.5 * len(chosen.reply_ids)
         assert "COMMANDS: " in model.tokenizer.decode(chosen.reply_ids)
     assert len(asked) > len({pair.chosen[0].prompt_ids for pair in found})
-    caplog.clear()
     await check_tuned(tmp_path, instructed)
-    assert "bestofq.recipes.policy_training" in {record.name for record in caplog.records}  # made up likelihoods
 
     other = tmp_path / "other"
     tokenizer = PreTrainedTokenizerFast.from_pretrained(instructed)

@@ -71,7 +71,7 @@ class Endpoint:
             top = next(top for name, top in LINKS.items() if f"The element: {name}" in said)
             return json.dumps({"x": 100, "y": top + 40})
         if '"verdict"' in system:
-            won = "leek" in said.partition("The agent's answer:")[2]
+            won = "leek" in said.partition("What the agent did")[0].partition("\n\n")[2]
             return json.dumps({"reason": "so", "verdict": "success" if won else "failure"})
         if '"best"' in system:
             return json.dumps({"reasoning": "so", "best": 1})

@@ -1,10 +1,9 @@
 """Files by name, in a folder and in an S3 server: written once, read whole or in part, and never another content."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from store_nouns import PROVENANCE, picture, step, task
 
 from bestofq.cli.store_check import check_store
@@ -42,8 +41,10 @@ def test_a_damaged_one_makes_place(files: Files) -> None:
     assert (files.has("a"), files.get("a.damaged")) == (False, b"damage")
 
 
-async def test_pictures_in_s3_are_compared_with_their_hashes(database: str, s3: str) -> None:
-    where, console = Location(database, s3), Console(record=True, width=300)
+async def test_pictures_in_s3_are_compared_with_their_hashes(
+    database: str, s3: str, printed: Callable[[], str]
+) -> None:
+    where = Location(database, s3)
     with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
         episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
@@ -53,7 +54,7 @@ async def test_pictures_in_s3_are_compared_with_their_hashes(database: str, s3: 
         shot = one.observation.screenshot
         assert shot is not None
         assert store.screenshots.load(shot) == picture()
-        assert check_store(console, where, mend=False) == 0
+        assert check_store(where, mend=False) == 0
         name = str(store.screenshots.path(shot))
         files = open_files(s3)
         files.set_aside(name)
@@ -62,8 +63,8 @@ async def test_pictures_in_s3_are_compared_with_their_hashes(database: str, s3: 
         files.put(name, b"another")
         with pytest.raises(DamageError, match=shot.sha256):
             store.screenshots.load(shot)
-    assert check_store(console, where, mend=False) == 1
-    assert shot.sha256 in console.export_text()
+    assert check_store(where, mend=False) == 1
+    assert shot.sha256 in printed()
 
 
 def test_no_bucket_is_a_sentence(s3: str) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from tiny_shop import shop_page, shop_task, shop_tree
 
-from bestofq.agents.scorers import constant, critics, learned, vote
+from bestofq.agents.scorers import constant, critics, learned
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision
 from bestofq.core.observation import Box, Point
@@ -49,7 +49,7 @@ def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
 
 
 def test_the_scorers_that_are_distinguished_are_classes() -> None:
-    modules = (constant, critics, learned, tree_scorer, vote)
+    modules = (constant, critics, learned, tree_scorer)
     assert set(KNOWN) <= {name for module in modules for name in vars(module)}
 
 

@@ -126,7 +126,7 @@ def test_the_full_files_give_what_people_wrote_and_agent_qs_split(tmp_path: Path
     assert not {task.id for task in test} & {task.id for task in train}
     goal = suite.goals[test[0].id]
     assert goal.instruction.startswith("i need a black and white shirt, and price lower than ")
-    first = next(goal for goal in map(suite.goal, (t.id for t in [*test, *train])) if goal.product_id == ids[0])
+    first = next(goal for goal in (suite.goals[t.id] for t in [*test, *train]) if goal.product_id == ids[0])
     whole = suite.rewards(first, ids[0], {"color": "black | white"})
     assert (whole.r_type, whole.r_att, whole.r_option, whole.r_price) == (1.0, 1.0, 1.0, 1.0)
     assert suite.rewards(first, ids[0], {"color": "red"}).r_option == 0.0
