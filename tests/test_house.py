@@ -5,16 +5,16 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_956,
+    "library lines": 29_949,
     "sites lines": 3_165,
     "experiments lines": 7_219,
-    "library, sites and experiments lines": 40_340,
+    "library, sites and experiments lines": 40_333,
     "test lines": 30086,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,
     "settings that nobody sets": 0,
-    "functions named by a participle": 8,
+    "functions named by a participle": 7,
     "odd phrases": 6,
     "long sentences": 39,
     "class names with two meanings": 0,

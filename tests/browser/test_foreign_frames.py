@@ -89,8 +89,7 @@ async def test_what_covers_a_frame_covers_its_elements(site: Any, read: Any, ses
     cover = "<div id=cover style='position:fixed;inset:0;background:#0008' onclick=remove()>Close</div>"
     seen = await read(f"{LOG}{frame}{cover}")
     error = await act(session, seen, "Accept all", lambda mark: Click(mark=mark))
-    assert isinstance(error, str)
-    assert "cover" in error
+    assert "cover" in str(error)
     consent = origins(site)[kind]("/inner").format("style='position:fixed;inset:0;width:100%;height:100%'")
     seen = await read(f"{LOG}<button>Read</button>{consent}")
     assert "covered" in await act(session, seen, "Read", lambda mark: Click(mark=mark))
@@ -104,17 +103,18 @@ async def test_a_frame_that_is_replaced_or_hangs_is_said(site: Any, read: Any, s
     assert "page /other" in (await session.snapshot()).text
     busy = "const end = Date.now() + 5000; while (Date.now() < end);"
     site.page(f"<button onclick='setTimeout(() => {{ {busy} }}, 50)'>Hang</button>", "/hang")
-    seen = await read(f"<p>Outside</p>{origins(site)['own process']('/hang').format('')}")
+    other = origins(site)["same process"]("/inner")
+    seen = await read(f"<p>Outside</p>{origins(site)['own process']('/hang')}{other}".format("", ""))
     await act(session, seen, "Hang", lambda mark: Click(mark=mark))
-    assert "Outside" in (await session.snapshot()).text
+    assert "Accept all" in (await session.snapshot()).text
 
 
 async def test_a_list_in_a_frame_scrolls(site: Any, read: Any, session: Any) -> None:
     site.page("<div style='height:90px;overflow:auto' tabindex=0 aria-label=Rows role=button>"
               + "".join(f"<p>Row {n}</p>" for n in range(40)) + "</div>", "/rows")  # fmt: skip
     seen = await read(origins(site)["own process"]("/rows").format(""))
-    assert not isinstance(await act(session, seen, "Rows", lambda mark: Scroll(mark=mark, direction="down")), str)
-    assert "covered" not in str(await session.act(Scroll(direction="down")))
+    seen = await act(session, seen, "Rows", lambda mark: Scroll(mark=mark, direction="down"))
+    assert seen.notices  # what has moved, and how much is left
 
 
 async def test_page_words_make_no_room_for_a_frame(site: Any, read: Any) -> None:

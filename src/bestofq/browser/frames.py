@@ -15,7 +15,7 @@ from bestofq.browser.snapshot import ROOM, SOURCE, PageSnapshot
 
 WORLD = "bestofq"
 MOST = 8  # frames that are read of one page
-SECONDS = 2.0  # that all frames of a page have to answer
+SECONDS = 2.0  # that a frame has to answer, and half of what all of a page have
 MARKS = {"clickPoint": 0, "fill": 0, "content": 0, "submit": 0, "focus": 0, "press": 0, "scroll": 2}
 """Which argument of a call is a mark."""
 GONE = {"error": "The frame of this element has changed or does not answer."}
@@ -92,52 +92,44 @@ class Frame:
 class ForeignFrames:
     """The frames of other origins of a tab's page, at its last snapshot."""
 
-    def __init__(self, page: Page, cdp: CDPSession) -> None:
-        self._page, self._cdp = page, cdp
+    def __init__(self, page: Page, cdp: CDPSession, text_limit: int) -> None:
+        self._page, self._cdp, self._text_limit = page, cdp, text_limit
         self._sessions: dict[Any, CDPSession] = {}  # by Playwright's frame, of those in other processes
+        self._processes: dict[str, CDPSession] = {}  # by the id of each frame
         self._root: Frame | None = None
         self._frames: list[Frame] = []
 
-    async def read(self, seen: PageSnapshot, text_limit: int, root: Frame) -> None:
+    async def read(self, page: PageSnapshot, root: Frame) -> None:
         """Put the frames into what was seen of the page."""
         self._frames, self._root = [], root
-        if seen["frames"]:
+        if page["frames"]:
             with suppress(PlaywrightError, TimeoutError):
-                async with asyncio.timeout(SECONDS):
-                    await self._read(seen, seen, text_limit, root, await self._find_processes())
-        seen["text"] = seen["text"].replace(ROOM, "")
+                async with asyncio.timeout(2 * SECONDS):
+                    self._processes = await self._find_processes()
+                    await self._read_frames(page, page, root)
 
-    async def _read(
-        self, whole: PageSnapshot, seen: PageSnapshot, limit: int, around: Frame, processes: dict[str, CDPSession]
-    ) -> None:
-        """Put the frames of one document, `around`, into what was `seen` of it; their elements into the `whole`."""
-        for index, place in enumerate(seen["frames"]):
+    async def _read_frames(self, page: PageSnapshot, seen: PageSnapshot, around: Frame) -> None:
+        """Put the frames of a document into what was `seen` of it, and their elements into the page's."""
+        for index in range(len(seen["frames"])):
             words = ""
-            with suppress(PlaywrightError, KeyError):  # it is gone, or just changes its process
-                if len(self._frames) < MOST and seen["text"].count(ROOM):
-                    words = await self._read_one(whole, place, limit, around, index, processes)
+            with suppress(PlaywrightError, TimeoutError, KeyError):  # it is gone, hangs, or just changes its process
+                if len(self._frames) < MOST and ROOM in seen["text"]:
+                    words = await self._read_frame(page, seen, around, index)
             seen["text"] = seen["text"].replace(ROOM, words, 1)
 
-    async def _read_one(
-        self,
-        whole: PageSnapshot,
-        place: list[float],
-        limit: int,
-        around: Frame,
-        index: int,
-        processes: dict[str, CDPSession],
-    ) -> str:
+    async def _read_frame(self, page: PageSnapshot, seen: PageSnapshot, around: Frame, index: int) -> str:
+        """Return the words of one, and add its elements to the page's."""
         id = await around.find_inner(index)
-        frame = Frame(processes[id], id, outer=around, index=index)
-        before = len(whole["elements"])
-        page = await frame.call("snapshot", limit, {"before": before, "place": place, "size": whole["size"]})
-        if page["url"].startswith("chrome-error:"):
+        frame, before = Frame(self._processes[id], id, outer=around, index=index), len(page["elements"])
+        how = {"before": before, "place": seen["frames"][index], "size": page["size"]}
+        inner: PageSnapshot = await frame.call("snapshot", self._text_limit, how)
+        if inner["url"].startswith("chrome-error:"):
             return ""
-        whole["elements"] += page["elements"]
-        frame.marks = range(before + 1, len(whole["elements"]) + 1)
+        page["elements"] += inner["elements"]
+        frame.marks = range(before + 1, len(page["elements"]) + 1)
         self._frames.append(frame)
-        await self._read(whole, page, limit, frame, processes)
-        return f"\n{page['text']}\n(end of the frame)" if page["text"] else ""
+        await self._read_frames(page, inner, frame)
+        return f"\n{inner['text']}\n(end of the frame)" if inner["text"] else ""
 
     async def _find_processes(self) -> dict[str, CDPSession]:
         """The DevTools session of each frame, by its id."""
@@ -148,11 +140,9 @@ class ForeignFrames:
         found: dict[str, CDPSession] = {}
         for key, session in [*self._sessions.items(), (None, self._cdp)]:
             try:
-                tree = (await session.send("Page.getFrameTree"))["frameTree"]
-            except PlaywrightError:
-                del self._sessions[key]
-                continue
-            found |= dict.fromkeys(_ids(tree), session)
+                found |= dict.fromkeys(_ids((await session.send("Page.getFrameTree"))["frameTree"]), session)
+            except PlaywrightError:  # the frame is gone, or in another process
+                self._sessions.pop(key, None)
         return found
 
     async def find(self, name: str, arguments: tuple[Any, ...]) -> Frame | None:
@@ -162,9 +152,9 @@ class ForeignFrames:
         if name in MARKS:
             mark = arguments[MARKS[name]] if len(arguments) > MARKS[name] else None
             return next((frame for frame in self._frames if mark in frame.marks), None)
-        return await self._find_focused() if name in {"paste", "pressEnter"} else None
+        return await self._find_focus() if name in {"paste", "pressEnter"} else None
 
-    async def _find_focused(self) -> Frame | None:
+    async def _find_focus(self) -> Frame | None:
         focused, at = None, self._root
         with suppress(PlaywrightError, TimeoutError):
             while at and (index := (await at.call("focusedFrame"))["index"]) >= 0:

@@ -75,7 +75,9 @@ def observe(page: PageSnapshot) -> Observation:
         for mark, (role, name, value, box, states, asks, form, shown, href) in enumerate(page["elements"], start=1)
     )
     title = page["title"]
-    return Observation(url=page["url"], title=title, text=page["text"], elements=elements, tabs=(title,))
+    return Observation(
+        url=page["url"], title=title, text=page["text"].replace(ROOM, ""), elements=elements, tabs=(title,)
+    )
 
 
 def jpeg(data: bytes) -> Screenshot:

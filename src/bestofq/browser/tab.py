@@ -95,7 +95,7 @@ class Tab:
         self._changed = asyncio.Event()
         self.loaded = True  # its document is new since the page last came to rest
         self.traffic = Traffic(page, self.wake)
-        self._frames = ForeignFrames(page, cdp)
+        self._frames = ForeignFrames(page, cdp, config.text_limit)
 
     @classmethod
     async def open(cls, page: Page, config: BrowserConfig) -> "Tab":
@@ -198,7 +198,7 @@ class Tab:
     async def read(self) -> PageSnapshot:
         """The page now, with its frames. Marks mean its elements until the next call."""
         page: PageSnapshot = await self.call("snapshot", self.text_limit)
-        await self._frames.read(page, self.text_limit, Frame(self._cdp, self._frame, self._world))
+        await self._frames.read(page, Frame(self._cdp, self._frame, self._world))
         return page
 
     async def _listen(self) -> None:

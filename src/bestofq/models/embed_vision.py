@@ -212,10 +212,11 @@ def load_embedder(
 
     SetupError if it cannot be found, ConfigError for another kind of model or an impossible context.
     """
-    if is_sentence_encoder(path):
+    place = folder_of(path)
+    if is_sentence_encoder(place):
         return SentenceEmbedder.load(path, config, device=device, precision=precision)
     try:
-        known = transformers.AutoConfig.from_pretrained(folder_of(path))
+        known = transformers.AutoConfig.from_pretrained(place)
         kind, classes = known.model_type, known.architectures or ()
     except (OSError, ValueError) as error:
         raise SetupError(f"no model at {path}: give a transformers directory or a hub name ({error})") from error
