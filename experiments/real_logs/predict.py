@@ -19,6 +19,7 @@ from bestofq.agents.scorers.memory import experiences
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.transitions import Floats
 from bestofq.learning.memory import Experience, Memory
+from bestofq.recipes.identity import commit
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -31,10 +32,6 @@ Values = Callable[[Episode], Sequence[float]]
 
 def won(episode: Episode) -> float:
     return float(episode.verdict.outcome == "success")
-
-
-def step_number(_: Sequence[Episode]) -> Values:
-    return lambda episode: [-float(step.index) for step in episode.steps]
 
 
 def agent(train: Sequence[Episode]) -> Values:
@@ -105,7 +102,7 @@ def memory(train: Sequence[Episode], prior: Callable[[Sequence[Episode]], Values
 
 
 RULES: dict[str, Callable[[Sequence[Episode]], Values]] = {
-    "step number": step_number,
+    "step number": lambda _: lambda episode: [-float(step.index) for step in episode.steps],
     "agent": agent,
     "agent and step number": agent_and_step,
     "the agent's own words": own_words,
@@ -147,7 +144,8 @@ def main(place: str) -> None:
     """Print the tables as JSON."""
     with Store.open(Location.of(place), read_only=True) as store:
         episodes = [one for one in store.episodes() if one.verdict.outcome in DECIDED and one.steps]
-    report: dict[str, Any] = {"episodes": len(episodes), "steps": sum(len(one.steps) for one in episodes)}
+    made = {"command": f"python -m experiments.real_logs.predict {place}", "seed": SEED, "commit": commit()}
+    report: dict[str, Any] = {**made, "episodes": len(episodes), "steps": sum(len(one.steps) for one in episodes)}
     groups: dict[str, Callable[[Episode], str]] = {
         "task": lambda one: one.task.id,
         "site": lambda one: one.task.id.split("--")[1],
