@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.protocols import Rated
 from bestofq.reports.figures import CurvePoint, bars_svg, learning_curve_svg
-from bestofq.reports.recall import count_contested, rated_shares
+from bestofq.reports.recall import count_decisive_steps, rated_shares
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, attempts_of, distinct
 from bestofq.reports.success import performance
 from bestofq.reports.table import Cell, Row, Table, columns
@@ -93,7 +93,7 @@ def _result(arm: MeasuredArm, first: MeasuredArm | None) -> ArmRow:
         found |= {"episodes": len(arm.learned), "successes": sum(e.success for e in arm.learned)}
         found["transitions"] = sum(e.steps for e in arm.learned)
     if steps := _steps(arm):
-        shares, contested = rated_shares(steps), count_contested(steps)
+        shares, contested = rated_shares(steps), count_decisive_steps(steps)
         lost = {name: shares[name].value for name in ("first", "chance")}
         found |= {name: None if value is None else 1 - value for name, value in lost.items()}
         found["contested"] = contested // len(arm.ranked)

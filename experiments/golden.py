@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bestofq.agents.prompting import GOLDEN, prompt_hash
 from bestofq.cli.shared import budget_of
-from bestofq.cli.writing import check_out, print_spending, write_out
+from bestofq.cli.writing import check_out, print_usage, write_out
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_all, run_interruptible
@@ -230,7 +230,7 @@ def judge_steps(
         f"{found.episodes} episodes; {found.without_golden} more have no golden episode; "
         f"{found.own_golden} are their own golden one; {found.unread} steps left out, no reply about them could be read"
     )
-    print_spending(found.usage, "the model")
+    print_usage(found.usage, "the model")
     if out is not None:
         here = current_provenance(prompts=prompt_hash(GOLDEN), seed=0)
         result = {

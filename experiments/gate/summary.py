@@ -59,18 +59,6 @@ def main() -> None:
     cases = [*dict.fromkeys(case for by in errors.values() for case in by)]
     some = [[name, *(error(by[case]) for case in cases)] for name, by in errors.items()]
     table(" | ".join(["estimator", *cases]), some)
-    for env in ("demo", "shop"):
-        if (file := HERE / f"combinations-{env}.json").exists():
-            found = json.loads(file.read_text("utf-8"))
-            right = sorted(found["right"].items(), key=lambda pair: -pair[1][0])
-            table(
-                f"{env}, {found['steps']} steps | right %",
-                [[name, "{} [{}, {}]".format(*parts)] for name, parts in right],
-            )
-            gates = [[name, *(f"{found['gates'][own][name]['contested right']}" for own in found["gates"]),
-                      *(show(found["gates"][own][name].get("lift")) for own in found["gates"])]
-                     for name in found["gates"]["memory"]]  # fmt: skip
-            table(f"{env}: gate | memory, right % | networks, right % | memory, lift | networks, lift", gates)
     curves = [(row["argmax"]["played"][0] > 0, np.array([lift for _, lift in row["curve"]])) for row in rows]
     gain, harm = (sum_of([curve for helps, curve in curves if helps is sign]) for sign in (True, False))
     kept, avoided = gain / gain[0], 1 - harm / harm[0]

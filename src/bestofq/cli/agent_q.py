@@ -12,7 +12,7 @@ from typer import Option
 from bestofq.cli.options import CommonOptions, Place, Tasks, takes
 from bestofq.cli.planning import plan_searches
 from bestofq.cli.shared import models_of, store_at, store_of, training_tasks
-from bestofq.cli.writing import check_folder, print_spending
+from bestofq.cli.writing import check_folder, print_usage
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.core.concurrency import run_interruptible
@@ -56,7 +56,7 @@ def run_agent_q(models: Models, store: Location, out: Path, rounds: int = 1) -> 
 
     policy, searches = run_interruptible(work())
     console.print(search_table(searches).with_title(f"{models.settings.suite.name}, train"))
-    print_spending(used for row in searches for used in row.usage)
+    print_usage(used for row in searches for used in row.usage)
     folder = Path(policy.settings.model.path)
     console.print(f"the last policy: {folder}; what it reaches: bestofq eval --agents prompting --model {folder} …")
     return folder

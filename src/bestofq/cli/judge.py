@@ -11,7 +11,7 @@ from bestofq.agents.prompting import SCREENSHOTS
 from bestofq.cli.config import load_config
 from bestofq.cli.options import RUNS, Budget, Cluster, DryRun, Files, Place, Set, Stored, Text
 from bestofq.cli.shared import budget_of, hosts_of, open_existing_store, set_by
-from bestofq.cli.writing import check_out, print_spending, write_out
+from bestofq.cli.writing import check_out, print_usage, write_out
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
@@ -95,7 +95,7 @@ def judge(
                     on_verdict=on_verdict,
                 )
         console.print(f"judged now: {', '.join(f'{n} {outcome}' for outcome, n in counts.items()) or 'nothing new'}")
-        print_spending(usage, "the judge")
+        print_usage(usage, "the judge")
 
     with Store.open(place, read_only=True) if dry_run else open_existing_store(place) as opened:
         asked = make_judge(models)

@@ -3,7 +3,7 @@
 from bestofq.cli.options import CommonOptions, Q, SearchRun, Split, Tasks, takes
 from bestofq.cli.planning import plan_searches
 from bestofq.cli.shared import hosts_of, models_of, named_only, store_at, store_of, with_values
-from bestofq.cli.writing import print_spending
+from bestofq.cli.writing import print_usage
 from bestofq.config.context import open_suite
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.tree import SearchTree
@@ -41,4 +41,4 @@ def search(
     trees = run_interruptible(work())
     row = search_row(run, trees, alpha=settings.agent_q.alpha, threshold=settings.agent_q.threshold)
     console.print(search_table([row]).with_title(f"{settings.suite.name}, {split}"))
-    print_spending(row.usage)
+    print_usage(row.usage)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from bestofq.cli.writing import spending_lines
+from bestofq.cli.writing import usage_lines
 from bestofq.core.decision import Decision, Episode, State, Step
 from bestofq.core.gate import FAMILIARITY
 from bestofq.core.observation import Observation
@@ -111,7 +111,7 @@ class StepPrinter:
     @property
     def by_role(self) -> tuple[str, ...]:
         """A sentence for each role, also on prices that are not known."""
-        return tuple(spending_lines(self._usage))
+        return tuple(usage_lines(self._usage))
 
     def _wait(self, text: str) -> None:
         if self._status is not None:

@@ -56,7 +56,7 @@ def _known(value: object) -> object:
     return [*map(_known, value)] if isinstance(value, list | tuple) else value
 
 
-def spending_lines(usage: Iterable[Usage], who: str | None = None) -> Iterator[str]:
+def usage_lines(usage: Iterable[Usage], who: str | None = None) -> Iterator[str]:
     """A sentence for each role, by its name or as `who`, with its price and its replies that could not be used."""
     for used in merge_usage(usage):
         price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
@@ -65,6 +65,6 @@ def spending_lines(usage: Iterable[Usage], who: str | None = None) -> Iterator[s
         yield f"{reader} read {used.tokens_in:,} tokens and wrote {used.tokens_out:,} ({price}){lost}"
 
 
-def print_spending(usage: Iterable[Usage], who: str | None = None) -> None:
-    for line in spending_lines(usage, who):
+def print_usage(usage: Iterable[Usage], who: str | None = None) -> None:
+    for line in usage_lines(usage, who):
         console.print(line)

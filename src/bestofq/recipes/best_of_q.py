@@ -12,7 +12,7 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.identity import DONE, is_done, q_identity, set_begun
-from bestofq.recipes.q_training import embed_there, load_trained, select_episodes, train_q
+from bestofq.recipes.q_training import embed_there, load_q, select_episodes, train_q
 from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
@@ -40,7 +40,7 @@ async def best_of_q(models: Models, suite: OpenSuite, store: Store, out: Path, h
         folder = out / f"q{cycle}"
         runs.append(run)
         if (folder / DONE).exists():
-            q = load_trained(folder, models)
+            q = load_q(folder, models)
             continue
         await collect(models, suite, store, run, replace(play, values=q), hosts=hosts)
         set_begun(out, identity)

@@ -78,7 +78,7 @@ def train_q(
         raise DataError(f"{out} holds a Q-function without {IDENTITY}, of unknown settings: {ADVICE}")
     if not again and is_done(out, identity, advice=ADVICE):
         console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
-        return load_trained(out, models)
+        return load_q(out, models)
     if models.settings.value == "memory":
         return _remember(out, models, store, episodes, identity)
     _check_embedders(models, store, episodes)
@@ -106,7 +106,7 @@ def train_q(
     return load_value(out, embed=spec)
 
 
-def load_trained(out: Path, models: Models) -> Values:
+def load_q(out: Path, models: Models) -> Values:
     """Load what `train_q` left in a folder by the same settings."""
     return Memory.load(out) if models.settings.value == "memory" else load_value(out, embed=models.embedder.spec)
 

@@ -60,7 +60,7 @@ def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
     return dict(tasks)
 
 
-def count_contested(rated: Iterable[Rated]) -> int:
+def count_decisive_steps(rated: Iterable[Rated]) -> int:
     return sum(len({*step.good}) > 1 for step in rated)
 
 
@@ -107,7 +107,7 @@ def recall_table(
         if steps:
             recall, missed, chosen, _, *lost = (share.measure for share in rated_shares(steps).values())
             number = (of or {}).get(agent, len(steps))
-            rows.append((agent, number, len(steps), recall, missed, chosen, count_contested(steps), *lost))
+            rows.append((agent, number, len(steps), recall, missed, chosen, count_decisive_steps(steps), *lost))
     return Table.of(
         "recall",
         "Candidate recall and the ranker's regret (Best-of-Q, Fig. 3)",

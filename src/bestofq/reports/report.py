@@ -17,7 +17,7 @@ from bestofq.reports.figures import (
 )
 from bestofq.reports.naming import shown
 from bestofq.reports.origin import origins, search_origin
-from bestofq.reports.recall import count_contested, recall_table, sibling_steps, split_failures
+from bestofq.reports.recall import count_decisive_steps, recall_table, sibling_steps, split_failures
 from bestofq.reports.reliability import pass_table
 from bestofq.reports.rollout import replay, rollout_svg
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
@@ -148,7 +148,7 @@ def _diagnose(
         rates = {agent: sibling_steps(read, agent, read, own=alone[agent]) for agent in made}
     rates = {agent: rates[agent] for agent in made if agent in rates}
     for agent, rated in rates.items():
-        if count_contested(rated):
+        if count_decisive_steps(rated):
             caption = f"Where steps go wrong (Fig. 3): {shown(agent)}"
             svg = failure_split_svg(*split_failures(rated))
             figures.append(Figure(name=f"failures-{agent}", caption=caption, svg=svg))

@@ -82,7 +82,7 @@ class Rows:
     names: Mapping[RowPart, str]
     tallies: Mapping[str, Sequence[Tally]]
 
-    def read_judged(self, store: "Store") -> list[EpisodeSummary]:
+    def episodes_with_judge(self, store: "Store") -> list[EpisodeSummary]:
         """The episodes whose verdict in force is a judge's, with their row's name instead of their agent's."""
         finished = (t for some in self.tallies.values() for t in some if t.status == "finished")
         known = {(t.run, t.agent, t.suite, t.split) for t in finished if t.attempts[:, 3].any()}

@@ -203,7 +203,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
     baseline = rows.find_one(selection.baseline)
     wanted = [*rows.tallies] if agents is None else rows.of(*agents)
     groups = {(name,): rows.tallies[name] for name in distinct([*wanted, *([] if baseline is None else [baseline])])}
-    judged = group_by(rows.read_judged(store), lambda e: (e.agent,))
+    judged = group_by(rows.episodes_with_judge(store), lambda e: (e.agent,))
     measured = {row.agent: row for row in _measure_groups(groups, lambda _: (baseline or "",), judged)}
     names = [name for name in wanted if measured[name].success]
     unjudged = [name for name in wanted if not measured[name].success]
@@ -253,7 +253,7 @@ def domain_results(
         for name in known
     }
     groups |= {(ALL, name): some for name, some in known.items()}
-    judged = [e for e in rows.read_judged(store) if e.agent in names]
+    judged = [e for e in rows.episodes_with_judge(store) if e.agent in names]
     of_group = group_by(judged, lambda e: (by(e.task), e.agent)) | group_by(judged, lambda e: (ALL, e.agent))
     found = _measure_groups(groups, lambda values: (values[0], baseline or ""), of_group)
     return Grouping(

@@ -37,7 +37,7 @@ KNOWN = {
 }
 
 
-def find_meaning(decisions: Iterable[Decision]) -> Meaning | None:
+def meaning_of_scores(decisions: Iterable[Decision]) -> Meaning | None:
     """Of the scores of these decisions; None where they do not tell, or differ."""
     names = {decision.scorer for decision in decisions}
     return KNOWN.get(names.pop() or "") if len(names) == 1 else None
@@ -46,7 +46,7 @@ def find_meaning(decisions: Iterable[Decision]) -> Meaning | None:
 def has_values(episodes: Iterable[Episode]) -> bool:
     """Whether scores are on V's scale: their scorer's name says so, or there is a V."""
     decisions = [step.decision for episode in episodes for step in episode.steps]
-    found = find_meaning(decisions)
+    found = meaning_of_scores(decisions)
     return any(decision.state_value is not None for decision in decisions) if found is None else found.values
 
 

@@ -9,7 +9,7 @@ from bestofq.core.actions import Targeted
 from bestofq.core.decision import Candidate, Decision, GateReading
 from bestofq.core.gate import FAMILIARITY
 from bestofq.core.observation import Box, Observation
-from bestofq.reports.values import SCORE, Meaning, find_meaning
+from bestofq.reports.values import SCORE, Meaning, meaning_of_scores
 
 _MARK = re.compile(r"(\[\d+\])")
 TIE = 0.01  # scores that differ by less are as good as equal
@@ -90,7 +90,7 @@ class ScoreTable(NamedTuple):
     def of(cls, decisions: Sequence[Decision]) -> "ScoreTable":
         every = [score for decision in decisions for score in decision.scores]
         values = [d.state_value for d in decisions if d.state_value is not None]
-        meaning = find_meaning(decisions) or SCORE
+        meaning = meaning_of_scores(decisions) or SCORE
         together = [*every, *values] if meaning.values else every
         informative = bool(values) or len(set(every)) > 1
         return cls(meaning, Range.of(together), Range.of(together if meaning.values else values), informative)
