@@ -1,4 +1,5 @@
 import asyncio
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from forked import Forked
 from sqlalchemy import update
-from store_nouns import PROVENANCE, decision, task
+from store_nouns import PROVENANCE, decision, picture, step, task
 
 from bestofq.core.decision import Decision
 from bestofq.core.errors import BestOfQError, DataError
@@ -108,6 +109,25 @@ def test_a_store_that_cannot_be_written_can_be_read(open_folder: Path) -> None:
     assert read() == "['r']"
     (folder / "store.sqlite").chmod(0)
     assert "cannot be read (unable to open database file): copy its folder" in read()
+
+
+@pytest.mark.parametrize("gone", ["deleted", "moved", "replaced"])
+async def test_a_store_that_is_gone_takes_no_more_steps(tmp_path: Path, gone: str) -> None:
+    folder, held = tmp_path / "store", picture(b"a picture")
+    store = Store.open(folder)
+    await store.begin_run("r", {}, PROVENANCE)
+    episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+    await store.append_step(episode, step(0))
+    folder.rename(tmp_path / "elsewhere")
+    if gone == "deleted":
+        shutil.rmtree(tmp_path / "elsewhere")
+    elif gone == "replaced":
+        Store.open(folder).close()
+    with pytest.raises(DataError, match="was deleted or moved"):
+        await store.append_step(episode, step(1, screenshot=held))
+    with pytest.raises(DataError, match="was deleted or moved"):
+        store.close()
+    assert folder.exists() == (gone == "replaced")
 
 
 async def test_a_url_takes_a_folder_for_its_pictures(tmp_path: Path) -> None:

@@ -27,21 +27,31 @@ BEAT, LEASE = 10.0, 60.0
 
 @dataclass
 class Claim:
-    """The claim of this process. `token`: the name of its row, never used again."""
+    """The claim of this process. `token`: the name of its row, never used again. `file`: the database's."""
 
     engine: Engine
+    file: str
     token: str = field(default_factory=lambda: secrets.token_hex(8))
     lost: Event = field(default_factory=Event)
 
     def check(self, connection: Connection) -> None:
-        """Raise DataError if another process has taken over."""
+        """Raise DataError if another process has taken over, or the file is gone."""
         lost = self.lost.is_set()
         if is_sqlite(self.engine):
+            self.check_file()
             lost = connection.scalar(select(WRITERS.c.token).where(WRITERS.c.token == self.token)) is None
         if lost:
             raise DataError(
                 f"{name_of(self.engine)} was taken over by another process: what was committed before is kept; run the "
                 "command again once that has ended"
+            )
+
+    def check_file(self) -> None:
+        """Raise DataError if the database's file was deleted, moved or replaced since the claim."""
+        if _identify_file(self.engine) != self.file:
+            raise DataError(
+                f"{name_of(self.engine)} was deleted or moved while it was written, and what came since is lost: "
+                "put it back, then run the same command again"
             )
 
 
@@ -52,7 +62,7 @@ def claim_writer(engine: Engine) -> Iterator[Claim]:
     DataError if another process of this machine writes to SQLite. A claim on SQLite by a dead process, or by another
     machine, is taken over: if that process lives, its next transaction fails.
     """
-    own = Claim(engine)
+    own = Claim(engine, _identify_file(engine))
     with engine.begin() as connection:
         process, now = _describe_process(engine, os.getpid()), _clock(connection)[0]
         connection.execute(insert(WRITERS).values(token=own.token, process=process, beat=now))  # locks
@@ -68,6 +78,7 @@ def claim_writer(engine: Engine) -> Iterator[Claim]:
         beating.start()
     try:
         yield own
+        own.check_file()
     finally:
         stop.set()
         if beating.is_alive():
@@ -133,15 +144,20 @@ def _describe_process(engine: Engine, pid: int) -> str:
 
     The last is empty without such a process, or if it has ended and its parent does not know yet.
     """
-    file, begun = "-", ""
-    with suppress(OSError):
-        if is_sqlite(engine):
-            stat = Path(name_of(engine)).stat()
-            file = f"{stat.st_dev}:{stat.st_ino}"
+    begun = ""
     with suppress(OSError):
         state, *rest = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
         begun = "" if state in "ZX" else rest[18]
-    return f"{_host()} {file} {pid} {begun}"
+    return f"{_host()} {_identify_file(engine)} {pid} {begun}"
+
+
+def _identify_file(engine: Engine) -> str:
+    """Return the device and the inode of the database's file; "-" without."""
+    with suppress(OSError):
+        if is_sqlite(engine):
+            stat = Path(name_of(engine)).stat()
+            return f"{stat.st_dev}:{stat.st_ino}"
+    return "-"
 
 
 def _host() -> str:

@@ -24,8 +24,10 @@ class Folder:
         self.root = root
 
     def put(self, name: str, data: bytes) -> None:
-        """Return once it is on disk. A file of as many bytes is left as it is."""
+        """Return once it is on disk. A file of as many bytes is left as it is. DataError if the folder is gone."""
         path = self.root / name
+        if not self.root.is_dir():
+            raise DataError(f"{self.root} was deleted or moved: put it back, then run the same command again")
         if path.exists() and path.stat().st_size == len(data):
             return
         with whole_file(path) as file:

@@ -27,7 +27,7 @@ from bestofq.store.claim import Claim
 from bestofq.store.codec import content_key, pack
 from bestofq.store.configuration import Owned, going_on
 from bestofq.store.database import rows_of, verify_rows
-from bestofq.store.files import Files, Screenshots, open_files
+from bestofq.store.files import Files, Folder, Screenshots, open_files
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeFilter, EpisodeKey, EpisodeSummary, RunRecord
 from bestofq.store.schema import EPISODES, FACTS, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status, add_checksum
@@ -72,8 +72,8 @@ class Store:
             kept = open_files(place.where_files_are)
             if read_only:
                 place.check_exists()
-            elif place.is_folder:
-                place.folder.mkdir(parents=True, exist_ok=True)
+            elif isinstance(kept, Folder):
+                kept.root.mkdir(parents=True, exist_ok=True)
             engine = database.connect(database.url_of(place, read_only=read_only), read_only=read_only)
             opened.callback(engine.dispose)
             database.prepare(engine, read_only=read_only)
