@@ -41,6 +41,11 @@ LISTENING = {  # page → the names of its marks, each of which says its own nam
         "<script>document.onclick = (e) => did(e.target.innerText)</script>",
         ["Red", "Blue"],
     ),
+    "a focus that moves among items": (
+        "<ul><li><i class=a tabindex=0>Red</i><li><i class=a tabindex=-1>Blue</i></ul>"
+        "<script>document.onclick = (e) => did(e.target.innerText)</script>",
+        ["Red", "Blue"],
+    ),
     "a shadow root": (
         "<div id=h></div><script>const root = h.attachShadow({ mode: 'open' });"
         "root.innerHTML = '<div>Inside</div>'; root.firstChild.onclick = () => did('Inside')</script>",

@@ -98,11 +98,13 @@ Object.assign(globalThis.bestofq, (() => {
     return !insideOf(el, 1).length && words.trim().split(/\n+/).length < 4;
   }
 
-  // The items of a list that takes the focus for them: a key or a click chooses among them.
+  // The items of a list that takes the focus for them, or lets them take it in turn: a key or a click chooses among them.
   const itemsOf = (el) => el[$.querySelectorAll]("[tabindex]").length;
   function isItem(el) {
+    const twin = (one) => tag(one) === tag(el) && attribute(one, "class") === attribute(el, "class");
     for (let node = flatParent(el), up = 0; isElement(node) && up < 4; node = flatParent(node), up++) {
       if (node[$.hasAttribute]("tabindex")) return node[$.tabIndex] >= 0 && itemsOf(node) > 1;
+      if (attribute(el, "class") && Array.from(node[$.querySelectorAll]("[tabindex='0']")).some(twin)) return true;
     }
     return false;
   }
