@@ -7,8 +7,8 @@ from scripts.house import measure
 BUDGETS = {
     "library lines": 29_949,
     "sites lines": 3_165,
-    "experiments lines": 7_217,
-    "library, sites and experiments lines": 40_331,
+    "experiments lines": 7_336,
+    "library, sites and experiments lines": 40_450,
     "test lines": 30086,
     "import depth": 14,
     "modules in import circles": 0,
