@@ -1,8 +1,12 @@
-"""The same candidates for every agent: what the model proposes in a state is drawn once, and kept."""
+"""The same candidates for every agent: what the model proposes in a state is drawn once, and kept.
+
+python -m experiments.memory.proposals write|read FILE.jsonl    all that is kept, as lines that can be committed
+"""
 
 import hashlib
 import json
 import sqlite3
+import sys
 from pathlib import Path
 
 from bestofq.agents.prompting import propose_prompt
@@ -15,13 +19,18 @@ FILE = Path("runs/memory-proposals.sqlite")
 N = 3
 
 
+def open_kept() -> sqlite3.Connection:
+    FILE.parent.mkdir(exist_ok=True)
+    kept = sqlite3.connect(FILE, isolation_level=None)
+    kept.execute("create table if not exists proposals (key text primary key, proposal text)")
+    return kept
+
+
 class KeptProposer:
     """`Proposer` whose draws depend on the task, the prompt and the number of the step alone, not on the agent."""
 
     def __init__(self, proposer: Proposer, facts: str) -> None:
-        FILE.parent.mkdir(exist_ok=True)
-        self.proposer, self.facts, self.kept = proposer, facts, sqlite3.connect(FILE, isolation_level=None)
-        self.kept.execute("create table if not exists proposals (key text primary key, proposal text)")
+        self.proposer, self.facts, self.kept = proposer, facts, open_kept()
 
     async def propose(self, state: State, n: int) -> Proposal:
         """The first `n` of `N` candidates."""
@@ -45,3 +54,18 @@ def make_proposer(models: Models) -> KeptProposer:
         chat, drawn = settings.chat, (settings.candidates, settings.thoughts, settings.actions)
         facts = json.dumps((chat.model, chat.temperature, chat.max_tokens, *drawn))
     return KeptProposer(agents.make_proposer(models.with_settings(settings)), facts)
+
+
+def main() -> None:
+    word, path, kept = sys.argv[1], Path(sys.argv[2]), open_kept()
+    if word == "read":
+        rows = map(json.loads, path.read_text().splitlines())
+        kept.executemany("insert or ignore into proposals values (?, ?)", ((key, json.dumps(row)) for key, row in rows))
+        return
+    rows = kept.execute("select key, proposal from proposals order by key").fetchall()
+    short = [(key, Proposal.model_validate_json(text).model_dump(mode="json", exclude_none=True)) for key, text in rows]
+    path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in short))
+
+
+if __name__ == "__main__":
+    main()
