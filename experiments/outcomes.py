@@ -1,28 +1,66 @@
 """Each episode's outcome, so that anybody can compute any paired difference again.
 
-python -m experiments.outcomes FILE.csv STORE...
+    python -m experiments.outcomes write FILE.csv STORE...
+    python -m experiments.outcomes gains FILE.csv STORE:RUN:AGENT    each row minus this one, groups of tasks resampled
+
+A group is what a task's name has before its slash: the kind of MiniWoB++, the site of the quirky sites.
 """
 
 import csv
 import sys
+from collections import defaultdict
 from pathlib import Path
+
+import numpy as np
 
 from bestofq.store.store import Store
 
 COLUMNS = ("store", "run", "agent", "split", "task", "repeat", "outcome", "steps")
+DRAWS = 10_000
 
 
-def main() -> None:
+def write(path: Path, folders: list[str]) -> None:
     rows = []
-    for folder in map(Path, sys.argv[2:]):
+    for folder in map(Path, folders):
         with Store.open(folder, read_only=True) as store:
-            rows += [
-                (folder.name, e.run, e.agent, e.split, e.task, e.repeat, e.outcome, e.steps) for e in store.summaries()
-            ]
-    with Path(sys.argv[1]).open("w", encoding="utf-8", newline="") as file:
+            found = store.summaries()
+        rows += [(folder.name, e.run, e.agent, e.split, e.task, e.repeat, e.outcome, e.steps) for e in found]
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows(sorted(rows))
+
+
+def gains(path: Path, baseline: str) -> None:
+    """Print each row's success and gain in points, passes averaged. A row that has not finished all of the baseline's
+    tasks is left out: successes are short and finish first."""
+    passes: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            passes[":".join((row["store"], row["run"], row["agent"]))][row["task"]].append(row["outcome"] == "success")
+    rates = {name: {task: np.mean(won) for task, won in tasks.items()} for name, tasks in passes.items()}
+    own, store = rates[baseline], baseline.partition(":")[0]
+    for name, found in rates.items():
+        if name.partition(":")[0] != store or not own.keys() <= found.keys():
+            continue
+        both = sorted(own)
+        groups = sorted({task.partition("/")[0] for task in both})
+        place = [groups.index(task.partition("/")[0]) for task in both]
+        size = np.bincount(place, minlength=len(groups))
+        gain = np.bincount(place, [100 * (found[task] - own[task]) for task in both], minlength=len(groups))
+        drawn = np.random.default_rng(0).integers(len(groups), size=(DRAWS, len(groups)))
+        low, high = np.percentile(gain[drawn].sum(1) / size[drawn].sum(1), [2.5, 97.5])
+        success, mean = 100 * np.mean([found[task] for task in both]), gain.sum() / size.sum()
+        interval = f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
+        sys.stdout.write(f"{name:40} {success:5.1f} % {interval} {len(both)} tasks, {len(groups)} groups\n")
+
+
+def main() -> None:
+    what, path, *rest = sys.argv[1:]
+    if what == "write":
+        write(Path(path), rest)
+    else:
+        gains(Path(path), rest[0])
 
 
 if __name__ == "__main__":
