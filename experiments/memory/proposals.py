@@ -59,8 +59,10 @@ def make_proposer(models: Models) -> KeptProposer:
 def main() -> None:
     word, path, kept = sys.argv[1], Path(sys.argv[2]), open_kept()
     if word == "read":
-        rows = map(json.loads, path.read_text().splitlines())
-        kept.executemany("insert or ignore into proposals values (?, ?)", ((key, json.dumps(row)) for key, row in rows))
+        lines = map(json.loads, path.read_text().splitlines())
+        kept.executemany(
+            "insert or ignore into proposals values (?, ?)", ((key, json.dumps(row)) for key, row in lines)
+        )
         return
     rows = kept.execute("select key, proposal from proposals order by key").fetchall()
     short = [(key, Proposal.model_validate_json(text).model_dump(mode="json", exclude_none=True)) for key, text in rows]
