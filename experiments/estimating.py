@@ -6,9 +6,8 @@ is computed once.
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +33,6 @@ from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, spread_labels
 from bestofq.reports.off_policy import auc
 from bestofq.reports.stats import (
-    Doubles,
     PairedDifference,
     Quantity,
     Tries,
@@ -43,11 +41,10 @@ from bestofq.reports.stats import (
     success_rate,
 )
 from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
-from bestofq.reports.table import Column, Row, Table, columns
+from bestofq.reports.table import Table, columns
 from bestofq.rollouts.console import console
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
-from experiments import estimators
 from experiments.siblings import ranked_right, siblings
 
 CONFIG = Path("experiments/ladder/shop.toml")
@@ -143,33 +140,12 @@ async def play(models: Models, group: Mapping[str, Made]) -> None:
     console.print(f"played: {', '.join(group)}")
 
 
-OF_A_POLICY: Mapping[str, Callable[[LoggedChoices, Doubles], Quantity]] = {
-    "fitted Q evaluation": estimators.fitted_q_evaluation,
-    "importance sampling": estimators.importance_sampling,
-    "weighted importance sampling": estimators.weighted_importance_sampling,
-    "per-decision WIS": estimators.per_decision_wis,
-    "doubly robust": estimators.doubly_robust,
-    "weighted doubly robust": partial(estimators.doubly_robust, weighted=True),
-}
-LOCAL = "local approximation"
-ESTIMATORS = (*OF_A_POLICY, LOCAL)
-
-
-def lifts_of(log: LoggedChoices) -> dict[str, PairedDifference]:
-    """By estimator, over the first candidate; without those that are undefined."""
-    best, first = off_policy.greedy(log), off_policy.first(log)
-    found = {name: of(log, best).minus(of(log, first)) for name, of in OF_A_POLICY.items()}
-    found[LOCAL] = off_policy.local_approximation(log, best, first).difference
-    return {name: lift for name, lift in found.items() if lift is not None}
-
-
 class Predicted(FrozenModel):
     """What held-out logs say of one Q-function."""
 
     auc: float
-    siblings: float | None  # share of pairs ranked right
-    effective: float  # episodes
-    lifts: dict[str, PairedDifference]  # by estimator, over the first candidate
+    siblings: float | None = None  # share of pairs ranked right
+    lift: PairedDifference | None = None  # over the first candidate, by `off_policy.local_approximation`
 
 
 class Judged(FrozenModel):
@@ -182,9 +158,8 @@ class Judged(FrozenModel):
 
 
 class Score(FrozenModel):
-    """How well an estimator told the differences of all Q-functions."""
+    """How well the estimate told the differences of all Q-functions."""
 
-    estimator: str
     correlation: float
     error: float  # mean of |predicted - measured|
     width: float  # mean of the intervals
@@ -196,12 +171,9 @@ class Score(FrozenModel):
 
 
 def predicted(log: LoggedChoices, siblings: Sequence[tuple[int, float, float]]) -> Predicted:
-    return Predicted(
-        auc=auc(log).value or 0.5,
-        siblings=Quantity({task: (right, pairs) for task, right, pairs in siblings}).value,
-        effective=estimators.effective_episodes(log, off_policy.greedy(log)),
-        lifts=lifts_of(log),
-    )
+    lift = off_policy.local_approximation(log, off_policy.greedy(log), off_policy.first(log)).difference
+    ranked = Quantity({task: (right, pairs) for task, right, pairs in siblings}).value
+    return Predicted(auc=auc(log).value or 0.5, siblings=ranked, lift=lift)
 
 
 def predict(group: Mapping[str, Made]) -> None:
@@ -234,13 +206,12 @@ def _attempts(name: str) -> Tries:
         return attempts_of(store.summaries())
 
 
-def scored(estimator: str, judged: Sequence[Judged]) -> Score:
-    pairs = [(one.predicted.lifts[estimator], one.measured) for one in judged if estimator in one.predicted.lifts]
+def score_of(judged: Sequence[Judged]) -> Score:
+    pairs = [(lift, one.measured) for one in judged if (lift := one.predicted.lift) is not None]
     told, came = (np.array([pair[at].mean for pair in pairs]) for at in (0, 1))
     half = [((a.high - a.low) / 2, (b.high - b.low) / 2) for a, b in pairs]
     deploy, harmful = ([b.mean for a, b in pairs if a.clear and (a.mean > 0) == gains] for gains in (True, False))
     return Score(
-        estimator=estimator,
         correlation=float(np.corrcoef(told, came)[0, 1]),
         error=float(np.abs(told - came).mean()),
         width=float(np.mean([2 * a for a, _ in half])),
@@ -262,55 +233,44 @@ def learned() -> list[Judged]:
 def write(folder: Path, name: str, found: Sequence[Judged]) -> None:
     """`NAME.json`, `NAME.md` and the picture `NAME.svg`."""
     judged = sorted(found, key=lambda one: one.measured.mean)
-    scores = [scored(one, judged) for one in ESTIMATORS]
+    score = score_of(judged)
     gains = [one.measured.mean for one in judged]
     result = {
         **made_by(load_config(BestOfQSettings, CONFIG, ())),
-        "scores": [one.model_dump() for one in scores],
+        "score": score.model_dump(),
         "auc": float(np.corrcoef([one.predicted.auc for one in judged], gains)[0, 1]),
         "rankers": [one.model_dump() for one in judged],
     }
     (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    tables = score_table(scores, len(judged)).to_markdown(), q_table(judged).to_markdown()
+    tables = score_table(score, len(judged)).to_markdown(), q_table(judged).to_markdown()
     (folder / f"{name}.md").write_text("\n".join(tables), "utf-8")
     (folder / f"{name}.svg").write_text(predicted_svg(judged), "utf-8")
 
 
-def score_table(scores: Sequence[Score], number: int) -> Table:
-    heads = ("estimator", "correlation", "error %", "width %", "covered", "deploy, right", "do not deploy, right")
-    rows = [
-        (
-            *(one.estimator, one.correlation, one.error, one.width, f"{one.covered} of {number}"),
-            *(f"{one.deploy_right} of {one.deploy}", f"{one.harmful_right} of {one.harmful}"),
-        )
-        for one in scores
-    ]
-    return Table(
-        name="scores", title="Estimators", columns=_columns(*heads), rows=tuple(Row(cells=row) for row in rows)
+def score_table(score: Score, number: int) -> Table:
+    heads = ("correlation", "error %", "width %", "covered", "deploy, right", "do not deploy, right")
+    cells = (
+        *(score.correlation, score.error, score.width, f"{score.covered} of {number}"),
+        *(f"{score.deploy_right} of {score.deploy}", f"{score.harmful_right} of {score.harmful}"),
     )
+    return Table.of("score", "The estimate", columns(*heads, digits=2), [cells])
 
 
 def q_table(judged: Sequence[Judged]) -> Table:
-    told = LOCAL, "weighted doubly robust", "fitted Q evaluation"
     rows = [
-        (one.name, logs.auc, logs.siblings, logs.effective, one.success, one.measured, *map(logs.lifts.get, told))
-        for one, logs in ((one, one.predicted) for one in judged)
+        (one.name, one.predicted.auc, one.predicted.siblings, one.success, one.measured, one.predicted.lift)
+        for one in judged
     ]
-    heads = ("Q", "AUC", "siblings", "effective episodes", "success %", "measured %", *(f"{t} %" for t in told))
-    return Table(name="q", title="Q-functions", columns=_columns(*heads), rows=tuple(Row(cells=row) for row in rows))
-
-
-def _columns(*heads: str) -> tuple[Column, ...]:
-    signed = [
-        head.removesuffix(" %") for head in heads if head == "measured %" or head.removesuffix(" %") in ESTIMATORS
-    ]
-    digits = {"correlation": 2, "AUC": 2, "siblings": 2, "effective episodes": 0}
-    return tuple(one.model_copy(update={"digits": digits.get(one.name, 1)}) for one in columns(*heads, signed=signed))
+    heads = (
+        *columns("Q", "AUC", "siblings", digits=2),
+        *columns("success %", "measured %", "predicted %", signed=["measured", "predicted"]),
+    )
+    return Table.of("q", "Q-functions", heads, rows)
 
 
 def predicted_svg(judged: Sequence[Judged]) -> Markup:
     """Predicted by local approximation against measured; red where the verdict was wrong."""
-    told = [(one, one.measured, one.predicted.lifts[LOCAL]) for one in judged if LOCAL in one.predicted.lifts]
+    told = [(one, one.measured, lift) for one in judged if (lift := one.predicted.lift) is not None]
     points = [
         {"name": one.name, "measured": ours, "predicted": lift, "right": not lift.clear or lift.mean * ours.mean > 0}
         for one, ours, lift in told

@@ -37,14 +37,13 @@ from bestofq.recipes import estimate as library
 from bestofq.recipes.identity import current_provenance
 from bestofq.recipes.q_training import episodes_of, select_episodes
 from bestofq.reports.gate import choose_thresholds, gate_points, gate_policy
-from bestofq.reports.off_policy import first, greedy
+from bestofq.reports.off_policy import first, greedy, local_approximation
 from bestofq.reports.stats import PairedDifference, attempts_of, paired_difference, success_rate
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing import ScriptedProposer
 from experiments import noisy_scorers as noisy
-from experiments.gate.corrections import ESTIMATORS
 from experiments.gate.table import Table
 from experiments.memory.proposals import make_proposer
 
@@ -123,10 +122,7 @@ async def compare(
     rung, name = names
     log = judged.logs["groups" if rung == "other products" else "tasks"]
     base, policies = first(log), {"argmax": greedy(log), "gated": gate_policy(log, judged.thresholds)}
-    predicted = {
-        estimator: {kind: show(lift(log, pi, base)) for kind, pi in policies.items()}
-        for estimator, lift in ESTIMATORS.items()
-    }
+    predicted = {kind: show(local_approximation(log, pi, base).difference) for kind, pi in policies.items()}
     row = {"rung": rung, "agent": name, "thresholds": judged.thresholds, "predicted": predicted, "curve": curve(log)}
     scorers = {"first": ConstantScorer(), "argmax": judged.argmax, "gated": judged.gated}
     if all(limit is None for limit in judged.thresholds):
@@ -152,7 +148,7 @@ def curve(log: LoggedChoices) -> list[list[float]]:
     for quantile in np.linspace(0, 0.95, 12):
         leaves = (margin > 0) & (margin >= np.quantile(margin[margin > 0], quantile))
         pi = np.where(leaves[:, None], np.eye(base.shape[1])[best], base)
-        lift = ESTIMATORS["local approximation"](log, pi, base)
+        lift = local_approximation(log, pi, base).difference
         found.append([round(float(1 - quantile), 3), round(100 * lift.mean, 2) if lift else 0.0])
     return found
 

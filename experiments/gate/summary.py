@@ -41,24 +41,21 @@ def main() -> None:
     files = [HERE / f"{env}.json" for env in ("demo", "shop", "scripted")]
     rows: list[dict[str, Any]] = [row for file in files if file.exists() for row in json.loads(file.read_text("utf-8"))]
     shut = {"played": [0.0, 0.0, 0.0], "success": None}
-    lines, errors = [], dict[str, dict[str, list[float]]]()
+    lines, errors = [], defaultdict[str, list[float]](list)
     for row in rows:
         gated, predicted = row.get("gated", shut), row["predicted"]
         first, argmax = (f"{100 * row[kind]['success']:.1f}" for kind in ("first", "argmax"))
-        plain = predicted["local approximation"]
-        names = [row["rung"], row["agent"], first, argmax, show(row["argmax"]["played"]), show(plain["argmax"])]
-        lines.append([*names, *((show(gated["played"]), show(plain["gated"])) if "gated" in row else ("shut", "0"))])
-        for estimator, values in predicted.items():
-            mine = errors.setdefault(estimator, defaultdict(list))
-            for kind in ("argmax", "gated") if "gated" in row else ("argmax",):
-                mine[f"{row['rung']}, {kind}"].append(values[kind][0] - row[kind]["played"][0])
+        names = [row["rung"], row["agent"], first, argmax, show(row["argmax"]["played"]), show(predicted["argmax"])]
+        lines.append(
+            [*names, *((show(gated["played"]), show(predicted["gated"])) if "gated" in row else ("shut", "0"))]
+        )
+        for kind in ("argmax", "gated") if "gated" in row else ("argmax",):
+            errors[f"{row['rung']}, {kind}"].append(predicted[kind][0] - row[kind]["played"][0])
     table(
         "tasks | agent | first % | argmax % | argmax, played | argmax, predicted | gated, played | gated, predicted",
         lines,
     )
-    cases = [*dict.fromkeys(case for by in errors.values() for case in by)]
-    some = [[name, *(error(by[case]) for case in cases)] for name, by in errors.items()]
-    table(" | ".join(["estimator", *cases]), some)
+    table("tasks, agents | mean error (bias)", [[case, error(values)] for case, values in errors.items()])
     curves = [(row["argmax"]["played"][0] > 0, np.array([lift for _, lift in row["curve"]])) for row in rows]
     gain, harm = (sum_of([curve for helps, curve in curves if helps is sign]) for sign in (True, False))
     kept, avoided = gain / gain[0], 1 - harm / harm[0]

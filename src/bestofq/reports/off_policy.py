@@ -3,7 +3,6 @@
 The model is "same proposer, other choice": what is proposed depends on the task, the page and the past actions, not on
 who chooses. Then no model of pages or proposers is needed, only the probabilities of each choice. They are those of two
 policies π and π_0, and of the logging policy μ (ε-greedy, random). A policy chooses only what μ gives a chance.
-`experiments/estimators.py` has the other estimators that were tried.
 
 The reward is 1 at the last step of a success (Best-of-Q, 3.1), and success is not discounted. `pi` [T, N] are the
 probabilities of a log's candidates.
