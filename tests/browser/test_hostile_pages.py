@@ -1,7 +1,6 @@
 """Pages that mean harm: they cut no episode, forge no mark, and what a human does not see does not reach the agent."""
 
 import asyncio
-import json
 import time
 from typing import Any
 
@@ -11,7 +10,6 @@ from bestofq.agents.dialects.commands import parse_reply
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.session import BrowserSession
-from bestofq.browser.tab import WORLD
 from bestofq.core.actions import Click, Submit, Wait, Write
 from bestofq.core.page_text import page_words
 from bestofq.safety.irreversible import irreversible
@@ -75,8 +73,8 @@ WORDS = (
 async def test_a_text_environment_cleans_words_as_the_browser_does(session: Any, read: Any) -> None:
     await read("<p>any page")
     for words in WORDS:
-        said = await session.tab.run(f"unmarked({WORLD}.squeeze({json.dumps(words)}))")
-        assert said == page_words(words)
+        squeezed = await session.tab.call("squeeze", words)
+        assert await session.tab.call("unmarked", squeezed) == page_words(words)
 
 
 UNSEEN = {

@@ -1,10 +1,12 @@
-"""Frames of other origins: each is read in a world of its own, and its words and elements are put into the page's.
+"""The isolated world of our scripts, and frames of other origins: each is read in a world of its own.
 
-Their marks follow those of the page. A frame that does not answer stays one line, `(frame: https://origin)`.
+Their words and elements are put into the page's, and their marks follow. A frame that does not answer stays one line,
+`(frame: https://origin)`.
 """
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +14,7 @@ from playwright.async_api import CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.snapshot import ROOM, SOURCE, PageSnapshot
+from bestofq.core.errors import BrowserError
 
 WORLD = "bestofq"
 MOST = 8  # frames that are read of one page
@@ -21,39 +24,58 @@ MARKS = {"clickPoint": 0, "fill": 0, "content": 0, "submit": 0, "focus": 0, "pre
 GONE = {"error": "The frame of this element has changed or does not answer."}
 
 
-class Frame:
-    """The document of a frame, and our world in it.
+LOST = (PlaywrightError, TimeoutError, BrowserError)  # a frame is gone, hangs, or its script engine fails
+Send = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+async def evaluate(send: Send, expression: str, *, value: bool = True, **how: int | bool) -> Any:
+    """Return the value of an expression, or without `value` a handle of it. BrowserError if the script fails."""
+    asked = {"expression": expression, "awaitPromise": True, "returnByValue": value, **how}
+    answer = await send("Runtime.evaluate", asked)
+    if "exceptionDetails" in answer:
+        details = answer["exceptionDetails"]
+        reason = details.get("exception", {}).get("description", details["text"])
+        raise BrowserError(f"The page's script engine failed: {reason.splitlines()[0]}")
+    return answer["result"].get("value") if value else answer["result"]
+
+
+class World:
+    """Our scripts' isolated world in the document of a frame, made by its first use."""
+
+    def __init__(self, send: Send, frame: str, id: int | None = None) -> None:
+        self.frame, self.id, self._send = frame, id, send
+
+    async def call(self, name: str, *arguments: object, value: bool = True) -> Any:
+        """Call a function of snapshot.js or act.js. BrowserError if it fails, PlaywrightError on another document."""
+        expression = f"{WORLD}.{name}({', '.join(map(json.dumps, arguments))})"
+        if self.id is None:
+            made = await self._send("Page.createIsolatedWorld", {"frameId": self.frame, "worldName": WORLD})
+            self.id, expression = made["executionContextId"], f"{SOURCE}; {expression}"
+        return await evaluate(self._send, expression, value=value, contextId=self.id)
+
+
+class Frame(World):
+    """The world in a frame, which has `SECONDS` for a call.
 
     Args:
-        cdp: of the process that holds it.
-        id: the frame's, for DevTools.
-        world: of ours in it; None: there is none yet.
         outer: the frame around it; None: it is the page's own.
         index: of it among the frames of other origins in `outer`.
     """
 
     def __init__(
-        self, cdp: CDPSession, id: str, world: int | None = None, outer: "Frame | None" = None, index: int = 0
+        self, send: Send, frame: str, id: int | None = None, outer: "Frame | None" = None, index: int = 0
     ) -> None:
-        self.marks = range(0)
-        self._cdp, self._id, self._world, self._outer, self._index = cdp, id, world, outer, index
+        super().__init__(send, frame, id)
+        self.marks, self._outer, self._index = range(0), outer, index
 
     async def call(self, name: str, *arguments: object, value: bool = True) -> Any:
-        """A function of snapshot.js or act.js. PlaywrightError or TimeoutError if the document is gone."""
-        expression = f"{WORLD}.{name}({', '.join(map(json.dumps, arguments))})"
+        """Raises one of `LOST` if the document is gone."""
         async with asyncio.timeout(SECONDS):
-            if self._world is None:
-                made = await self._cdp.send("Page.createIsolatedWorld", {"frameId": self._id, "worldName": WORLD})
-                self._world, expression = made["executionContextId"], f"{SOURCE}; {expression}"
-            asked = {"expression": expression, "contextId": self._world, "awaitPromise": True, "returnByValue": value}
-            answer = await self._cdp.send("Runtime.evaluate", asked)
-        if "exceptionDetails" in answer:
-            raise PlaywrightError(answer["exceptionDetails"]["text"])
-        return answer["result"].get("value") if value else answer["result"]
+            return await super().call(name, *arguments, value=value)
 
     async def act(self, name: str, *arguments: Any) -> Any:
         """The same, with points of the page's viewport. An error if the document is gone."""
-        with suppress(PlaywrightError, TimeoutError):
+        with suppress(*LOST):
             if name == "press" and arguments[1]:
                 at = await self._move_in({"x": arguments[1][0], "y": arguments[1][1]})
                 if "error" in at:
@@ -85,7 +107,7 @@ class Frame:
     async def find_inner(self, index: int) -> str:
         """The id of a frame in it."""
         element = await self.call("frame", index, value=False)
-        node = await self._cdp.send("DOM.describeNode", {"objectId": element["objectId"]})
+        node = await self._send("DOM.describeNode", {"objectId": element["objectId"]})
         return str(node["node"]["frameId"])
 
 
@@ -103,7 +125,7 @@ class ForeignFrames:
         """Put the frames into what was seen of the page."""
         self._frames, self._root = [], root
         if page["frames"]:
-            with suppress(PlaywrightError, TimeoutError):
+            with suppress(*LOST):
                 async with asyncio.timeout(2 * SECONDS):
                     self._processes = await self._find_processes()
                     await self._read_frames(page, page, root)
@@ -112,7 +134,7 @@ class ForeignFrames:
         """Put the frames of a document into what was `seen` of it, and their elements into the page's."""
         for index in range(len(seen["frames"])):
             words = ""
-            with suppress(PlaywrightError, TimeoutError, KeyError):  # it is gone, hangs, or just changes its process
+            with suppress(*LOST, KeyError):  # it is lost, or just changes its process
                 if len(self._frames) < MOST and ROOM in seen["text"]:
                     words = await self._read_frame(page, seen, around, index)
             seen["text"] = seen["text"].replace(ROOM, words, 1)
@@ -120,7 +142,7 @@ class ForeignFrames:
     async def _read_frame(self, page: PageSnapshot, seen: PageSnapshot, around: Frame, index: int) -> str:
         """Return the words of one, and add its elements to the page's."""
         id = await around.find_inner(index)
-        frame, before = Frame(self._processes[id], id, outer=around, index=index), len(page["elements"])
+        frame, before = Frame(self._processes[id].send, id, outer=around, index=index), len(page["elements"])
         how = {"before": before, "place": seen["frames"][index], "size": page["size"]}
         inner: PageSnapshot = await frame.call("snapshot", self._text_limit, how)
         if inner["url"].startswith("chrome-error:"):
@@ -156,7 +178,7 @@ class ForeignFrames:
 
     async def _find_focus(self) -> Frame | None:
         focused, at = None, self._root
-        with suppress(PlaywrightError, TimeoutError):
+        with suppress(*LOST):
             while at and (index := (await at.call("focusedFrame"))["index"]) >= 0:
                 at = focused = next((frame for frame in self._frames if frame.is_in(at, index)), None)
         return focused

@@ -255,7 +255,7 @@ class BrowserSession:
         """The JSON value of a script in the current page's own world: for suites whose pages keep their own score.
         BrowserError when the script fails or the page is replaced meanwhile."""
         try:
-            return await self.tab.run(expression, ours=False)
+            return await self.tab.run(expression)
         except Moved as error:
             raise BrowserError("The page was replaced while a script of the suite ran.") from error
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import json
 from collections.abc import Awaitable
 from contextlib import suppress
 from math import inf
@@ -13,9 +12,9 @@ from playwright.async_api import CDPSession, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.frames import WORLD, ForeignFrames, Frame
+from bestofq.browser.frames import ForeignFrames, Frame, World, evaluate
 from bestofq.browser.settling import PULSE, Traffic
-from bestofq.browser.snapshot import LISTENERS, SOURCE, PageSnapshot
+from bestofq.browser.snapshot import LISTENERS, PageSnapshot
 from bestofq.core.errors import BrowserError
 from bestofq.core.page_text import page_words
 
@@ -87,8 +86,7 @@ class Tab:
         self.accepted: set[tuple[str, str]] = set()  # those that the same act may accept
         self.opened_url = ""  # of the tab last asked for
         self.opened_at: float | None = None  # when this page asked for a tab that is not here yet
-        self._frame = ""
-        self._world: int | None = None
+        self._world = World(self._ask, "")  # of the main frame's document
         self._requested: dict[str, float] = {}  # frame → when a script or link asked to navigate it
         self._loading: set[str] = set()  # frames
         self._committed = False  # the main frame holds the new document, its DOM is not complete
@@ -124,7 +122,7 @@ class Tab:
         await tab.send("Page.setInterceptFileChooserDialog", enabled=True)
         await tab.send("Page.addScriptToEvaluateOnNewDocument", source=PULSE, runImmediately=True)
         frame = (await tab.send("Page.getFrameTree"))["frameTree"]["frame"]
-        tab._frame, tab.unreachable = frame["id"], frame.get("unreachableUrl", "")
+        tab._world, tab.unreachable = World(tab._ask, frame["id"]), frame.get("unreachableUrl", "")
         return tab
 
     async def send(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -147,38 +145,28 @@ class Tab:
                     raise
             await self.change(0.05)
 
-    async def run(self, expression: str, *, ours: bool = True) -> Any:
-        """The value of `expression` in our isolated world or the page's own. Raises Moved on another document."""
+    async def _ask(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        return await self.send(method, **parameters)
+
+    async def run(self, expression: str) -> Any:
+        """The value of `expression` in the page's own world. Raises Moved on another document."""
+        return await self._on_page(evaluate(self._ask, expression))
+
+    async def _on_page(self, answer: Awaitable[T]) -> T:
+        world = self._world
         try:
-            if not ours:
-                return await self._evaluate(expression)
-            expression = f"{WORLD}.{expression}"
-            if self._world is None:
-                made = await self.send("Page.createIsolatedWorld", frameId=self._frame, worldName=WORLD)
-                self._world, expression = made["executionContextId"], f"{SOURCE}; {expression}"
-            return await self._evaluate(expression, contextId=self._world)
+            return await answer
         except PlaywrightError as error:
             if is_gone(error) or self.page.is_closed():
                 raise BrowserError("The page was closed.") from error
-            self._world = None
+            world.id = None
             raise Moved(error.message) from error
 
-    async def _evaluate(self, expression: str, **world: int | bool) -> Any:
-        answer = await self.send(
-            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, **world
-        )
-        if "exceptionDetails" in answer:
-            details = answer["exceptionDetails"]
-            reason = details.get("exception", {}).get("description", details["text"])
-            raise BrowserError(f"The page's script engine failed: {reason.splitlines()[0]}")
-        return answer["result"].get("value")
-
-    async def has_closed_root(self, point: object) -> bool:
+    async def has_closed_root(self, point: Any) -> bool:
         """Whether a closed shadow root lies under a point of the viewport."""
-        element = f"{WORLD}.under(...{json.dumps(point)})"
         try:
-            found = await self.send("Runtime.evaluate", expression=element, contextId=self._world)
-            if not (id_ := found["result"].get("objectId")):
+            found = await self._world.call("under", *point, value=False)
+            if not (id_ := found.get("objectId")):
                 return False
             node = (await self.send("DOM.describeNode", objectId=id_))["node"]
         except PlaywrightError as error:
@@ -189,8 +177,8 @@ class Tab:
         """A function of snapshot.js or act.js on JSON arguments, in the frame that it is for."""
         if frame := await self._frames.find(name, arguments):
             return await frame.act(name, *arguments)
-        call = self.run(f"{name}({', '.join(map(json.dumps, arguments))})")
-        if name not in READING or self._world is None:
+        call = self._on_page(self._world.call(name, *arguments))
+        if name not in READING or self._world.id is None:
             return await call
         _, answer = await asyncio.gather(self._listen(), call)
         return answer
@@ -198,13 +186,13 @@ class Tab:
     async def read(self) -> PageSnapshot:
         """The page now, with its frames. Marks mean its elements until the next call."""
         page: PageSnapshot = await self.call("snapshot", self.text_limit)
-        await self._frames.read(page, Frame(self._cdp, self._frame, self._world))
+        await self._frames.read(page, Frame(self._cdp.send, self._world.frame, self._world.id))
         return page
 
     async def _listen(self) -> None:
         """Let our world know which elements listen to clicks, before the call that is sent next."""
         with suppress(PlaywrightError, BrowserError):  # the call itself fails, if the page is gone
-            await self._evaluate(LISTENERS, includeCommandLineAPI=True)
+            await evaluate(self._ask, LISTENERS, includeCommandLineAPI=True)
 
     async def goto(self, url: str, patience: float | None = None) -> None:
         """Load a page until its document and its history entry are there, for at most `patience` milliseconds. On a
@@ -266,7 +254,7 @@ class Tab:
     @property
     def navigating(self) -> bool:
         """Whether its main frame waits for a document, or for that document's DOM."""
-        return self._committed or self._busy(self._frame)
+        return self._committed or self._busy(self._world.frame)
 
     def _busy(self, frame: str) -> bool:
         return frame in self._loading or _clock() - self._requested.get(frame, -inf) < REQUEST_GRACE
@@ -285,7 +273,7 @@ class Tab:
 
     def expect_navigation(self) -> None:
         """Expect a navigation from outside the page, for which the page sends no event."""
-        self._requested[self._frame] = _clock()
+        self._requested[self._world.frame] = _clock()
 
     def wake(self) -> None:
         """Ends `change`."""
@@ -345,7 +333,7 @@ class Tab:
     def _on_requested(self, event: dict[str, Any]) -> None:
         if event["disposition"] == "currentTab" and not event["url"].startswith("javascript:"):
             self._requested[event["frameId"]] = _clock()
-            if event["frameId"] == self._frame:
+            if event["frameId"] == self._world.frame:
                 self.leaving_for = event["url"]
             self.wake()
 
@@ -361,25 +349,24 @@ class Tab:
     def _on_navigated(self, event: dict[str, Any]) -> None:
         frame = event["frame"]
         if "parentId" not in frame:
-            self._frame = frame["id"]
+            self._world = World(self._ask, frame["id"])
             self.unreachable = frame.get("unreachableUrl", "")
-            self._world = None
             self._committed = True
-            self._loading = {self._frame}
+            self._loading = {frame["id"]}
             self.loaded = self.traffic.waiting = True
             self.traffic.forget()
         self.wake()
 
     def _on_dom(self, _: dict[str, Any]) -> None:
         if self._committed:
-            self._on_frame_stopped(self._frame)
+            self._on_frame_stopped(self._world.frame)
 
     def _on_window(self, event: dict[str, Any]) -> None:
         self.opened_at = _clock()
         self.opened_url = event["url"]
 
     def _on_frame_stopped(self, frame: str) -> None:
-        if frame == self._frame:
+        if frame == self._world.frame:
             self._committed = False
         self._loading.discard(frame)
         self._requested.pop(frame, None)
