@@ -37,7 +37,7 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 from bestofq.rollouts import cluster  # noqa: E402
-from bestofq.rollouts.cluster import Hosts, connect_cluster  # noqa: E402
+from bestofq.rollouts.cluster import ClusterHosts, connect_cluster  # noqa: E402
 
 EXPLORE = Play("explore", repeats=2)
 SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=4, concurrency=1))
@@ -66,7 +66,9 @@ def lose_a_node(nodes: Any) -> None:
     nodes.add_node(num_cpus=1)
 
 
-async def played(store: Store, hosts: Hosts | None, settings: BestOfQSettings = SETTINGS, play: Play = EXPLORE) -> None:
+async def played(
+    store: Store, hosts: ClusterHosts | None, settings: BestOfQSettings = SETTINGS, play: Play = EXPLORE
+) -> None:
     async with open_suite(models := Models(settings)) as suite:
         await collect(models, suite, store, "seed", play, hosts=hosts)
 
@@ -96,7 +98,7 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         expected = decisions(alone)
 
     async def play_and_lose_a_node(store: Store) -> None:
-        playing = asyncio.create_task(played(store, Hosts(store=where), settings, play))
+        playing = asyncio.create_task(played(store, ClusterHosts(store=where), settings, play))
         while not store.summaries(run="seed") and not playing.done():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         steps = {one.id: one.steps for one in store.summaries(run="seed", status=None)}
@@ -111,7 +113,7 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         assert not store.summaries(run="seed", status="running")
         assert decisions(store) == expected
         models, learned = Models(settings), select_episodes(store, ["seed"])
-        asyncio.run(embed_there(models, Hosts(store=where, count=1), store, learned))
+        asyncio.run(embed_there(models, ClusterHosts(store=where, count=1), store, learned))
         models.embedder._compute = None  # type: ignore[assignment,method-assign]
         assert len(transitions_of(models, episodes_of(store, learned), store))
 
@@ -178,7 +180,7 @@ async def test_all_processes_share_a_budget_and_their_steps_are_heard_of_as_they
 
     async def played(budget: Budget) -> None:
         async with open_suite(models := Models(settings, budget)) as suite:
-            hosts = Hosts(store=where, count=2, shared=Shared(budget=budget))
+            hosts = ClusterHosts(store=where, count=2, shared=Shared(budget=budget))
             await collect(models, suite, store, "seed", Play("prompting"), hosts=hosts)
 
     async with FaultServer(lambda _: json.dumps({"candidates": [stays]}), seconds=0.15) as server:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from typer import Option
 
@@ -24,12 +24,10 @@ from bestofq.reports.rows import Selection
 from bestofq.reports.success import domain_grid, domain_results
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
+from bestofq.rollouts.workers import Hosts
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Hosts
 
 
 def judge(
@@ -74,7 +72,7 @@ def judge(
     def make_judge(models: Models) -> ChatJudge:
         return ChatJudge(model=models.in_role(config), screenshots=shown, criteria=criteria)
 
-    async def work(store: Store, todo: Sequence[EpisodeSummary], hosts: "Hosts | None") -> None:
+    async def work(store: Store, todo: Sequence[EpisodeSummary], hosts: Hosts | None) -> None:
         usage: list[Usage] = []
         with bar(20) as progress:
             line = progress.add_task(f"judging {run}", total=len(todo))

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import load_config
@@ -22,12 +22,9 @@ from bestofq.models.prices import Budget
 from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.rows import Selection
 from bestofq.rollouts.console import console
-from bestofq.rollouts.workers import Shared
+from bestofq.rollouts.workers import Hosts, Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
-
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Hosts
 
 EVERY = 1_000_000  # tasks
 Known = TypeVar("Known")
@@ -85,7 +82,7 @@ def store_at(place: Location) -> Iterator[Store]:
 
 
 @contextmanager
-def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[Hosts | None]":
+def hosts_of(address: str | None, models: Models, place: Location) -> Iterator[Hosts | None]:
     """The processes of `--cluster` that play; None without it. ConfigError where they could not all write the store;
     SetupError without Ray or its cluster."""
     if address is None:
@@ -97,7 +94,7 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
             "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
         )
     try:
-        from bestofq.rollouts.cluster import Hosts, connect_cluster, resources
+        from bestofq.rollouts.cluster import ClusterHosts, connect_cluster, resources
     except ModuleNotFoundError as error:
         raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
     chosen = models.settings.cluster
@@ -106,7 +103,7 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
             if count > (has := resources(name)):
                 console.print(f"{count:g} {name}s are wanted and the cluster has {has:g}: some processes will wait")
         shared = Shared(models.budget)
-        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
+        yield ClusterHosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
 
 
 def open_existing_store(store: Location) -> Store:
@@ -119,7 +116,7 @@ def play_and_show(
     models: Models,
     store: Location,
     cluster: str | None,
-    play: Callable[[OpenSuite, Store, "Hosts | None"], Awaitable[object]],
+    play: Callable[[OpenSuite, Store, Hosts | None], Awaitable[object]],
     played: Selection,
 ) -> None:
     """Play the settings' suite and keep the episodes; then print what the played ones cost."""

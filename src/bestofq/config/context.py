@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from bestofq.config.models import Models, check_pictures
 from bestofq.config.settings import BestOfQSettings
@@ -16,13 +15,10 @@ from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, Si
 from bestofq.core.repeating import Unsafe
 from bestofq.envs.suites import make_suite
 from bestofq.rollouts.resuming import MayRepeat
-from bestofq.rollouts.workers import Do, Report, Shared, Worker, ignore
+from bestofq.rollouts.workers import Do, Hosts, Report, Shared, Worker, ignore
 from bestofq.safety.irreversible import irreversible
 from bestofq.store.location import Location
 from bestofq.store.store import Store
-
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Hosts
 
 
 def seems_irreversible(observation: Observation, action: Action) -> bool:
@@ -75,7 +71,7 @@ async def open_workers(
     store: Store,
     *,
     at_once: int,
-    hosts: "Hosts | None" = None,
+    hosts: Hosts | None = None,
     report: Report = ignore,
 ) -> AsyncIterator[Sequence[Worker]]:
     """Yield workers that do `at_once` items in this process, or in each process of `hosts`.

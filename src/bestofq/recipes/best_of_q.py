@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -13,11 +12,9 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.identity import DONE, is_done, q_identity, set_begun
 from bestofq.recipes.q_training import embed_there, load_q, select_episodes, train_q
+from bestofq.rollouts.workers import Hosts
 from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
-
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Hosts
 
 
 def plays(settings: BestOfQSettings) -> list[tuple[str, Play]]:
@@ -27,7 +24,7 @@ def plays(settings: BestOfQSettings) -> list[tuple[str, Play]]:
     return [(SEED_RUN, Play("explore", settings.seed_runs)), *cycles]
 
 
-async def best_of_q(models: Models, suite: OpenSuite, store: Store, out: Path, hosts: "Hosts | None" = None) -> Values:
+async def best_of_q(models: Models, suite: OpenSuite, store: Store, out: Path, hosts: Hosts | None = None) -> Values:
     """Return the last Q-function; those of all cycles are in `out`.
 
     The same call continues, also with more cycles. Raise DataError if `out` was begun with other settings.

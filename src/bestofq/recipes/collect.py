@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -22,13 +21,10 @@ from bestofq.rollouts.console import console
 from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import RunOptions, open_player, play_all
-from bestofq.rollouts.workers import Do, Report
+from bestofq.rollouts.workers import Do, Hosts, Report
 from bestofq.store.configuration import DISCOUNT, GATE, Q
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Hosts
 
 EXAMPLE = 120  # characters of a reply that is shown as an example
 
@@ -51,7 +47,7 @@ class Play:
 
 
 async def collect(
-    models: Models, suite: OpenSuite, store: Store, run: str, play: Play, *, hosts: "Hosts | None" = None
+    models: Models, suite: OpenSuite, store: Store, run: str, play: Play, *, hosts: Hosts | None = None
 ) -> list[EpisodeSummary]:
     """Play all passes of `play`; the same call continues.
 
@@ -134,7 +130,7 @@ async def compare(
     run: str,
     play: Play,
     agents: Sequence[AgentKind] = DEFAULT_AGENTS,
-    hosts: "Hosts | None" = None,
+    hosts: Hosts | None = None,
 ) -> None:
     """Play each of `agents` as `play` says, all in the run `run`. `play.values` go to those that read a Q-function.
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models
@@ -13,12 +13,9 @@ from bestofq.core.errors import InputError
 from bestofq.core.protocols import Judge
 from bestofq.rollouts.episode import ended_by_itself
 from bestofq.rollouts.resuming import with_picture, with_pictures
-from bestofq.rollouts.workers import Do, Report, Worker, work_off
+from bestofq.rollouts.workers import Do, Hosts, Report, Worker, work_off
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Hosts
 
 Which = Literal["open", "all", "extra"]
 OPEN: tuple[Outcome, ...] = ("unjudged", "unparseable")
@@ -61,7 +58,7 @@ async def judge_run(
     *,
     adopt: bool = True,
     concurrency: int = 16,
-    hosts: "Hosts | None" = None,
+    hosts: Hosts | None = None,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Counter[Outcome]:
     """Have `episodes` judged, `concurrency` at once (in each of `hosts`). Return the number of each outcome.

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -37,12 +37,9 @@ from bestofq.recipes.identity import IDENTITY, UNFINISHED, episode_set, is_done,
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import tabulate
-from bestofq.rollouts.workers import Do, Report, Worker, work_off
+from bestofq.rollouts.workers import Do, Hosts, Report, Worker, work_off
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Hosts
 
 CHUNK = 512  # items that a process embeds before it gets others
 AHEAD = 2  # chunks that each process has, so that it never waits
@@ -215,7 +212,7 @@ def embed_items(models: Models, items: Sequence[EmbedItem], store: Store, vector
         )
 
 
-async def embed_there(models: Models, hosts: "Hosts", store: Store, learned: Sequence[EpisodeSummary]) -> None:
+async def embed_there(models: Models, hosts: Hosts, store: Store, learned: Sequence[EpisodeSummary]) -> None:
     """Compute and keep the vectors that the training set of these episodes lacks."""
     table = tabulate(episodes_of(store, learned), models.texts, others=models.settings.iql.others)
     items = {item.key: item for item in table.items}

@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.critics import FeedbackScorer
@@ -24,15 +23,12 @@ from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
-from bestofq.rollouts.workers import SHARED, Do, Report, Worker, queue_of, work_off
+from bestofq.rollouts.workers import SHARED, Do, Hosts, Report, Worker, queue_of, work_off
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
 from bestofq.store.store import Store
-
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Hosts
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +40,7 @@ async def search_tasks(
     run: str,
     tasks: Sequence[Task],
     values: Values | None = None,
-    hosts: "Hosts | None" = None,
+    hosts: Hosts | None = None,
 ) -> list[SearchTree]:
     """Return a tree for each task, saved after every rollout. Stored trees get the rollouts that they lack.
 

@@ -6,8 +6,8 @@ process that is lost, or only seems so, costs no more than the step it was at.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 from bestofq.core.errors import SetupError
 from bestofq.core.usage import Usage
 from bestofq.models.prices import Budget
-from bestofq.rollouts.workers import Do, LostError, Report, Shared, Worker
+from bestofq.rollouts.workers import Do, LostError, Opens, Report, Shared, Worker
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -26,9 +26,6 @@ PULSE = 1.0  # seconds between news of a process; longer if there are more than 
 HEARD = 100  # processes a pulse, at most
 PAUSE = 1.0  # seconds between questions whether a lost process runs again
 CLOSING = 30.0  # seconds that a process has to close its environments
-
-Opens = Callable[[Shared], AbstractAsyncContextManager[tuple[Do, str]]]
-"""Called in a process of the cluster: what it does with an item, and the name by which it writes the store."""
 
 
 @contextmanager
@@ -48,8 +45,8 @@ def connect_cluster(address: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hosts:
-    """The processes that play, and what Ray keeps for each."""
+class ClusterHosts:
+    """`Hosts` of a Ray cluster, and what Ray keeps for each."""
 
     store: Location  # that all of them write
     count: int | None = None  # None: as many as the cluster has CPUs for

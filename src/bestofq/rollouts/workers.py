@@ -3,12 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from bestofq.core.concurrency import run_all
 from bestofq.core.usage import Usage
 from bestofq.models.prices import Budget
+from bestofq.store.location import Location
+from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
 SHARED = 2.0  # seconds between looks at what another process does
@@ -45,6 +48,25 @@ class Shared:
 
     budget: Budget = field(default_factory=Budget)  # of this process, and what it knows of the others' spending
     steps: list[Sequence[Usage]] = field(default_factory=list)  # that the command has not heard of yet
+
+
+Opens = Callable[[Shared], AbstractAsyncContextManager[tuple[Do, str]]]
+"""Called in a process of a cluster: what it does with an item, and the name by which it writes the store."""
+
+
+class Hosts(Protocol):
+    """Processes of a cluster that do items, such as `cluster.ClusterHosts`."""
+
+    @property
+    def store(self) -> Location:
+        """The store that all of them write."""
+        ...
+
+    def open_hosts(
+        self, opens: Opens, at_once: int, store: Store, report: Report
+    ) -> AbstractAsyncContextManager[Sequence[Worker]]:
+        """Yield each process as often as it does items at once. They end with the context."""
+        ...
 
 
 async def work_off(
