@@ -45,16 +45,15 @@ def episode(record: Any, file: Path) -> Episode:
     """ValueError, LookupError or TypeError if it is none. The agent's own `success` is no verdict."""
     task, agent = record["task"], file.parents[3].name if len(file.parents) > 3 else SUITE
     turns = [_turn(step) for step in record["steps"]]
-    return episode_of(
+    found = episode_of(
         SUITE,
         task["question"],
         turns,
         url=task.get("url") or "",
         task=record.get("task_id") or "",
-        agent=agent,
-        id_=f"{agent} {record.get('task_id')} {record.get('run_id')}",
         verdict=_verdict(record.get("eval")),
     )
+    return found.model_copy(update={"agent": agent, "id": f"{agent} {record.get('task_id')} {record.get('run_id')}"})
 
 
 def _turn(step: Any) -> Turn:

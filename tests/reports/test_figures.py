@@ -1,4 +1,3 @@
-import re
 from xml.etree import ElementTree
 
 import pytest
@@ -15,7 +14,6 @@ from bestofq.reports.naming import place
 from bestofq.reports.rows import Selection
 from bestofq.reports.stats import Measure
 from bestofq.reports.success import agent_results
-from bestofq.reports.svg import STYLE
 from bestofq.store.store import Store
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -89,24 +87,3 @@ def test_a_figure_accents_what_a_q_function_chose_and_names_the_prior() -> None:
     assert names == ["prompting", "picker", "best-of-q", "best-of-q + prior @3fa2c1"]
     tones = [node.get("class", "").removeprefix("bar").strip() for node in of_class(svg, "bar")]
     assert tones == ["baseline", "", "ours", "ours"]
-
-
-def grey(colour: str) -> float:
-    """Its lightness, 0 to 1, as a printer without colours shows it (Rec. 709)."""
-    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-@pytest.mark.parametrize("scheme", [0, 1])
-def test_what_a_figure_tells_by_colour_it_tells_in_greyscale_too(scheme: int) -> None:
-    sets = [dict(re.findall(r"--(\w+): (#\w+)", block)) for block in STYLE.split("@media")]
-    colours = {name: grey(value) for name, value in sets[scheme].items()}
-    for one, other in (
-        ("ours", "base"),
-        ("base", "pale"),
-        ("ours", "pale"),
-        ("green", "amber"),
-        ("amber", "pale"),
-        ("ours", "faint"),
-    ):
-        assert abs(colours[one] - colours[other]) > 0.08, (one, other, colours)

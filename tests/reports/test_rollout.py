@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from bestofq.reports.rollout import ALPHA, RATES, RISK, Rollout, Tried, _log_evidence, difference_bounds, rollout_svg
+from bestofq.reports.rollout import RATES, RISK, Rollout, Tried, _log_evidence, difference_bounds
 
 
 def test_without_sessions_nothing_is_known_and_a_tenth_is_ranked() -> None:
@@ -68,13 +68,3 @@ def test_it_never_returns_after_it_ended() -> None:
     for _ in range(200):
         state = state.after(False, ranked=False)
     assert (state.stopped, state.share) == (True, 0)
-
-
-def test_its_picture_shows_every_length() -> None:
-    states = [Rollout()]
-    assert "<svg" in rollout_svg(states)
-    for number in range(900):
-        states.append(states[-1].after(number % 2 == 0, ranked=number % 3 == 0))
-    assert len(rollout_svg(states)) < 60_000
-    assert ALPHA == 0.05
-    assert np.isfinite([state.share for state in states]).all()

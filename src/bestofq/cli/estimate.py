@@ -51,7 +51,7 @@ def estimate(
     folder = store_of(options, models)
     with open_existing_store(folder) as store:
         found, groups, own = _held_out(models, store, run or ["seed"], q, folder / TRIALS, folds)
-    told = estimate_lift(found, _checkpoint(q) if q and own else None, groups)
+    told = estimate_lift(found, learned_set(q)[0] if q and own else None, groups)
     if q and own:
         _keep(told, q)
     console.print(verdict_line(told), style="bold", highlight=False)
@@ -104,7 +104,7 @@ def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], ep
         except InputError as error:
             console.print(f"no estimate: {error}", style="yellow", highlight=False, markup=False)
             return
-        told = estimate_lift(both[0], _checkpoint(out), both[1])
+        told = estimate_lift(both[0], learned_set(out)[0], both[1])
         _keep(told, out)
     console.print(verdict_line(told), highlight=False, markup=False)
     console.print(gate_line(told), highlight=False, markup=False)
@@ -113,7 +113,7 @@ def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], ep
 def _keep(told: OffPolicyEstimate, q: Path) -> None:
     """Write the estimate into the Q-function's folder, and the gate, unless only other episodes can tell of one."""
     told.write(q)
-    checkpoint = _checkpoint(q)
+    checkpoint = learned_set(q)[0]
     if told.gated is not None or Gate.load(q, checkpoint) is None:
         Gate(checkpoint=checkpoint, thresholds=told.thresholds).save(q)
 
@@ -121,7 +121,7 @@ def _keep(told: OffPolicyEstimate, q: Path) -> None:
 def estimate_of(q: Path) -> OffPolicyEstimate | None:
     """That of the Q-function in a folder; None where there is none, or one of another Q-function."""
     found = OffPolicyEstimate.read(q)
-    return found if found and found.checkpoint == _checkpoint(q) else None
+    return found if found and found.checkpoint == learned_set(q)[0] else None
 
 
 def refuse_useless(q: Path) -> None:
@@ -131,7 +131,3 @@ def refuse_useless(q: Path) -> None:
         raise ConfigError(
             f"{q}: {gate_line(found)}. Leave --rank out, watch it with --shadow, or rank without a gate: --insist"
         )
-
-
-def _checkpoint(q: Path) -> str:
-    return learned_set(q)[0]

@@ -21,18 +21,17 @@ def episode(record: Any, file: Path) -> Episode:
     said, rest = taken(rest, "outcome", "reward", "reason", "judge")
     if not isinstance(goal := own["goal"], str) or not goal.strip():
         raise ValueError("its goal is no text")
-    return episode_of(
+    found = episode_of(
         own.get("suite", "imported"),
         goal,
         [_turn(step, file.parent) for step in own.get("steps", ())],
         url=own.get("url", ""),
         task=str(own.get("task", "")),
-        agent=own.get("agent", "imported"),
-        id_=str(own.get("id", "")),
         verdict=_verdict(said),
         final=_page(own["final"], file.parent) if "final" in own else None,
         rest=rest,
     )
+    return found.model_copy(update={"id": str(own.get("id", "")), "agent": str(own.get("agent", "imported"))})
 
 
 def _verdict(said: Mapping[str, Any]) -> Verdict:

@@ -28,23 +28,21 @@ def episode_of(
     *,
     url: str = "",
     task: str = "",
-    agent: str = "",
-    id_: str = "",
     verdict: Verdict = UNJUDGED,
     final: Observation | None = None,
     rest: Mapping[str, Any] | None = None,
 ) -> Episode:
-    """Return an episode without run, split and provenance: the import adds them.
+    """Return an episode without id, run, split and provenance: the import adds them. Its agent is the suite.
 
-    Defaults: `agent` is the suite, `url` is that of the first page with one, `task` is named by the goal and the url.
+    Defaults: `url` is that of the first page with one, `task` is named by the goal and the url.
     """
     url = url or next((seen.url for seen, _ in turns if seen.url), "")
     task = task or f"{urlsplit(url).hostname or suite}--{key_of({'goal': goal, 'url': url})}"
     last = len(turns) - 1
     return Episode(
-        id=id_,
+        id="",
         run="",
-        agent=agent or suite,
+        agent=suite,
         task=Task(id=task, suite=suite, goal=goal, start_url=url, group=urlsplit(url).hostname),
         steps=tuple(Step(index=i, observation=o, decision=d, terminated=i == last) for i, (o, d) in enumerate(turns)),
         final=final,

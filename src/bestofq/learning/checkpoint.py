@@ -89,7 +89,6 @@ def load_value(directory: Path, *, embed: EmbedSpec) -> ValueModel:
         v,
         embed=card.embed,
         train_n=card.train_n,
-        step=card.step,
         checkpoint=Path(card.weights).stem,
         discount=card.config.discount,
         gate=Gate.load(directory, Path(card.weights).stem),

@@ -35,7 +35,6 @@ class ValueModel:
         *,
         embed: EmbedSpec,
         train_n: int,
-        step: int = 0,
         checkpoint: str | None = None,
         discount: float | None = None,
         memory: Memory | None = None,
@@ -44,7 +43,7 @@ class ValueModel:
         if q.dim != embed.dim or v.dim != embed.dim:
             raise CheckpointError(f"Q reads {q.dim} numbers and V {v.dim}, the EmbedSpec says {embed.dim}.")
         self.q_network, self.v_network = fold_projections(q).eval(), fold_projections(v).eval()
-        self.embed, self.train_n, self.step = embed, train_n, step
+        self.embed, self.train_n = embed, train_n
         self.checkpoint, self.discount, self.memory, self.gate = checkpoint, discount, memory, gate
         self._parts: dict[tuple[bool, int, tuple[int, ...], bytes], Tensor] = {}
         """Parts of single vectors: a task stays the same for an episode, a state for all its candidates."""

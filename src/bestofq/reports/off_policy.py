@@ -65,19 +65,12 @@ def step_numbers(log: LoggedChoices) -> Ints:
     return np.asarray(np.arange(len(log.episode)) - begins[log.episode])
 
 
-def by_task(log: LoggedChoices, counts: Doubles) -> dict[Hashable, Doubles]:
-    """Counts of episodes [E, K] added up by task."""
-    found: dict[Hashable, Doubles] = {}
-    for task, row in zip(log.task, counts, strict=True):
-        found[task] = found[task] + row if task in found else row
-    return found
-
-
 def sum_by_task(log: LoggedChoices, rows: Doubles) -> dict[Hashable, Doubles]:
     """Counts of steps [T, K] added up by task."""
-    counts = np.zeros((len(log.task), rows.shape[1]))
-    np.add.at(counts, log.episode, rows)
-    return by_task(log, counts)
+    number = {task: at for at, task in enumerate(dict.fromkeys(log.task))}
+    counts = np.zeros((len(number), rows.shape[1]))
+    np.add.at(counts, np.array([number[task] for task in log.task])[log.episode], rows)
+    return dict(zip(number, counts, strict=True))
 
 
 def taken_q(log: LoggedChoices) -> Doubles:
