@@ -80,7 +80,6 @@ def test_export_is_small_and_values_agree(
     np.testing.assert_allclose(full.q(state, action[:, 1], task), live.q(state, action, task)[:, 1], atol=1e-6)
     np.testing.assert_allclose(slim.v(state, task), live.v(state, task), atol=2e-3)
     assert (slim.train_n, slim.discount) == (3, config.discount)
-    assert slim.step == 200
 
     files = sorted((tmp_path / "slim").iterdir())
     assert [file.name for file in files] == [CARD, read_card(tmp_path / "slim").weights]

@@ -52,7 +52,8 @@ class AgentConfig:
     To add a way, write a subclass with what differs, and give it a name: `class Vote(AgentConfig, kind="vote")`.
     """
 
-    single = False  # proposes one candidate
+    single = False  # proposes one candidate, and depends on no setting of its own
+    needs_q = False  # ranks by what `bestofq train` left
     log_probs = False  # needs the log-probability of each candidate
     votes = False  # needs a reply for each candidate
 
@@ -61,9 +62,6 @@ class AgentConfig:
 
     def check(self, settings: BestOfQSettings) -> None:
         """Raise ConfigError if the settings do not name what the agent needs. It loads no model."""
-
-    def reads_q(self, settings: BestOfQSettings) -> bool:
-        return False
 
     def proposer(self, models: Models) -> Proposer:
         return make_proposer(models, log_probs=self.log_probs, votes=self.votes)
@@ -82,7 +80,7 @@ class AgentConfig:
         self, settings: BestOfQSettings, n: int | None, q: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
         """Return the same with `n`, the candidates a step; None: as the settings say."""
-        return {**({} if self.single else {"n": n or settings.n_candidates}), **self.identity(settings, q)}
+        return {} if self.single else {"n": n or settings.n_candidates, **self.identity(settings, q)}
 
     def build(self, name: str, models: Models, values: Values | None, n: int) -> Agent:
         """Return the agent. ConfigError as `check`, and if a learned agent has no Q-function."""
@@ -98,9 +96,6 @@ class AgentConfig:
 
 class Prompting(AgentConfig, kind="prompting"):
     single = True
-
-    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        return {}
 
 
 class RandomAction(AgentConfig, kind="random"):
@@ -134,8 +129,7 @@ class Verifier(AgentConfig, kind="verifier"):
 
 
 class BestOfQ(AgentConfig, kind="best-of-q"):
-    def reads_q(self, settings: BestOfQSettings) -> bool:
-        return True
+    needs_q = True
 
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
         return behind_gate(_build_q_scorer("best-of-q", models, values, n), models, values)
@@ -143,9 +137,7 @@ class BestOfQ(AgentConfig, kind="best-of-q"):
 
 class Prior(AgentConfig, kind="prior"):
     log_probs = True
-
-    def reads_q(self, settings: BestOfQSettings) -> bool:
-        return True
+    needs_q = True
 
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
         return PriorScorer(_build_q_scorer("prior", models, values, n), beta=models.settings.beta)
@@ -155,8 +147,7 @@ class Prior(AgentConfig, kind="prior"):
 
 
 class Remembering(AgentConfig, kind="memory"):
-    def reads_q(self, settings: BestOfQSettings) -> bool:
-        return True
+    needs_q = True
 
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
         if values is None or values.memory is None:
@@ -186,12 +177,6 @@ class Own(AgentConfig, kind="own"):
 class Mcts(AgentConfig, kind="mcts"):
     single = True  # its search has an identity and an N of its own
 
-    def reads_q(self, settings: BestOfQSettings) -> bool:
-        return settings.agent_q.feedback == "q"
-
-    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        return {}
-
     def build(self, name: str, models: Models, values: Values | None, n: int) -> Agent:
         raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
 
@@ -207,7 +192,8 @@ AgentKind = Annotated[str, AfterValidator(check_kind)]
 
 
 def reads_q(settings: BestOfQSettings, kind: str) -> bool:
-    return AGENTS[kind].reads_q(settings)
+    """Whether an agent ranks by what was learned; a search does if a learned Q gives its feedback."""
+    return AGENTS[kind].needs_q or (kind == "mcts" and settings.agent_q.feedback == "q")
 
 
 def embeds(settings: BestOfQSettings, kind: str) -> bool:
