@@ -188,7 +188,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
     An agent has a row for each of `read_rows`; `agents` and `baseline` name agents or rows. They come in the order of
     `agents`, else the baseline first, the others in `naming.ORDER`, and those of other splits last. Rows without a
     verdict are left out, unless `agents` names them. DataError if a run, an agent or a baseline has no finished
-    episode, if a baseline has several rows, and if no row, or not each of `agents`, has a verdict.
+    episode, or if a baseline has several rows. DataError if no row, or not each of `agents`, has a verdict.
     """
     chosen, agents = ", ".join(selection.in_runs(store)) or "the store", selection.agents
     rows = read_rows(store, selection)
