@@ -162,6 +162,8 @@ RESTLESS = {
     "spinner": "out.animate({ opacity: [0, 1] }, { duration: 900, iterations: Infinity }); out.className = 'spinner'",
     "feed": "setInterval(() => out.append(document.createElement('hr')), 200)",
     "counter": "fetch('/never/collect?page=1')",
+    "pushes": "setInterval(() => history.pushState(0, '', '/p' + Math.random()), 5)",
+    "reloads": "setTimeout(() => location.reload(), 40)",
 }
 """Pages that never rest."""
 

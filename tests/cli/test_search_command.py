@@ -14,11 +14,10 @@ from typer.testing import CliRunner
 from bestofq.cli.commands import app
 from bestofq.core.tree import SearchTree
 from bestofq.reports.searches import search_row, search_table
-from bestofq.search.backtracking import WAYS
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
-TASKS, ROLLOUTS = 2, 6
+TASKS, ROLLOUTS, KILLS = 2, 6, 4
 
 
 def shopper(request: Mapping[str, Any]) -> str:
@@ -84,9 +83,9 @@ def calls(trees: list[SearchTree]) -> int:
     return sum(used.calls for tree in trees for used in tree.usage)
 
 
-def ways(trees: list[SearchTree]) -> list[int]:
-    """How often the search came back to a page, by way."""
-    return [sum(back.count for tree in trees for back in tree.back if back.way == way) for way in WAYS]
+def returns(trees: list[SearchTree]) -> int:
+    """How often the search came back to a page."""
+    return sum(back.count for tree in trees for back in tree.back)
 
 
 def grown(trees: list[SearchTree]) -> list[SearchTree]:
@@ -94,27 +93,28 @@ def grown(trees: list[SearchTree]) -> list[SearchTree]:
     return [tree.model_copy(update={"usage": (), "back": ()}) for tree in trees]
 
 
-async def test_killed_in_the_middle_it_ends_in_the_trees_of_one_go_and_does_no_stored_rollout_twice(
+async def test_killed_in_the_middle_it_ends_in_the_trees_of_one_go_and_asks_again_for_what_was_in_flight_alone(
     tmp_path: Path,
 ) -> None:
     async with FaultServer(shopper) as server:
         whole, said = await search(tmp_path / "once", server)
         assert [tree.visits[0] for tree in whole] == [ROLLOUTS] * TASKS
         assert calls(whole) == len(server.requests)
-        await killed(tmp_path / "killed", server, len(server.requests) // 2)
+        before = len(server.requests)
+        for _ in range(KILLS):
+            await killed(tmp_path / "killed", server, calls(whole) // (KILLS + 1))
         kept = stored(tmp_path / "killed")
         assert 0 < sum(tree.visits[0] for tree in kept) < TASKS * ROLLOUTS
-        before = len(server.requests)
         again, _ = await search(tmp_path / "killed", server)
-        assert len(server.requests) - before == calls(again) - calls(kept)
+        in_flight = KILLS * TASKS * 2  # at most: a ranking of three candidates is two requests
+        assert calls(whole) <= len(server.requests) - before <= calls(whole) + in_flight
         assert calls(again) == calls(whole)
         assert grown(again) == grown(whole)
         before = len(server.requests)
         assert (await search(tmp_path / "killed", server))[0] == again
         assert len(server.requests) == before
     assert re.search(r"the proposer read [\d,]+ tokens and wrote [\d,]+ \(", said)
-    for way, of_one_go, of_all in zip(WAYS, ways(whole), ways(again), strict=True):
-        assert of_all >= of_one_go if way == "replayed" else of_all > 0  # each process begins by going to the root
+    assert returns(again) >= returns(whole)  # each process begins by going to the root
 
 
 async def test_rankings_that_broke_off_are_stored_with_their_tree_and_told(tmp_path: Path) -> None:

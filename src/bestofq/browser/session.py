@@ -45,6 +45,7 @@ class BrowserSession:
     def __init__(self, browser: PageSource) -> None:
         self.config = browser.config
         self._patience = browser.config.load_patience * 1000  # milliseconds
+        self._unfinished = f"The page did not finish loading within {browser.config.load_patience:g} s."
         self.start_url = ""
         self.hosts: tuple[str, ...] = ()
         self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, after `restore`
@@ -84,7 +85,9 @@ class BrowserSession:
             self._room, self._tabs = None, []
             await self._browser.discard(room)
             raise BrowserError(f"The start page did not load: {error}") from error
-        await asyncio.gather(room.remove_script(), self.settle())
+        _, settled = await asyncio.gather(room.remove_script(), self.settle())
+        if not settled:
+            self.tab.notice(self._unfinished)
         await room.tab.mark_base()
 
     async def attach(self, url: str) -> RecycledContext:
@@ -116,7 +119,7 @@ class BrowserSession:
             if not await self._closed_itself(tab):
                 raise
         if not await self.settle():
-            error = error or f"The page did not finish loading within {self.config.load_patience:g} s."
+            error = error or self._unfinished
             await self.tab.send("Page.stopLoading")
         return await self._leave_error_page() or error
 
@@ -221,7 +224,7 @@ class BrowserSession:
 
     async def snapshot(self, *, screenshot: bool = False, error: str | None = None) -> Observation:
         """The page now, with the notices since the last snapshot."""
-        for _ in range(TRIES):
+        for tried in range(TRIES):
             tab = self.tab
             try:
                 async with self._browser.turns:
@@ -231,7 +234,7 @@ class BrowserSession:
                     raise failed
                 page, *drawn = answers
             except Moved:
-                await self.settle()
+                await (tab.change(PAUSE) if tried else self.settle())  # a page that reloads for ever never settles
                 continue
             except BrowserError:
                 if not await self._closed_itself(tab):
@@ -262,8 +265,8 @@ class BrowserSession:
     async def settle(self) -> bool:
         """Wait for the page's answer to the act or the load. False if a document was still loading at the end.
 
-        It takes at most `config.patience` seconds after an act and `config.load_patience` after a load. What is still
-        under way then is a notice.
+        It takes at most `config.patience` seconds after an act and `config.load_patience` if documents load. What is
+        still under way then is a notice.
         """
         clock, config = asyncio.get_running_loop().time, self.config
         begun, instant = clock(), config.settle == "instant"
@@ -282,10 +285,10 @@ class BrowserSession:
                 continue
             if there is None:
                 there = clock() if tab.loaded else begun
-            limit = INSTANT_PATIENCE if instant else config.load_patience if tab.loaded else config.patience
+            limit = config.load_patience if tab.loaded else config.patience
             traffic, age = tab.traffic, clock() - there
             waits = traffic.find_open(age, changed=changed, instant=instant)
-            left = limit - age
+            left = min(limit - (clock() - begun), INSTANT_PATIENCE - age if instant else limit)
             if left <= 0:
                 state = f"waits for {describe(waits)}" if waits else await tab.finish()
                 state = state or ("changes" if why == "changing" else "")

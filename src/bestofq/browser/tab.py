@@ -109,7 +109,6 @@ class Tab:
         for event, handler in {
             "frameRequestedNavigation": tab._on_requested,
             "frameStartedNavigating": tab._on_navigating,
-            "frameStartedLoading": tab._on_loading,
             "frameStoppedLoading": lambda event: tab._on_frame_stopped(event["frameId"]),
             "frameDetached": lambda event: tab._on_frame_stopped(event["frameId"]),
             "frameNavigated": tab._on_navigated,

@@ -84,7 +84,8 @@ async def visit(
     An episode whose process died continues from its last step if its actions lead to the same pages again. InputError
     if it was allowed something irreversible, unless it may be done `again`.
     """
-    if (intent := store.intent(task.id)) and not again:
+    intended = f"intent {task.id}"
+    if (intent := store.note(intended)) and not again:
         raise InputError(
             f"an earlier run of this goal did not end, and may have done what it was allowed to: {intent} Look on the "
             "site whether it is done; --again runs the goal all the same"
@@ -93,7 +94,7 @@ async def visit(
 
     async def approve(question: str) -> bool:
         if allowed := bool(ask and await ask(question)):
-            await store.note_intent(task.id, question)
+            await store.keep_note(intended, question)
         return allowed
 
     env.approve = approve if ask else None
@@ -108,7 +109,7 @@ async def visit(
             agent, env, task, store=store, run=run, repeat=key.repeat, options=options, begun=left.get(key)
         )
         if episode.verdict.outcome != "infra_error":
-            await store.note_intent(task.id, None)
+            await store.keep_note(intended, None)
         return episode
     except asyncio.CancelledError:
         await store.interrupt(run, agent.name)

@@ -99,6 +99,7 @@ async def _search(
 ) -> SearchTree:
     trees, config = store.trees, models.settings.agent_q.search
     envs = EnvPool(suite.make_env, task, config, suite.irreversible)
+    replies = f"replies {run} {task.suite} {task.id}"  # of the rollout under way
     async with trees.grow_tree(run, task) as kept, aclosing(envs):
         root = await envs.start()
         if kept is not None and not same_page(kept.pages[kept.page[0]], root):
@@ -116,6 +117,8 @@ async def _search(
             judge=suite.judge,
             localizer=make_localizer(models),
             depth=suite.step_limit,
+            keep=partial(store.keep_note, replies),
+            kept=store.note(replies) or "[]",
         )
         if kept is not None:
             search.usage += kept.usage
@@ -130,6 +133,7 @@ async def _search(
             search.usage[:] = merge_usage(search.usage)
             kept = tree.to_tree(search.usage, envs.costs.to_tuple())
             await trees.save(run, kept)
+            await store.keep_note(replies, None)
 
         await search.run(config.iterations - tree.visits[0], keep)
         return kept or tree.to_tree(search.usage, envs.costs.to_tuple())

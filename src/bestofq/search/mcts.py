@@ -7,10 +7,26 @@ there when selection comes by. No action is carried out twice, except to get bac
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import TypeVar, cast
+
+from pydantic import TypeAdapter
 
 from bestofq import __version__
-from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Proposal, Provenance, State, Step, Verdict
+from bestofq.core.decision import (
+    DECIDED,
+    Candidate,
+    Decision,
+    Episode,
+    Proposal,
+    Provenance,
+    Scores,
+    State,
+    Step,
+    Verdict,
+)
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
+from bestofq.core.identity import key_of
 from bestofq.core.observation import Observation
 from bestofq.core.placing import locate_candidate
 from bestofq.core.protocols import Judge, Localizer, Proposer, Samples, Scorer
@@ -24,6 +40,9 @@ log = logging.getLogger(__name__)
 
 IN_A_ROW = 3  # iterations the machinery may break, one after another
 Report = Callable[[float], Awaitable[None]]
+Reply = Proposal | Scores | Verdict
+R = TypeVar("R", Proposal, Scores, Verdict)
+_REPLIES: TypeAdapter[list[tuple[str, Reply]]] = TypeAdapter(list[tuple[str, Reply]])
 
 
 @dataclass
@@ -37,6 +56,9 @@ class Search:
         localizer: places targets in words.
         depth: T, the steps from the root to the end of an episode.
         start: the node from which rollouts begin: the root, or a node below it once the agent has acted.
+        keep: gets the replies of the rollout under way after each of them, as text.
+        kept: that text, from a search of this tree that was killed. These replies are not requested again as long as
+            the rollout leads to the same pages.
     """
 
     tree: MutableTree
@@ -49,6 +71,8 @@ class Search:
     localizer: Localizer | None = None
     depth: int
     start: int = 0
+    keep: Callable[[str], Awaitable[None]] | None = None
+    kept: str = "[]"
     usage: list[Usage] = field(default_factory=list)
     checkpoint: str | None = None  # of the Q-function that ranks, where one does
     _failures: int = 0
@@ -58,6 +82,8 @@ class Search:
         self._told = self.tree.visits[0] > 0  # of a tree that is gone on with
         self.config = self.envs.config
         self.envs.usage = self.usage  # one list for both
+        self._left = _REPLIES.validate_json(self.kept)
+        self._replies: list[tuple[str, Reply]] = []  # of the rollout under way
 
     async def run(self, iterations: int | None = None, report: Report | None = None) -> None:
         """Run so many more rollouts, or fewer if a success is enough or every branch is pruned. `report` gets each
@@ -70,6 +96,7 @@ class Search:
             outcome = await self._unless_broken()
             if outcome is not None:  # nothing counts that visits do not show
                 left -= 1
+                self._replies.clear()
                 if report is not None:
                     await report(outcome)
 
@@ -101,7 +128,9 @@ class Search:
         if self.tree.expanded[node]:
             return False
         state = self._state_at(node)
-        await self.offer(node, state, await self._propose(self.proposer.propose(state, self.config.candidates)))
+        await self.offer(
+            node, state, await self._propose(node, partial(self.proposer.propose, state, self.config.candidates))
+        )
         return True
 
     async def offer(self, node: int, state: State, candidates: Sequence[Candidate]) -> None:
@@ -111,7 +140,7 @@ class Search:
         ranked = self.tree.children[node]
         children = [c for n in ranked if (c := self.tree.candidate[n]) is not None]
         if self.ranker is not None and children:
-            scores = await self.ranker.score(state, children)
+            scores = await self._reply(node, state.observation, partial(self.ranker.score, state, children))
             self.usage += scores.usage
             self.checkpoint = scores.checkpoint
             self.tree.rank(ranked, scores.values)
@@ -177,21 +206,41 @@ class Search:
             self.tree.ending[node] = "unsafe"
         return node
 
-    async def _propose(self, asked: Awaitable[Proposal]) -> Sequence[Candidate]:
+    async def _reply(self, node: int, page: Observation, request: Callable[[], Awaitable[R]]) -> R:
+        """The reply of a model about what a node shows: the kept one, else a new one, which is kept."""
+        if self.keep is None:
+            return await request()
+        key = key_of({"rollouts": self.tree.visits[0], "node": node, "page": page.page})
+        if self._left and self._left[0][0] == key:
+            reply = cast("R", self._left.pop(0)[1])
+        else:
+            self._left.clear()
+            reply = await request()
+        self._replies.append((key, reply))
+        await self.keep(_REPLIES.dump_json(self._replies, exclude_none=True).decode())
+        return reply
+
+    async def _propose(self, node: int, request: Callable[[], Awaitable[Proposal]]) -> Sequence[Candidate]:
         """What the policy proposes; nothing where its replies hold no valid action. Both are paid for."""
-        try:
-            proposal = await asked
-        except ReplyError as error:
-            log.debug("nothing is proposed: %s", error)
-            proposal = Proposal(candidates=(), usage=error.usage)
+
+        async def propose() -> Proposal:
+            try:
+                return await request()
+            except ReplyError as error:
+                log.debug("nothing is proposed: %s", error)
+                return Proposal(candidates=(), usage=error.usage)
+
+        page = self.tree.seen[node]
+        assert page is not None
+        proposal = await self._reply(node, page, propose)
         self.usage += proposal.usage
         return () if proposal.failed else proposal.candidates
 
     async def _follow_policy(self, node: int) -> int | None:
         """Where the policy goes; None where it has no valid action. Unless it is drawn from, the episode ends there."""
         sampled = self.config.rollout == "sample"
-        asked = self._sample(node) if sampled else self.proposer.propose(self._state_at(node), 1)
-        candidates = await self._propose(asked)
+        propose = partial(self.proposer.propose, self._state_at(node), 1)
+        candidates = await self._propose(node, partial(self._sample, node) if sampled else propose)
         if not candidates:
             if not sampled:
                 self.tree.ending[node], self.tree.reward[node] = "ended", 0.0
@@ -230,8 +279,13 @@ class Search:
         """Find what the action that leads to the node names in words. The tree keeps the point, for replays."""
         candidate = self.tree.candidate[node]
         if self.localizer is not None and candidate is not None and slot.page is not None:
-            self.tree.candidate[node], used = await locate_candidate(candidate, slot.page, self.localizer)
-            self.usage += used
+            placed = await self._reply(node, slot.page, partial(self._locate, candidate, slot.page, self.localizer))
+            self.tree.candidate[node] = placed.candidates[0]
+            self.usage += placed.usage
+
+    async def _locate(self, candidate: Candidate, page: Observation, localizer: Localizer) -> Proposal:
+        candidate, used = await locate_candidate(candidate, page, localizer)
+        return Proposal(candidates=(candidate,), usage=used)
 
     async def _judge_leaf(self, node: int, final: Observation) -> float:
         """What the judge gives the episode that ends at the node. Where it cannot tell the node is pruned, so that it
@@ -241,7 +295,7 @@ class Search:
                 f"nobody can tell what an episode of {self.tree.task.suite} is worth: a search there needs a judge "
                 "(--set endpoints.judge.model=…, and its base_url)"
             )
-        verdict = await self.judge.judge(self._episode(node, final))
+        verdict = await self._reply(node, final, partial(self.judge.judge, self._episode(node, final)))
         self.usage += verdict.usage
         if verdict.outcome not in DECIDED:
             self.tree.ending[node] = "pruned"

@@ -139,20 +139,20 @@ class Store:
 
         await self._writer.commit(begin)
 
-    async def note_intent(self, task: str, words: str | None) -> None:
-        """Keep in words what is about to be done for a task and cannot be taken back; None: it is over."""
-        own = FACTS.c.name == f"intent {task}"
+    async def keep_note(self, name: str, words: str | None) -> None:
+        """Keep a text under a name, until it is replaced by another or by None."""
+        own = FACTS.c.name == f"note {name}"
 
         def note(connection: Connection) -> None:
             connection.execute(FACTS.delete().where(own))
             if words is not None:
-                connection.execute(FACTS.insert().values(name=f"intent {task}", value=hide(words)))
+                connection.execute(FACTS.insert().values(name=f"note {name}", value=hide(words)))
 
         await self._writer.commit(note)
 
-    def intent(self, task: str) -> str | None:
-        """What may have been done for a task by a process that died since, or was stopped."""
-        own = select(FACTS.c.value).where(FACTS.c.name == f"intent {task}")
+    def note(self, name: str) -> str | None:
+        """The text that was last kept under a name."""
+        own = select(FACTS.c.value).where(FACTS.c.name == f"note {name}")
         return database.read(self._engine, lambda connection: connection.scalar(own))
 
     async def begin_episode(self, run: str, agent: str, task: Task, repeat: int, provenance: Provenance) -> str:
