@@ -28,7 +28,7 @@ from typing import Any
 
 import httpx
 
-sys.path.extend(str(Path(__file__).parent.parent / "tests" / part) for part in ("", "cli", "interop", "learning"))
+sys.path.extend(str(Path(__file__).parent.parent / "tests" / part) for part in ("..", "", "cli", "interop", "learning"))
 from forked import Forked, forking
 from logs import shop_episode
 from preference_run import CONFIG, step_pairs, tiny_model
