@@ -24,6 +24,7 @@ from bestofq.envs.suites import make_suite
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import price_of
 from bestofq.recipes.collect import Play
+from bestofq.reports.costs import Spent
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -167,15 +168,11 @@ def _steps(limit: int) -> int:
 
 def _cost(uses: Sequence[tuple[int, Sequence[Usage]]]) -> tuple[str, ...]:
     """Millions of tokens in and out, and USD (≥: a price is unknown) of so many episodes each; –: unknown."""
-    used = [multiply(one, left) for left, usage in uses for one in usage]
+    used = [Spent.of(multiply(one, left)) for left, usage in uses for one in usage]
     if not used:
         return ("–",) * len(_COSTS)
-    usd = sum(one.usd or 0.0 for one in used)
-    shown = f"{usd:,.0f}" if usd > 100 else f"{usd:.2g}"
-    priced = all(one.usd is not None for one in used if one.tokens_in or one.tokens_out)
-    millions = [sum(getattr(one, way) for one in used) / 1e6 for way in ("tokens_in", "tokens_out")]
-    dollars = shown if priced else f"≥{shown}" if usd else "–"
-    return (*(f"{tokens:,.{0 if tokens > 100 else 1}f}" for tokens in millions), dollars)
+    total = sum(used, Spent())
+    return (*(f"{tokens / 1e6:,.1f}" for tokens in (total.tokens_in, total.tokens_out)), total.dollars())
 
 
 def _show(models: Models, store: Location, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
