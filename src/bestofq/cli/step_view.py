@@ -17,6 +17,7 @@ from bestofq.core.decision import Decision, Episode, State, Step
 from bestofq.core.gate import FAMILIARITY
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage, merge_usage
+from bestofq.reports.costs import Spent
 
 BAR = 10  # characters
 LABEL = 48  # characters
@@ -102,11 +103,9 @@ class StepPrinter:
     @property
     def cost(self) -> str:
         """`12.3 s, 4,210 tokens in, 96 out, $0.0031`, all so far; without dollars where a price is not known."""
-        tokens_in, tokens_out = sum(u.tokens_in for u in self._usage), sum(u.tokens_out for u in self._usage)
-        prices = [used.usd for used in self._usage if used.tokens_in or used.tokens_out]
-        known = [price for price in prices if price is not None]
-        dollars = f", ${sum(known):.4f}" if known and len(known) == len(prices) else ""
-        return f"{self._clock() - self._began:.1f} s, {tokens_in:,} tokens in, {tokens_out:,} out{dollars}"
+        total = sum(map(Spent.of, self._usage), Spent())
+        dollars = f", ${total.usd:.4f}" if total.usd and not total.unpriced else ""
+        return f"{self._clock() - self._began:.1f} s, {total.tokens_in:,} tokens in, {total.tokens_out:,} out{dollars}"
 
     @property
     def by_role(self) -> tuple[str, ...]:

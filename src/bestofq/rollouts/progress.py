@@ -80,7 +80,7 @@ class LiveProgress(Progress):
 
     @property
     def _facts(self) -> str:
-        """`42.0 % success · 118 steps/s · 1.2 M tokens`, and how many were cut off, if any. Without rates where all
+        """`42.0 % success · 118 steps/s · 1,210,000 tokens`, and how many were cut off, if any. Without rates where all
         were stored before."""
         seconds = max(self._clock() - self._began, 1e-9)
         decided = sum(self._outcomes[outcome] for outcome in DECIDED)
@@ -88,7 +88,7 @@ class LiveProgress(Progress):
         if self._total and self._before == self._total:
             parts.append("all were stored already")
         else:
-            parts += [f"{self._steps / seconds:.1f} steps/s", f"{_short(self._tokens)} tokens"]
+            parts += [f"{self._steps / seconds:.1f} steps/s", f"{self._tokens:,} tokens"]
         apart = {"unjudged": self._done - decided, "cut off": self._outcomes["infra_error"]}
         return " · ".join(parts + [f"{count} {name}" for name, count in apart.items() if count])
 
@@ -110,10 +110,3 @@ class LiveProgress(Progress):
             return ""
         seconds = (self._clock() - self._began) * (self._total - self._done) / made
         return f" · {seconds / 60:.0f} min left" if seconds >= 120 else f" · {seconds:.0f} s left"
-
-
-def _short(count: int) -> str:
-    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= size:
-            return f"{count / size:.1f} {name}"
-    return str(count)
