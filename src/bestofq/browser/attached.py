@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from playwright.async_api import Page
 
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.recycle import RecycledContext
+from bestofq.browser.room import Room
 from bestofq.browser.session import BrowserSession
 from bestofq.browser.tab import Tab
 from bestofq.core.actions import Action
@@ -25,16 +25,14 @@ class AttachedPage:
         self.turns = asyncio.Semaphore(1)
         self._page = page
 
-    async def lend(self, url: str, hosts: Sequence[str]) -> RecycledContext:
+    async def open_room(self, hosts: Sequence[str]) -> Room:
         """ConfigError for a list of hosts: this browser is not ours, so its connections cannot be refused."""
         if hosts:
             raise ConfigError(f"a page of another browser cannot be held to {', '.join(hosts)}: leave the hosts out")
         tab = await Tab.open(self._page, self.config)
-        return RecycledContext(context=self._page.context, tab=tab, hosts=(), shared=True)
+        return Room(context=self._page.context, tab=tab, shared=True)
 
-    async def give_back(self, room: RecycledContext) -> None: ...
-
-    async def discard(self, room: RecycledContext) -> None: ...
+    async def close_room(self, room: Room) -> None: ...
 
 
 async def observe(page: Page, *, screenshot: bool = False) -> Observation:

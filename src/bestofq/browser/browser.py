@@ -12,7 +12,7 @@ from playwright.async_api import Playwright, ProxySettings, async_playwright
 from bestofq.browser.chromium import start
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.guard import NetworkGuard
-from bestofq.browser.recycle import RecycledContext, clean
+from bestofq.browser.room import Room
 from bestofq.browser.tab import Tab, within
 from bestofq.core.errors import BrowserError, ConfigError, SetupError
 
@@ -26,7 +26,6 @@ class Browser:
         self._chromium: Chromium | None = None
         self._launching = asyncio.Lock()
         self._guard = NetworkGuard()
-        self._spare: list[RecycledContext] = []
         # Work that is bound by the processor takes turns. Otherwise all of it would end together, and the episodes
         # would wait for the model and for the processor in step, one idle while the other works.
         # New pages have turns of their own, or the first snapshot would wait for the last new page.
@@ -52,7 +51,6 @@ class Browser:
     async def _ensure_chromium(self) -> Chromium:
         async with self._launching:
             if self._chromium is None or not self._chromium.is_connected():
-                self._spare.clear()
                 self._chromium = await self._start()
             return self._chromium
 
@@ -72,22 +70,15 @@ class Browser:
                 "by suite.browser.cdp"
             ) from None
 
-    async def lend(self, url: str, hosts: Sequence[str]) -> RecycledContext:
-        """A room without traces of an earlier episode: a cleaned one of the same origin and hosts, or a new one."""
+    async def open_room(self, hosts: Sequence[str]) -> Room:
+        """Open a context with a page for an episode. ConfigError as `_proxy`, BrowserError if there is none."""
         async with self._openings:
-            await self._ensure_chromium()
-            kept = next((room for room in reversed(self._spare) if room.fits(url, hosts)), None)
-            if kept is not None:
-                self._spare.remove(kept)
-                if await clean(kept):
-                    return kept
-                await self.discard(kept)
             try:
                 return await self._new_room(await self._ensure_chromium(), hosts)
             except PlaywrightError as error:
                 raise BrowserError(f"Chromium gave no page: {error.message.splitlines()[0]}") from error
 
-    async def _new_room(self, chromium: Chromium, hosts: Sequence[str]) -> RecycledContext:
+    async def _new_room(self, chromium: Chromium, hosts: Sequence[str]) -> Room:
         config = self.config
         opening = chromium.new_context(
             viewport={"width": config.width, "height": config.height},
@@ -99,8 +90,7 @@ class Browser:
         )
         context = await within(config.deadline, "new_context", opening)
         page = await within(config.deadline, "new_page", context.new_page())
-        once = config.storage is not None  # a cleaned page has no logins any more
-        return RecycledContext(context=context, tab=await Tab.open(page, config), hosts=tuple(hosts), once=once)
+        return Room(context=context, tab=await Tab.open(page, config))
 
     def _proxy(self, hosts: Sequence[str]) -> ProxySettings | None:
         """ConfigError if hosts are to be refused, and the user's own proxy would fetch from any."""
@@ -113,16 +103,7 @@ class Browser:
             )
         return {"server": os.path.expandvars(self.config.proxy)}
 
-    async def give_back(self, room: RecycledContext) -> None:
-        """Keep a room for the next episode if it can be cleaned, else close it. Beyond `spare` the oldest is closed."""
-        if not room.reusable:
-            await self.discard(room)
-            return
-        self._spare.append(room)
-        while len(self._spare) > self.config.spare:
-            await self.discard(self._spare.pop(0))
-
-    async def discard(self, room: RecycledContext) -> None:
+    async def close_room(self, room: Room) -> None:
         """Close a room and all it holds. After a crash of Chromium there is nothing to close."""
         if self._chromium is None or not self._chromium.is_connected():
             return

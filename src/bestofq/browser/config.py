@@ -19,8 +19,6 @@ class BrowserConfig(FrozenModel):
     jpeg_quality: ClassVar[int] = 70
     deadline: ClassVar[float] = 15.0
     """Seconds that any one call to the browser may take, or `load_patience` if that is longer."""
-    spare: ClassVar[int] = 16
-    """Pages kept for next episodes."""
 
     headless: Annotated[bool, FREE] = Field(default=True, description="without a window")
     cdp: Annotated[str | None, FREE] = Field(

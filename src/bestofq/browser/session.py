@@ -13,7 +13,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from bestofq.browser.actions import Impossible, May, address, perform
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.guard import allows, refusal
-from bestofq.browser.recycle import RecycledContext
+from bestofq.browser.room import Room
 from bestofq.browser.settling import describe
 from bestofq.browser.snapshot import jpeg, observe
 from bestofq.browser.tab import REFUSED, Moved, Tab, is_gone, within
@@ -32,11 +32,9 @@ class PageSource(Protocol):
     config: BrowserConfig
     turns: asyncio.Semaphore  # for what is bound by the processor
 
-    async def lend(self, url: str, hosts: Sequence[str]) -> RecycledContext: ...
+    async def open_room(self, hosts: Sequence[str]) -> Room: ...
 
-    async def give_back(self, room: RecycledContext) -> None: ...
-
-    async def discard(self, room: RecycledContext) -> None: ...
+    async def close_room(self, room: Room) -> None: ...
 
 
 class BrowserSession:
@@ -50,7 +48,7 @@ class BrowserSession:
         self.hosts: tuple[str, ...] = ()
         self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, after `restore`
         self._browser = browser
-        self._room: RecycledContext | None = None
+        self._room: Room | None = None
         self._refused: set[str] = set()  # by tabs that are closed
         self._last: Action | None = None
         self._tabs: list[Tab] = []  # all of this episode, the current one last among those open
@@ -83,17 +81,16 @@ class BrowserSession:
             await self._goto(url)
         except Impossible as error:
             self._room, self._tabs = None, []
-            await self._browser.discard(room)
+            await self._browser.close_room(room)
             raise BrowserError(f"The start page did not load: {error}") from error
-        _, settled = await asyncio.gather(room.remove_script(), self.settle())
-        if not settled:
+        if not await self.settle():
             self.tab.notice(self._unfinished)
         await room.tab.mark_base()
 
-    async def attach(self, url: str) -> RecycledContext:
-        """Takes the lent page as it is; the episode starts at `url`."""
+    async def attach(self, url: str) -> Room:
+        """Takes the opened page as it is; the episode starts at `url`."""
         self.start_url, self._last = url, None
-        self._room = room = await self._browser.lend(url, self.hosts)
+        self._room = room = await self._browser.open_room(self.hosts)
         self._tabs = [room.tab]
         return room
 
@@ -393,9 +390,8 @@ class BrowserSession:
         room, self._room = self._room, None
         if room is not None:
             self._refused = self.refused
-            room.left()
             self._tabs = []
-            await self._browser.give_back(room)
+            await self._browser.close_room(room)
 
 
 async def _closes(page: Page) -> bool:

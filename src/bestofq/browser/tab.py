@@ -68,13 +68,11 @@ class Tab:
         self.crashed = False
         self.stuck = False  # in a dialog that nobody can answer, because its page is just being left
         self.leaving_for = ""  # the address last asked for by its main frame
-        self.hung = False  # a call met its deadline: it is not waited for again
         self.refused: set[str] = set()  # hosts that the guard kept it from
         self.posted: set[str] = set()  # addresses last answered to a form that was sent
         self.notices: list[str] = []  # events that are not reported yet
         self.unreachable = ""  # the address of an error page
         self.reason = ""  # Chromium's own word for why
-        self.documents: set[str] = set()  # addresses of all it has held, frames' too
         self.title = ""  # at the last snapshot
         self._cdp = cdp
         self._config = config
@@ -99,7 +97,6 @@ class Tab:
     async def open(cls, page: Page, config: BrowserConfig) -> "Tab":
         cdp = await within(config.deadline, "new_cdp_session", page.context.new_cdp_session(page))
         tab = cls(page, cdp, config)
-        page.on("framenavigated", lambda frame: tab.documents.add(frame.url))
         page.on("crash", lambda _: tab._on_crash())
         page.on("request", tab._on_request)
         page.on("requestfailed", tab._on_failed)
@@ -128,11 +125,7 @@ class Tab:
         """A DevTools call. Raises BrowserError at the deadline or when the page is gone."""
         if self.crashed:
             raise BrowserError(f"The page crashed before {method}.")
-        try:
-            return await within(self.limit, method, self._sent(method, parameters))
-        except BrowserError:
-            self.hung = True
-            raise
+        return await within(self.limit, method, self._sent(method, parameters))
 
     async def _sent(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
         while True:
