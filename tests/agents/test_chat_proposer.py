@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import math
 import random
 import re
 from collections.abc import Mapping
@@ -116,6 +117,13 @@ async def test_without_thoughts_a_candidate_is_its_action(n: int) -> None:
     assert [(c.action, c.thought) for c in offered.candidates] == [(Click(mark=2), "")]
     [request] = server.requests
     assert not re.search("thought|note", json.dumps(request))
+
+
+async def test_log_probabilities_that_tell_nothing_are_left_out() -> None:
+    async with BrokenServer(lambda _: said(CLICK), log_prob=-math.inf) as server, endpoint(server) as model:
+        offered = await ChatProposer(model, log_probs=True).propose(STATE, 1)
+    assert offered.candidates[0].log_prob is None
+    assert Candidate(action=Click(mark=2), label="", log_prob=math.nan).log_prob is None
 
 
 async def test_with_log_probabilities_each_candidate_is_a_reply_of_its_own() -> None:

@@ -118,8 +118,9 @@ def test_what_does_not_fit_is_one_sentence(cls: type[FrozenModel], settings: str
 def test_a_file_that_is_missing_or_broken_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml cannot be read: No such file"):
         load_config(Recipe, tmp_path / "none.toml")
-    with pytest.raises(ConfigError, match=r"recipe\.toml is not TOML: .*line 1"):
-        load_config(Recipe, write(tmp_path, "runs = = 3"))
+    for text in ("runs = = 3", "runs = " + 5_000 * "9", "runs = " + 5_000 * "["):
+        with pytest.raises(ConfigError, match=r"recipe\.toml is not TOML: "):
+            load_config(Recipe, write(tmp_path, text))
 
 
 PLAYED = sorted(path for path in EXPERIMENTS.glob("*/config.toml") if path.with_name("result.json").exists())

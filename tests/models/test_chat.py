@@ -54,6 +54,17 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return change
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("SSL_CERT_FILE", "/nowhere"), ("SSL_CERT_FILE", __file__), ("ALL_PROXY", "ftp://proxy.test")]
+)
+def test_a_wrong_proxy_or_certificate_of_the_environment_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SetupError, match="correct it, or unset it"):
+        ChatModel.at("http://127.0.0.1:9/v1", "m")
+
+
 async def test_a_reply_with_its_usage() -> None:
     async with BrokenServer(good) as server, model(server) as asked:
         said = await asked.generate(ASK)

@@ -4,7 +4,7 @@ import asyncio
 import random
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -104,6 +104,18 @@ def test_a_flipped_bit_of_a_store_gives_the_same_episodes_or_a_sentence(tmp_path
     bits = random.Random(0).sample(range(8 * (tmp_path / "store.sqlite").stat().st_size), FLIPS)
     found = outcomes(tmp_path, bits)
     assert set(found) == {"same", "refused"}, found
+
+
+@pytest.mark.parametrize("use", [everything, Store.open, examine])
+def test_a_damaged_word_in_the_definition_of_a_table_is_a_sentence(
+    tmp_path: Path, use: Callable[[Path], object]
+) -> None:
+    asyncio.run(fill(tmp_path, episodes=1))
+    content = bytearray((tmp_path / "store.sqlite").read_bytes())
+    content[content.index(b"NOT NULL") + len("NOT N")] |= 0x80  # no UTF-8 in what SQLite says of it
+    (tmp_path / "store.sqlite").write_bytes(content)
+    with pytest.raises(DataError, match=f"{tmp_path}"):
+        use(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.prompting import SAMPLES_PER_CANDIDATE, TEMPERATURE, CandidateSource
 from bestofq.agents.structured_output import ask, state_prompts
 from bestofq.core.actions import Wait, action_text
-from bestofq.core.decision import Candidate, Proposal, State, distinct
+from bestofq.core.decision import Candidate, Proposal, State, distinct, finite
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.picture import Picture
@@ -185,7 +185,7 @@ def _read_each(
             complaints.append(str(error))
         else:
             ids = reply.ids if keep_ids and reply.ids else None
-            drawn = {"log_prob": reply.log_prob, "reply_ids": ids, "prompt_hash": ids and reply.prompt_hash}
+            drawn = {"log_prob": finite(reply.log_prob), "reply_ids": ids, "prompt_hash": ids and reply.prompt_hash}
             candidates.append(candidate.model_copy(update=drawn))
     if not candidates:
         raise ReplyError(complaints[0] if complaints else "the model gave no reply")

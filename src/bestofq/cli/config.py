@@ -92,7 +92,7 @@ def read_tree(path: Path) -> Tree:
         return tree
     except OSError as error:
         raise ConfigError(f"The configuration {path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number can be too long to read
         raise ConfigError(f"The configuration {path} is not TOML: {error}.") from error
 
 
@@ -125,7 +125,7 @@ def _value(text: str, setting: str) -> Any:
         return text
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"--set {setting}: the value is not TOML ({error}).") from error
 
 

@@ -1,9 +1,10 @@
 """What the agent weighs (`Candidate`, `Decision`) and what comes of it (`Step`, `Verdict`, `Episode`)."""
 
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from bestofq.core.actions import Action, identity
 from bestofq.core.frozen import FrozenModel
@@ -34,6 +35,16 @@ class Candidate(FrozenModel):
     reply_ids: tuple[int, ...] | None = Field(default=None, description="the reply's tokens as drawn, its end included")
     prompt_hash: str | None = Field(default=None, description="`ids_hash` of the tokens it was drawn after, if known")
     votes: int | None = Field(default=None, description="replies of the proposer that gave this action. Default: one")
+
+    @field_validator("log_prob")
+    @classmethod
+    def _only_finite(cls, number: float | None) -> float | None:
+        return finite(number)
+
+
+def finite(number: float | None) -> float | None:
+    """The number; None instead of NaN and ±∞, which tell nothing."""
+    return number if number is not None and isfinite(number) else None
 
 
 def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:

@@ -7,8 +7,8 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from math import isfinite
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import openai
 
-from bestofq.core.errors import ConfigError, ContextError, ModelError
+from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
 from bestofq.core.secrets import hide, keep_secret, keep_secrets_of
 
 BODY_LIMIT = 32 * 2**20  # bytes of an answer: n = 16 replies of 4096 tokens with log-probabilities take a fifth
@@ -29,11 +29,24 @@ class OversizedError(ValueError):
 
 def async_client() -> Any:
     """A client of the HTTP library that the SDK uses. It follows no redirect and reads at most `BODY_LIMIT` bytes."""
-    return openai.DefaultAsyncHttpxClient(
-        follow_redirects=False,
-        headers={"accept-encoding": "identity"},
-        event_hooks={"response": [limit_response]},
-    )
+    with client_errors():
+        return openai.DefaultAsyncHttpxClient(
+            follow_redirects=False,
+            headers={"accept-encoding": "identity"},
+            event_hooks={"response": [limit_response]},
+        )
+
+
+@contextmanager
+def client_errors() -> Iterator[None]:
+    """SetupError if a client cannot be made, because the environment names no proxy or no certificates."""
+    try:
+        yield
+    except Exception as error:  # each HTTP library has errors of its own
+        raise SetupError(
+            f"the environment's HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE or SSL_CERT_DIR cannot be used "
+            f"({error}): correct it, or unset it"
+        ) from error
 
 
 async def limit_response(response: Any) -> None:

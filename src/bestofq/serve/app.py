@@ -32,6 +32,7 @@ from bestofq.core.protocols import Scorer
 from bestofq.core.secrets import keep_token
 from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import json_in, text_of
+from bestofq.models.endpoint import client_errors
 from bestofq.serve.anthropic import MESSAGES
 from bestofq.serve.guard import UpstreamGuard
 from bestofq.serve.responses import RESPONSES
@@ -181,7 +182,8 @@ class Proxy:
 
     def __init__(self, config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None) -> None:
         self.config, self.upstream, self.sessions, self.scorer = config, upstream, sessions, scorer
-        self._client = httpx.AsyncClient(timeout=config.patience)
+        with client_errors():
+            self._client = httpx.AsyncClient(timeout=config.patience)
         self._unread = {"identity"}  # encodings that need no warning (any more)
         self._replies: dict[str, tuple[AgentSession, asyncio.Future[StoredAnswer]]] = {}  # by session and request
 

@@ -63,7 +63,10 @@ def connect(url: URL, *, read_only: bool = False) -> Engine:
     """An engine whose transactions begin and end where SQLAlchemy says so. SetupError without PostgreSQL's driver."""
     if url.get_backend_name() == "postgresql":
         extra("psycopg")
-        engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        patience = {"connect_timeout": "10", "tcp_user_timeout": f"{AWAY * 1000:.0f}"}  # a host may answer nothing
+        patience = {name: value for name, value in patience.items() if name not in url.query}
+        url = url.set(drivername="postgresql+psycopg")
+        engine = sa.create_engine(url, pool_pre_ping=True, connect_args=patience)
         event.listen(engine, "do_connect", _reconnecting_connect())
     else:
         engine = sa.create_engine(url)
@@ -74,24 +77,25 @@ def connect(url: URL, *, read_only: bool = False) -> Engine:
 
 
 def _reconnecting_connect() -> Callable[..., Any]:
-    """How to connect: a server that was there once is waited for."""
-    reached = False
+    """How to connect: a server that was there once is waited for, `AWAY` seconds in all."""
+    reached, away = False, 0.0  # when the server was first missed; 0: it was there last
 
     def connect(dialect: Dialect, _record: object, words: Sequence[Any], named: Mapping[str, Any]) -> DBAPIConnection:
-        nonlocal reached
-        began, said = time.monotonic(), False
+        nonlocal reached, away
+        said = False
         while True:
             try:
                 made = dialect.connect(*words, **named)
             except dialect.loaded_dbapi.OperationalError as error:
-                if not reached or time.monotonic() - began > AWAY:
+                away = away or time.monotonic()
+                if not reached or time.monotonic() - away > AWAY:
                     raise
                 if not said:
                     log.warning("the database is away, and is waited for: %s", error)
                 said = True
                 time.sleep(_PAUSE)
             else:
-                reached = True
+                reached, away = True, 0.0
                 return made
 
     return connect
@@ -290,6 +294,8 @@ def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:
         try:
             cursor.execute(f"PRAGMA {left[0]}")
             del left[0]
+        except UnicodeDecodeError as error:  # a damaged name in SQLite's own message
+            raise sqlite3.DatabaseError(error.object.decode(errors="replace")) from error
         except sqlite3.OperationalError as error:  # SQLite does not wait for another that turns a new file to WAL
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > last:
                 raise
@@ -301,7 +307,8 @@ def _on_error(context: ExceptionContext) -> None:
     """A damaged file as a DamageError; what may pass (a lock, a full disk) as it is."""
     error, engine = context.original_exception, context.engine
     name = str(getattr(error, "sqlite_errorname", "")).removeprefix("SQLITE_")
-    if isinstance(error, sqlite3.DatabaseError) and engine is not None and not _NO_DAMAGE.match(name):
+    damage = isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and not _NO_DAMAGE.match(name)
+    if damage and engine is not None:
         raise damage_error(engine, f"something ({error})") from error
 
 

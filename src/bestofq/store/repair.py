@@ -96,7 +96,7 @@ def unwritten(where: Location | Path | str) -> Iterator[Callable[[], None]]:
 
 def _version(plain: sqlite3.Connection) -> Any:
     """Return a number that every other connection's commit changes; None if the file cannot be read."""
-    with suppress(sqlite3.DatabaseError):
+    with suppress(sqlite3.DatabaseError, UnicodeDecodeError):
         return plain.execute("PRAGMA data_version").fetchone()
 
 
