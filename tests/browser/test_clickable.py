@@ -71,6 +71,11 @@ ONCE = {  # page → name of its only mark
         ".innerHTML = '<button><slot></slot></button>'</script>",
         "Cut",
     ),
+    "a component around its icon's button": (
+        "<my-b aria-label=Cut style='cursor:pointer'></my-b><script>const b = document.querySelector('my-b');"
+        "b.attachShadow({ mode: 'open' }).innerHTML = '<button aria-label=Cut>✂</button>'; b.onclick = () => 1</script>",
+        "Cut",
+    ),
     "a cell of a grid": ("<div role=grid><p role=gridcell tabindex=-1>Ann<p role=gridcell>Bob</div>", "Ann"),
     "a header that sorts": ("<p role=columnheader tabindex=-1 aria-sort=none><i role=presentation>Price</i>", "Price"),
     "a description": ("<p id=d>Save now</p><button aria-describedby=d></button>", "Save now"),

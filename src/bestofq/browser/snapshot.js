@@ -86,7 +86,7 @@ Object.assign(globalThis.bestofq, (() => {
   function repeats(el) {
     const inside = insideOf(el, 6).filter((one) => one[$.getClientRects]().length);
     const words = inside.length && squeeze(textOf(el));
-    return inside.some((one) => !INPUTS.has(tag(one)) && squeeze(textOf(one)) === words);
+    return inside.some((one) => !INPUTS.has(tag(one)) && squeeze(attribute(one, "aria-label") || textOf(one)) === words);
   }
 
   // Whether an element that listens to clicks is one thing, and no region around others and no drawing.
