@@ -36,7 +36,10 @@ OPTIONS = [
     "--allow-root", "--no-browser", "--ServerApp.ip=127.0.0.1", "--LabApp.news_url=None",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.extension_manager=readonly",
     "--FileContentsManager.delete_to_trash=False", "--FileContentsManager.always_delete_dir=True",
+    "--LabApp.core_mode=True",  # else each page starts node to see whether JupyterLab must be built
 ]  # fmt: skip
+TIED = 'exec 3<&0; "$@" & pid=$!; { read -r _ <&3; kill $pid; } & wait $pid'
+"""Ends the program when this process ends, even by `kill -9`: its input ends then."""
 
 
 class Server:
@@ -65,18 +68,20 @@ class Server:
             options = [f"--ServerApp.port={port}", f"--IdentityProvider.token={server.token}"]
             options.append(f"--ServerApp.root_dir={name}/root")
             environment = {key: os.environ[key] for key in os.environ if key != "PYTHONPATH"} | own | {"PATH": path}
-            quiet = asyncio.subprocess.DEVNULL
+            quiet, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
+            command = ["sh", "-c", TIED, "sh", program, *OPTIONS, *options]
             process = await asyncio.create_subprocess_exec(
-                program, *OPTIONS, *options, env=environment, stdout=quiet, stderr=quiet
+                *command, env=environment, stdin=pipe, stdout=quiet, stderr=quiet
             )
+            assert process.stdin is not None
             server.http.base_url = f"http://127.0.0.1:{port}"
             try:
                 await server._wait(process)
                 yield server
             finally:
-                with suppress(httpx.HTTPError, ProcessLookupError):
+                with suppress(httpx.HTTPError):
                     await server.clear()
-                    process.terminate()
+                process.stdin.close()
                 await process.wait()
                 await server.http.aclose()
 
