@@ -73,7 +73,9 @@ ONCE = {  # page → name of its only mark
     ),
     "a component around its icon's button": (
         "<my-b aria-label=Cut style='cursor:pointer'></my-b><script>const b = document.querySelector('my-b');"
-        "b.attachShadow({ mode: 'open' }).innerHTML = '<button aria-label=Cut>✂</button>'; b.onclick = () => 1</script>",
+        "const root = b.attachShadow({ mode: 'open' }); root.innerHTML = '<button aria-label=Cut>'"
+        " + '<i style=padding:9px></i>'; "
+        "b.onclick = root.querySelector('i').onclick = () => 1</script>",
         "Cut",
     ),
     "a cell of a grid": ("<div role=grid><p role=gridcell tabindex=-1>Ann<p role=gridcell>Bob</div>", "Ann"),

@@ -63,6 +63,7 @@ Object.assign(globalThis.bestofq, (() => {
     if (hostsEditing(el)) return "textbox";
     if (el[$.hasAttribute]("onclick")) return repeats(el) ? null : "clickable";
     if (opens && !clickableAbove && el[$.matches](opens) && opensUnseen(el)) return "clickable";
+    if (hears(el) && is(flatParent(el), "button") && !squeeze(textOf(el))) return null; // the place of its icon
     if (hears(el)) return answers(el, style) ? "clickable" : null;
     const reached = el[$.hasAttribute]("tabindex") && !el[$.hasAttribute]("role") && (el[$.tabIndex] >= 0 || isItem(el));
     if (!reached && !pointed(el, style, clickableAbove)) return null;
