@@ -170,6 +170,7 @@ class JupyterEnv(WebEnv):
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
         """A server without the traces of other episodes. InfraError if the page does not open."""
+        await self.session.close()  # an open page starts its kernels again
         await self.server.begin(make_problem(task.id))
         self.root = str(self.server.http.base_url).rstrip("/")
         start = f"{self.root}{task.start_url}?token={self.server.token}"
