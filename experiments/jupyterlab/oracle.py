@@ -58,7 +58,7 @@ class Among:
         proposal, right = await self.model.propose(state, n), parse_reply(next_command(state), state.observation)
         if any(_same(candidate, right, state.observation) for candidate in proposal.candidates):
             return proposal
-        added = right.model_copy(update={"note": ADDED})
+        added = right.model_copy(update={"thought": ADDED})
         return proposal.model_copy(update={"candidates": (*proposal.candidates, added)})
 
 
@@ -101,7 +101,7 @@ def write_episodes(folder: str, to: str) -> None:
         lines.writerow(["run", "task", "outcome", "steps", "first", "among", "prompt_tokens", "seconds"])
         for episode in (one for run in store.runs() for one in store.episodes(run=run.name)):
             chosen = [step.decision for step in episode.steps if not isinstance(step.decision.candidate.action, Wait)]
-            first, added = sum(one.chosen == 0 for one in chosen), sum(one.candidate.note == ADDED for one in chosen)
+            first, added = sum(one.chosen == 0 for one in chosen), sum(one.candidate.thought == ADDED for one in chosen)
             counts = len(chosen), first, len(chosen) - added
             used = sum(one.tokens_in for one in episode.usage), round(sum(one.seconds for one in episode.usage))
             lines.writerow([episode.run, episode.task.id, episode.verdict.outcome, *counts, *used])
