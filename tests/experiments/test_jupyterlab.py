@@ -26,7 +26,7 @@ def worlds(task: str) -> tuple[World, World]:
     for path, cells in files.items():
         if not isinstance(cells, str):
             files[path] = tuple((kind, "2 + 3" if source == "*" else source, output) for kind, source, output in cells)
-    files |= {f"{path.rpartition('/')[0]}/": "" for path in files if "/" in path.rstrip("/")}  # the server lists folders
+    files |= {f"{path.rpartition('/')[0]}/": "" for path in files if "/" in path.rstrip("/")}
     sessions = problem.sessions_before if problem.sessions is None else problem.sessions
     before = World(files=problem.before, sessions=problem.sessions_before)
     return before, World(files=files, sessions=sessions, settings=problem.settings)
