@@ -1,6 +1,6 @@
 #!/bin/sh
 # sh experiments/miniwob-qwen/run.sh, after prepare.sh: serve, collect, train, play. Any step may be killed; started again, it continues.
-# PROBLEMS (of each kind to learn from), PASSES, NEW and UNSEEN (problems of each kind to play) change the size.
+# PASSES over the problems to learn from, NEW and UNSEEN (problems of each kind to play) change the size.
 set -ef
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
 PYTHON=${PYTHON:-.venv/bin/python}
@@ -12,7 +12,7 @@ paper="--set preset=paper --set actions=web --set iql.steps=1500" # the actions 
 
 if ! curl -s http://127.0.0.1:8097/health >/dev/null; then
     cd runs/qwen
-    ./llama-server -m qwen2.5-coder-0.5b-instruct-q4_k_m.gguf -t 1 -np 1 -c 4096 --port 8097 2>server.log &
+    ./llama-server -m qwen2.5-coder-0.5b-instruct-q4_k_m.gguf -t 1 -np 4 -c 8192 --port 8097 2>server.log &
     ./llama-server -m minilm.gguf --embeddings -t 1 -np 1 -c 512 -b 512 -ub 512 --port 8098 2>embedder.log &
     trap 'kill $(jobs -p)' EXIT
     cd ../..
@@ -21,22 +21,24 @@ fi
 play() { # RUN Q AGENT SETTINGS...
     run=$1 q=$2 agent=$3
     shift 3
-    common="--split test --q $store/$q --agents $agent --tasks 1000 --runs 1 --run $run"
-    "$BESTOFQ" eval $config --set suite.per_task=${NEW:-5} "$@" $common --store $store-new
-    "$BESTOFQ" eval $config --set suite.only=* --set suite.families=held-out --set suite.per_task=${UNSEEN:-10} "$@" $common --store $store-unseen
+    common="--q $store/$q --agents $agent --tasks 1000 --runs 1 --run $run"
+    "$BESTOFQ" eval $config "$@" $common --split train --store $store-same
+    "$BESTOFQ" eval $config --set suite.per_task=${NEW:-4} "$@" $common --split test --store $store-new
+    [ "${UNSEEN:-0}" = 0 ] || "$BESTOFQ" eval $config --set suite.only=* --set suite.families=held-out --set suite.per_task=$UNSEEN \
+        "$@" $common --split test --store $store-unseen
 }
 
-"$BESTOFQ" collect $config --set suite.per_task=${PROBLEMS:-8} --set seed_runs=${PASSES:-5} --store $store
+"$PYTHON" -m experiments.memory.proposals read $here/proposals.jsonl # what the model replied; without these states it is asked
+"$BESTOFQ" collect $config --set seed_runs=${PASSES:-32} --store $store
 "$BESTOFQ" train $config --store $store --out $store/memory
-for agent in prompting random words; do
-    play $agent memory $agent
-done
-play memory memory best-of-q --set gate=off
+play first memory prompting
 play memory-gated memory best-of-q
-"$BESTOFQ" train $config $matched --store $store --out $store/matched
-play matched matched best-of-q $matched --set gate=off
-play matched-gated matched best-of-q $matched --set gate=calibrated
-"$BESTOFQ" train $config $paper --store $store --out $store/paper
+play random memory random
+"$BESTOFQ" train --no-estimate $config $paper --store $store --out $store/paper
 play paper paper best-of-q $paper
-play vote memory vote --set candidates=samples # each candidate is a reply of its own
-"$PYTHON" -m experiments.opponents.compare $here/new ${TASKS:-80} $store-new $here/unseen ${TASKS_UNSEEN:-80} $store-unseen
+play memory memory best-of-q --set gate=off
+play words memory words
+"$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/matched
+play matched matched best-of-q $matched
+"$PYTHON" -m experiments.memory.proposals write $here/proposals.jsonl
+"$PYTHON" -m experiments.outcomes write $here/episodes.csv $store $store-same $store-new
