@@ -93,6 +93,10 @@ UNSEEN = {
     "box": "width:0;height:0;overflow:hidden",
     "filter": "filter:opacity(0)",
     "skipped": "content-visibility:hidden",
+    "clip": "position:absolute;clip:rect(0,0,0,0)",
+    "margin": "margin-left:-9999px",
+    "oklch": "color:oklch(1 0 0)",
+    "mixed": "color:color-mix(in srgb, white 99%, black)",
 }
 
 
@@ -116,6 +120,7 @@ async def test_text_that_is_seen_stays(read: Any) -> None:
       <div style="position:relative;height:40px"><img src=data:, style="width:200px;height:40px;position:absolute">
         <p class=w style="position:absolute">over a picture</p></div>
       <p class=w style="text-shadow:1px 1px black">with a shadow</p>
+      <p style="color:oklch(0.5 0 0);clip-path:circle(40%);margin-left:-3px">in a circle</p>
       <p class=c style="background-image:linear-gradient(red,blue)">gradient</p>
       <div style="width:50px;overflow-x:auto;white-space:nowrap"><span>long words are scrolled</span></div>
       <a href=# style="display:block;text-indent:-999px;width:50px;height:20px">Logo</a>
@@ -124,7 +129,15 @@ async def test_text_that_is_seen_stays(read: Any) -> None:
         constructor() { super(); this.attachShadow({mode: "open"}).innerHTML = "<slot></slot>" } })
       document.querySelector("div[style*=auto]").scrollLeft = 30</script>""")
     assert seen.text.split("\n") == [
-        *("on dark", "over a picture", "with a shadow", "gradient", "long words are scrolled", "Logo [1]"),
+        *(
+            "on dark",
+            "over a picture",
+            "with a shadow",
+            "in a circle",
+            "gradient",
+            "long words are scrolled",
+            "Logo [1]",
+        ),
         *("overflowing", "slotted"),
     ]
 

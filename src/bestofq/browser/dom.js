@@ -171,6 +171,13 @@ globalThis.bestofq = (() => {
   const UNPAINTED = new RegExp("^inset\\((100|[5-9]\\d)(\\.\\d+)?%|^(circle|ellipse)\\(0(px|%)?[ )]"
     + "|^polygon\\(([^,)]+)(, \\5)+\\)$|opacity\\(0(\\.0\\d*)?\\)");
   const unpainted = (value) => value !== "none" && UNPAINTED.test(value);
+
+  // Whether `clip` leaves less than a pixel.
+  function clipped({ clip, position }) {
+    if (clip === "auto" || position !== "absolute" && position !== "fixed") return false;
+    const [top, right, bottom, left] = clip.slice(5).split(", ").map(parseFloat);
+    return bottom - (top || 0) < 1 || right - (left || 0) < 1;
+  }
   const BOXES = ["checkbox", "radio", "file"];
   const transparent = (el, { opacity }) => opacity !== "1" && opacity < 0.05 && !BOXES.includes(typed(el)) && !overlaid(el);
 
@@ -200,7 +207,7 @@ globalThis.bestofq = (() => {
     const no = { shown: false, open: false };
     if (style.display === "none" || transparent(el, style)) return no;
     if (style.display === "contents") return { shown: style.visibility === "visible", open: true };
-    if (unpainted(style.clipPath) || unpainted(style.filter)) return no;
+    if (unpainted(style.clipPath) || unpainted(style.filter) || clipped(style)) return no;
     if ((style.overflowX !== "visible" || style.clip !== "auto") && tag(el) !== "BODY" && tag(el) !== "HTML") {
       const rect = el[$.getBoundingClientRect]();
       if ((rect.width <= 1 || rect.height <= 1) && style.display !== "inline") return no;
@@ -224,11 +231,22 @@ globalThis.bestofq = (() => {
 
   const PICTURES = ["img", "picture", "video", "canvas", "svg", "iframe", "object", "embed"];
 
-  // [red, green, blue, alpha] of a computed colour; null in another colour space.
+  const brush = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+
+  function drawnColour(text) {
+    if (!text) return null;
+    brush.clearRect(0, 0, 1, 1);
+    brush.fillStyle = text;
+    brush.fillRect(0, 0, 1, 1);
+    const [red, green, blue, alpha] = brush.getImageData(0, 0, 1, 1).data;
+    return [red, green, blue, alpha / 255];
+  }
+
+  // [red, green, blue, alpha] of a computed colour; of another colour space as a canvas draws it.
   function colour(text) {
     if (!colours.has(text)) {
       const numbers = /^rgba?\((.*)\)$/.exec(text)?.[1].split(", ").map(Number);
-      colours.set(text, numbers ? [...numbers, 1].slice(0, 4) : null);
+      colours.set(text, numbers ? [...numbers, 1].slice(0, 4) : drawnColour(text));
     }
     return colours.get(text);
   }
@@ -276,7 +294,7 @@ globalThis.bestofq = (() => {
 
   function seen(node, el, style) {
     if (parseFloat(style.fontSize) < 2) return false;
-    let rect = parseFloat(style.textIndent) < 0 ? rangeRect(node) : el[$.getBoundingClientRect]();
+    let rect = parseFloat(style.textIndent) < 0 || parseFloat(style.marginLeft) < -99 ? rangeRect(node) : el[$.getBoundingClientRect]();
     if (rect.width < 1 || rect.height < 1) rect = rangeRect(node);
     if (rect.width < 1 || rect.height < 1 || unreachable(el, rect)) return false;
     const ink = colour(style.webkitTextFillColor), paper = ink && paperOf(el);
