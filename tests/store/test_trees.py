@@ -1,5 +1,6 @@
 """Search trees in the store."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,16 @@ async def test_a_tree_is_grown_by_one_process_at_a_time(database: str, tmp_path:
             assert kept == tree.to_tree()
             with pytest.raises(SupersededError):
                 await one.trees.save("search", grown("b").to_tree())
+
+
+async def test_two_processes_replace_one_note_at_the_same_time(database: str, tmp_path: Path) -> None:
+    shared = Location(database, str(tmp_path))
+    with Store.open(shared) as one, Store.open(shared) as other:
+        for n in range(40):
+            await asyncio.gather(*(store.keep_note("replies", f"{n}") for store in (one, other)))
+            assert one.note("replies") == f"{n}"
+            await asyncio.gather(*(store.keep_note("replies", None) for store in (one, other)))
+            assert other.note("replies") is None
 
 
 async def test_a_tree_that_a_process_left_is_gone_on_with_and_that_process_saves_no_more(where: Location) -> None:

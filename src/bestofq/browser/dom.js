@@ -178,7 +178,7 @@ globalThis.bestofq = (() => {
     const [top, right, bottom, left] = clip.slice(5).split(", ").map(parseFloat);
     return bottom - (top || 0) < 1 || right - (left || 0) < 1;
   }
-  const BOXES = ["checkbox", "radio", "file"];
+  const BOXES = ["checkbox", "radio", "file", "range"];
   const transparent = (el, { opacity }) => opacity !== "1" && opacity < 0.05 && !BOXES.includes(typed(el)) && !overlaid(el);
 
   // Whether it is a field that lies over what is drawn in its place.
@@ -196,7 +196,7 @@ globalThis.bestofq = (() => {
   }
 
   // An element as a human meets it: `shown` itself, `open` to its children (a hidden parent may have visible ones).
-  // Transparent check boxes count as shown: they lie over drawn ones.
+  // A check box or slider that is transparent counts as shown: it lies over a drawn one.
   function sight(el, style) {
     let found = sights.get(el);
     if (!found) sights.set(el, found = look(el, style));
@@ -207,7 +207,7 @@ globalThis.bestofq = (() => {
     const no = { shown: false, open: false };
     if (style.display === "none" || transparent(el, style)) return no;
     if (style.display === "contents") return { shown: style.visibility === "visible", open: true };
-    if (unpainted(style.clipPath) || unpainted(style.filter) || clipped(style)) return no;
+    if (unpainted(style.clipPath) || unpainted(style.filter) || clipped(style) && !BOXES.includes(typed(el))) return no;
     if ((style.overflowX !== "visible" || style.clip !== "auto") && tag(el) !== "BODY" && tag(el) !== "HTML") {
       const rect = el[$.getBoundingClientRect]();
       if ((rect.width <= 1 || rect.height <= 1) && style.display !== "inline") return no;

@@ -141,12 +141,12 @@ class Store:
 
     async def keep_note(self, name: str, words: str | None) -> None:
         """Keep a text under a name, until it is replaced by another or by None."""
-        own = FACTS.c.name == f"note {name}"
 
         def note(connection: Connection) -> None:
-            connection.execute(FACTS.delete().where(own))
-            if words is not None:
-                connection.execute(FACTS.insert().values(name=f"note {name}", value=hide(words)))
+            if words is None:
+                connection.execute(FACTS.delete().where(FACTS.c.name == f"note {name}"))
+            else:
+                database.upsert(connection, FACTS, {"name": f"note {name}", "value": hide(words)})
 
         await self._writer.commit(note)
 
