@@ -44,23 +44,29 @@ def gate_points(log: LoggedChoices, held: Literal["tasks", "groups"] = "tasks") 
 
 
 def choose_thresholds(points: Sequence[GatePoint], least: int) -> tuple[float | None, ...]:
-    """Return the lowest threshold of each level whose lift has a lower bound above 0; None if there is none, or fewer
-    than `least` tasks tell. A level that no held-out step reached has the threshold of the one below. If held-out
-    groups reach a level too, its mean lift must be above 0 there as well: the higher threshold counts.
+    """Return the lowest threshold of each level whose lift has a lower bound above 0 over at least `least` tasks.
+
+    A level that knows more is held to less: its mean lift must be above 0, if the level before it is open. Then the
+    higher threshold of the two counts. One that no held-out step reached has that of the level before it. Among
+    held-out groups a mean lift above 0 is enough too; if both were held out, the higher threshold counts. None: shut.
 
     The lowest, not the one with the most lift: logs of an agent that explores understate what a decision brings among
     other good ones.
     """
-    thresholds: list[float | None] = []
+    thresholds, before = list[float | None](), np.inf
     for level in range(len(FAMILIARITY)):
-        lowest = list[float]()
+        limits = list[float]()
         here = group_by((point for point in points if point.level == level), lambda point: point.held)
         for held, tried in here.items():
-            known = [(point.lift, point.threshold) for point in tried if point.lift and point.lift.tasks >= least]
-            shown = [limit for lift, limit in known if (lift.mean if held == "groups" else lift.low) > 0]
-            lowest.append(min(shown, default=np.inf))
-        chosen = max(lowest, default=thresholds[-1] if thresholds else None)
-        thresholds.append(None if chosen == np.inf else chosen)
+            known = [(point.lift, point.threshold) for point in tried if point.lift]
+            helps = [limit for lift, limit in known if lift.mean > 0]
+            told = [
+                (lift.mean if held == "groups" else lift.low, limit) for lift, limit in known if lift.tasks >= least
+            ]
+            shown = [limit for gain, limit in told if gain > 0]
+            limits.append(min(max(before, min(helps, default=np.inf)), min(shown, default=np.inf)))
+        before = max(limits, default=before)
+        thresholds.append(None if before == np.inf else before)
     return tuple(thresholds)
 
 
