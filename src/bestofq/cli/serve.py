@@ -3,7 +3,7 @@
 Give the agent http://127.0.0.1:8770/v1 for its base URL, or http://127.0.0.1:8770/sessions/NAME/v1 to name its
 episode. POST {"success": true} to /sessions/NAME/outcome says how one ended; browser-use's own judge is understood.
 Keys pass through and are never stored. Then:
-bestofq train --store runs/serve --run serve --set model.embedder=NAME --out q
+bestofq train --store runs/serve --run serve --out q
 """
 
 import asyncio
@@ -51,7 +51,7 @@ def serve(
     ] = 0.0,
     explore_steps: Annotated[int, Option(min=1, help="With --explore: such steps in a session, at most.")] = 3,
     repair: Annotated[bool, Option(help="Ask once more where no reply can be read, with what is wrong.")] = True,
-    run: Annotated[str, Option(help="Name of the run.")] = "serve",
+    run: Annotated[Text, Option(help="Name of the run. Default: serve; with a Q-function, its checkpoint.")] = None,
     store: Stored = SERVED,
     files: Files = None,
     port: Annotated[int, Option(min=0, max=65535, help="Of the loopback interface; 0: any free one.")] = 8770,
@@ -84,6 +84,7 @@ def serve(
     made = Provenance(version=__version__, command=this_command())
     with listen("127.0.0.1", port) as listener, Store.open(Location.of(store, files)) as opened:
         checkpoint = scorer.checkpoint if scorer else None
+        run = run or checkpoint or "serve"  # a run has one Q-function
         settings: dict[str, JsonValue] = {
             "chat": {"model": f"the model behind {upstream}"},  # so that training asks what embeds its texts
             "serve": config.model_dump(mode="json") | ({"rollout": True} if rollout else {}),
