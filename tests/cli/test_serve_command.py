@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
 from bestofq.core.errors import ConfigError
-from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from bestofq.testing import FaultServer
 
@@ -49,41 +48,7 @@ async def act(client: httpx.AsyncClient, root: str, goal: str) -> int:
     return int(json.loads(got.json()["choices"][0]["message"]["content"])["action"][0]["click"]["index"])
 
 
-async def test_it_records_learns_and_then_chooses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The upstream clicks the hat when it is greedy, and the shoes that are wanted at a raised temperature."""
-    monkeypatch.setattr(console, "_width", 200)
-    store, q, asked = str(tmp_path / "store"), tmp_path / "q", 0
-
-    def reply(request: Mapping[str, Any]) -> str:
-        nonlocal asked
-        asked += 1
-        shoes = request["temperature"] >= 1 or asked % 2
-        return json.dumps({"action": [{"click": {"index": 1 if shoes else 2}}]})
-
-    async with FaultServer(reply) as server, httpx.AsyncClient(timeout=60) as client:
-        upstream = ("--upstream", server.base_url, "--store", store)
-        with served(tmp_path / "recording", *upstream) as root:
-            for number in range(12):
-                won = await act(client, f"{root}/sessions/s{number}", f"buy shoes {number}") == 1
-                done = await client.post(f"{root}/sessions/s{number}/outcome", json={"success": won})
-                assert done.status_code == 200
-        settings = ("iql.steps=200", "iql.batch_size=16", "iql.network.hidden=[16]", "iql.lr_q=0.003")
-        learning = ["train", "--store", store, "--run", "serve", "--no-estimate", "--out", str(q)]
-        learning += [word for one in settings for word in ("--set", one)]
-        assert isinstance(CliRunner().invoke(app, learning).exception, ConfigError)  # nobody says what embeds
-        learned = CliRunner().invoke(app, [*learning, "--set", "model.embedder=pocket"])
-        assert learned.exit_code == 0, learned.output
-        asked = 1  # the greedy reply is the hat, always
-        ranking = ("--rank", str(q), "--embedder", "pocket", "--run", "ranked", "--n", "2")
-        with served(tmp_path / "ranking", *upstream, *ranking) as root:
-            assert await act(client, root, "buy shoes 3") == 1
-    with Store.open(store, read_only=True) as opened:
-        [step] = next(iter(opened.episodes(run="ranked"))).steps
-    assert step.decision.checkpoint
-    assert len({one.label for one in step.decision.candidates}) == len(step.decision.candidates)
-
-
-async def test_the_lines_of_the_readme_run_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_readme_s_lines_record_learn_and_choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The upstream clicks the hat when it is greedy, and the shoes that are wanted at a raised temperature."""
     monkeypatch.chdir(tmp_path)
     printed = README.read_text("utf-8").partition("## In front of your agent")[2].split("```")[1]
@@ -92,22 +57,27 @@ async def test_the_lines_of_the_readme_run_as_printed(tmp_path: Path, monkeypatc
         return json.dumps({"action": [{"click": {"index": 1 if request["temperature"] else 2}}]})
 
     async with FaultServer(reply) as server, httpx.AsyncClient(timeout=60) as client:
-        lines = [
-            shlex.split(line, comments=True) for line in printed.replace("https://…/v1", server.base_url).splitlines()
-        ]
-        record, (_, outcome, _, told), learn, rank = lines[1:]
+        lines = printed.replace("https://…/v1", server.base_url).splitlines()[1:]
+        record, (_, outcome, _, told), learn, rank = (shlex.split(line, comments=True) for line in lines)
         with served(tmp_path / "recording", *record[2:]) as root:
             wins = 0
-            for number in range(200):
-                wins += (won := await act(client, root, f"buy shoes {number}") == 1)
+            while wins < 8:
+                wins += (won := await act(client, root, f"buy shoes {server.seen['ok']}") == 1)
                 url, said = (
                     outcome.replace("http://127.0.0.1:8770", root),
                     told if won else told.replace("true", "false"),
                 )
                 assert (await client.post(url, content=said)).status_code == 200
-                if wins == 8:
-                    break
-        learned = CliRunner().invoke(app, learn[1:])
-        assert learned.exit_code == 0, learned.output
-        with served(tmp_path / "ranking", *rank[2:]) as root:
-            assert await act(client, root, "buy shoes") == 1
+        network = [*learn[1:], "--no-estimate", "--out", "runs/network", "--set", "iql.steps=200"]
+        network += ["--set", "iql.batch_size=16", "--set", "iql.network.hidden=[16]", "--set", "iql.lr_q=0.003"]
+        assert isinstance(CliRunner().invoke(app, network).exception, ConfigError)  # nobody says what embeds
+        for words in (learn[1:], [*network, "--set", "model.embedder=pocket"]):
+            assert CliRunner().invoke(app, words).exit_code == 0
+        learned = ["--rank", "runs/network", "--insist", "--embedder", "pocket", "--run", "network"]
+        for name, words in (("memory", rank[2:]), ("network", [*rank[2:4], *learned])):
+            with served(tmp_path / name, *words) as root:
+                assert await act(client, root, "buy shoes") == 1
+    with Store.open("runs/serve", read_only=True) as opened:
+        [step] = next(iter(opened.episodes(run="network"))).steps
+    assert step.decision.checkpoint
+    assert len({one.label for one in step.decision.candidates}) == len(step.decision.candidates)

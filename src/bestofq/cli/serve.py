@@ -2,8 +2,7 @@
 
 Give the agent http://127.0.0.1:8770/v1 for its base URL, or http://127.0.0.1:8770/sessions/NAME/v1 to name its
 episode. POST {"success": true} to /sessions/NAME/outcome says how one ended; browser-use's own judge is understood.
-Keys pass through and are never stored. Then:
-bestofq train --store runs/serve --run serve --out q
+Keys pass through and are never stored. Then: bestofq train --store runs/serve --run serve --out q
 """
 
 import asyncio
