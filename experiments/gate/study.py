@@ -36,7 +36,8 @@ from bestofq.learning.memory import Keys, Memory
 from bestofq.recipes import estimate as library
 from bestofq.recipes.identity import current_provenance
 from bestofq.recipes.q_training import episodes_of, select_episodes
-from bestofq.reports.gate import choose_thresholds, gate_points, gate_policy
+from bestofq.reports.gate import calibrate as choose
+from bestofq.reports.gate import gate_points, gate_policy
 from bestofq.reports.off_policy import first, greedy, local_approximation
 from bestofq.reports.stats import PairedDifference, attempts_of, paired_difference, success_rate
 from bestofq.rollouts.runner import RunOptions, run_many
@@ -82,7 +83,7 @@ def calibrate(scorer: Any, memory: Memory, logs: Mapping[str, LoggedChoices]) ->
     points = [
         point for held, log in logs.items() for point in gate_points(log, "groups" if held == "groups" else "tasks")
     ]
-    thresholds = choose_thresholds(points, 6)
+    thresholds, _ = choose(logs["tasks"], points, 6)
     return Judged(scorer, GatedScorer(scorer, memory, Gate(checkpoint="", thresholds=thresholds)), logs, thresholds)
 
 

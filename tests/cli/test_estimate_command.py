@@ -164,7 +164,7 @@ def test_serving_refuses_what_the_gate_would_never_let_through_unless_one_insist
 
     assert "nowhere" in str(served())
     assert any(threshold is not None for threshold in Gate.load(q, good.checkpoint).thresholds)
-    good.model_copy(update={"gate": ()}).write(q)
+    good.model_copy(update={"thresholds": (None,) * 5}).write(q)
     refused = served()
     assert isinstance(refused, ConfigError)
     assert "--insist" in str(refused)

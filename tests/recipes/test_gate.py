@@ -17,7 +17,8 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.learning.memory import Experience, Memory
 from bestofq.reports.estimate import estimate, gate_line
-from bestofq.reports.gate import choose_thresholds, gate_points, gate_policy
+from bestofq.reports.gate import GatePoint, choose_thresholds, gate_points, gate_policy
+from bestofq.reports.stats import PairedDifference
 from bestofq.store.codec import pack, unpack
 from bestofq.testing import ScriptedProposer
 
@@ -60,6 +61,15 @@ def test_it_opens_where_leaving_the_first_candidate_helps_and_stays_shut_where_i
 def test_what_held_out_groups_reach_must_help_there_too(groups: tuple[int, int], opens: bool) -> None:
     found = estimate(log_of_levels(3, 2), groups=log_of_levels(*groups))
     assert (found.thresholds[3] is not None) is opens
+
+
+@pytest.mark.parametrize(("mean", "inherit", "opens"), [(0.02, True, True), (0.02, False, False), (-0.02, True, False)])
+def test_a_level_that_knows_more_inherits_if_it_seems_to_help(mean: float, inherit: bool, opens: bool) -> None:
+    lifts = (PairedDifference(mean=each, low=each - 0.1, high=each + 0.1, tasks=20) for each in (0.2, mean))
+    points = [GatePoint(level=n, threshold=0.4 - n / 10, share=0.1, lift=lift) for n, lift in enumerate(lifts, 2)]
+    thresholds = choose_thresholds(points, 6, inherit=inherit)
+    assert thresholds[2] == pytest.approx(0.2)
+    assert thresholds[3] == thresholds[4] == (thresholds[2] if opens else None)
 
 
 def test_what_is_gained_behind_it_is_what_the_open_steps_gain() -> None:

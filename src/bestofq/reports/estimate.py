@@ -10,7 +10,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.gate import FAMILIARITY
 from bestofq.core.logged import LoggedChoices
-from bestofq.reports.gate import GatePoint, choose_thresholds, gate_points, gate_policy
+from bestofq.reports.gate import SHUT, GatePoint, Thresholds, calibrate, gate_points
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation
 from bestofq.reports.stats import Measure, PairedDifference
 
@@ -30,12 +30,8 @@ class OffPolicyEstimate(FrozenModel):
     auc: Measure
     lift: PairedDifference | None  # what the best value gains over the first candidate; None: not known
     gate: tuple[GatePoint, ...] = ()  # thresholds that were tried
+    thresholds: Thresholds = SHUT  # of the gate
     gated: PairedDifference | None = None  # what Q gains behind the gate; None: not known
-
-    @property
-    def thresholds(self) -> tuple[float | None, ...]:
-        """Of the gate, by familiarity."""
-        return choose_thresholds(self.gate, LEAST_TASKS)
 
     @property
     def verdict(self) -> Verdict:
@@ -76,13 +72,11 @@ def estimate(
     """All that the estimate says; `groups` are the same episodes, ranked by values that know none of their group."""
     exploring = log.of(known(log)) if known(log).any() else None
     points: list[GatePoint] = gate_points(groups.of(known(groups)), "groups") if exploring and groups else []
-    lift = behind = None
+    lift, behind, thresholds = None, None, SHUT
     if exploring is not None:
-        base = first(exploring)
-        lift = local_approximation(exploring, greedy(exploring), base).difference
+        lift = local_approximation(exploring, greedy(exploring), first(exploring)).difference
         points += gate_points(exploring)
-        pi = gate_policy(exploring, choose_thresholds(points, LEAST_TASKS))
-        behind = local_approximation(exploring, pi, base).difference
+        thresholds, behind = calibrate(exploring, points, LEAST_TASKS)
     return OffPolicyEstimate(
         checkpoint=checkpoint,
         episodes=len(log.task),
@@ -91,6 +85,7 @@ def estimate(
         auc=auc(log).measure,
         lift=lift,
         gate=tuple(points),
+        thresholds=thresholds,
         gated=behind,
     )
 

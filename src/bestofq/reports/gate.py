@@ -13,6 +13,8 @@ from bestofq.reports.off_policy import first, greedy, local_approximation
 from bestofq.reports.stats import Doubles, PairedDifference, group_by
 from bestofq.reports.table import Table, columns
 
+Thresholds = tuple[float | None, ...]
+SHUT: Thresholds = (None,) * len(FAMILIARITY)
 QUANTILES = (0.0, 0.25, 0.5, 0.75)
 """Of the margins at a level: the thresholds that are tried."""
 
@@ -43,15 +45,30 @@ def gate_points(log: LoggedChoices, held: Literal["tasks", "groups"] = "tasks") 
     return points
 
 
-def choose_thresholds(points: Sequence[GatePoint], least: int) -> tuple[float | None, ...]:
+def calibrate(
+    log: LoggedChoices, points: Sequence[GatePoint], least: int
+) -> tuple[Thresholds, PairedDifference | None]:
+    """Return the gate's thresholds, and what the agent behind it gains over the first candidate.
+
+    Levels inherit only if this gain has a lower bound above 0.
+    """
+    for inherit in (True, False):
+        thresholds = choose_thresholds(points, least, inherit=inherit)
+        lift = local_approximation(log, gate_policy(log, thresholds), first(log)).difference
+        if lift and lift.low > 0:
+            break
+    return thresholds, lift
+
+
+def choose_thresholds(points: Sequence[GatePoint], least: int, *, inherit: bool = False) -> Thresholds:
     """Return the lowest threshold of each level whose lift has a lower bound above 0 over at least `least` tasks.
 
-    A level that knows more is held to less: its mean lift must be above 0, if the level before it is open. Then the
-    higher threshold of the two counts. One that no held-out step reached has that of the level before it. Among
-    held-out groups a mean lift above 0 is enough too; if both were held out, the higher threshold counts. None: shut.
+    Among held-out groups a mean lift above 0 is enough; if both were held out, the higher threshold counts. A level
+    that no held-out step reached has that of the level before it. None: shut. The lowest, not the one with the most
+    lift: logs of an agent that explores understate what a decision brings among other good ones.
 
-    The lowest, not the one with the most lift: logs of an agent that explores understate what a decision brings among
-    other good ones.
+    `inherit`: if the level before is open, a mean lift above 0 is enough for one that knows more. Its threshold is at
+    least that of the level before.
     """
     thresholds, before = list[float | None](), np.inf
     for level in range(len(FAMILIARITY)):
@@ -59,7 +76,7 @@ def choose_thresholds(points: Sequence[GatePoint], least: int) -> tuple[float | 
         here = group_by((point for point in points if point.level == level), lambda point: point.held)
         for held, tried in here.items():
             known = [(point.lift, point.threshold) for point in tried if point.lift]
-            helps = [limit for lift, limit in known if lift.mean > 0]
+            helps = [limit for lift, limit in known if inherit and lift.mean > 0]
             told = [
                 (lift.mean if held == "groups" else lift.low, limit) for lift, limit in known if lift.tasks >= least
             ]
