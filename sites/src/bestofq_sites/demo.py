@@ -46,9 +46,9 @@ RANKED = "best-of-q"
 
 LEARNING = (
     *("model.path=pocket-quirks", "suite.name=quirks", "suite.sites=4", "suite.tasks_per_site=240"),
-    *("suite.train_tasks=200", "seed_runs=1"),
+    *("suite.train_tasks=80", "seed_runs=1"),
 )
-"""The demo's own settings: as in experiments/quirks, with four of its sites and 200 of its episodes."""
+"""The demo's own settings: as in experiments/quirks, with four of its sites and 80 of its episodes."""
 
 SEARCHING_SETTINGS = (
     *("model.path=pocket-agentq", "model.dialect=composite", "model.samples_per_candidate=2", "model.temperature=1.0"),
@@ -65,13 +65,13 @@ BEFORE, AFTER, SEARCHING = "zero-shot", "agent-q", "agent-q + mcts"
 
 def demo(given: CommonOptions, tasks: int | None, out: Path | None, *, fresh: bool, agentq: bool) -> None:
     """What the command `bestofq demo` does."""
-    console.print("bestofq demo: a frozen model of 5 million parameters; some 15 minutes on two slow cores; loading …")
+    console.print(f"A frozen model of 5 million parameters; some {15 if agentq else 5} minutes on two slow cores …")
     if agentq:
         models, out = models_of(given, *SEARCHING_SETTINGS), out or Path("runs/demo-agentq")
         run_interruptible(run_demo_agent_q(models, tasks=tasks or 24, out=out, fresh=fresh))
     else:
         models, out = models_of(given, *LEARNING), out or Path("runs/demo")
-        run_interruptible(run_demo(models, tasks=tasks or 60, out=out, fresh=fresh))
+        run_interruptible(run_demo(models, tasks=tasks or 40, out=out, fresh=fresh))
 
 
 async def run_demo(models: Models, *, tasks: int, out: Path, fresh: bool) -> None:

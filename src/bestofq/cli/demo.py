@@ -12,7 +12,7 @@ from bestofq.core.loading import load_part
 def demo(
     options: CommonOptions,
     tasks: Annotated[
-        int | None, Option(help="Held-out tasks per agent. Default: 160, with --agentq 24.", min=2)
+        int | None, Option(help="Held-out tasks per agent. Default: 40, with --agentq 24.", min=2)
     ] = None,
     out: Annotated[
         Place, Option(help="Folder of the episodes and the report. Default: runs/demo, with --agentq runs/demo-agentq.")

@@ -44,7 +44,7 @@ WORDING = Wording(
 class WebShop(Rules[ShopGoal, ShopVisit, View | None]):
     """Goals and shops of one catalogue. Agents get `tasks`; goals stay here."""
 
-    step_limit = STEP_LIMIT
+    step_limit, make_shop = STEP_LIMIT, Shop
     style = files(__package__).joinpath("site.css").read_text("utf-8")
     wording = WORDING
 
@@ -76,7 +76,7 @@ class WebShop(Rules[ShopGoal, ShopVisit, View | None]):
         part = split if self._splits == "product" else None  # None: one shop for all
         if part not in self._shops:
             products = self.products(split)
-            self._shops[part] = Shop(products, SearchIndex(products.values(), self._search_fields).search)
+            self._shops[part] = self.make_shop(products, SearchIndex(products.values(), self._search_fields).search)
         return self._shops[part]
 
     @cached_property
