@@ -28,6 +28,8 @@ from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.server import listen
 
+IDLE = 120  # seconds until a client's connection is closed: 5, the default, are fewer than many agents take for a step
+
 
 def serve(
     upstream: Annotated[str, Option(help="The endpoint that the agent used so far, with its /v1.")],
@@ -99,8 +101,9 @@ def serve(
         if state:
             console.print(state.describe(), highlight=False)
         app = proxy_app(config, upstream, sessions, scorer)
+        server = uvicorn.Config(app, log_level="error", access_log=False, timeout_keep_alive=IDLE)
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[listener])
+            uvicorn.Server(server).run(sockets=[listener])
         if unknown := sessions.ended["unjudged"]:
             console.print(
                 f"{unknown} of {sessions.ended.total()} sessions ended without an outcome and teach nothing yet: POST "

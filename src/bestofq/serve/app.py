@@ -70,7 +70,7 @@ log = logging.getLogger(__name__)
 Mode = Literal["record", "shadow", "rank"]
 SESSION, RETRIED = "x-session-id", "x-stainless-retry-count"
 KEPT_ALIVE = 10.0  # seconds between comments to a client that waits
-REMEMBERED = 1_000  # replies, for clients that ask again
+REMEMBERED, REMEMBERED_BYTES = 1_000, 64 << 20  # replies, for clients that ask again
 QUOTED = 1_000  # bytes of a reply that cannot be read
 UNREADABLE = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """What reading JSON of an unexpected form raises."""
@@ -183,9 +183,10 @@ class Proxy:
     def __init__(self, config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None) -> None:
         self.config, self.upstream, self.sessions, self.scorer = config, upstream, sessions, scorer
         with client_errors():
-            self._client = httpx.AsyncClient(timeout=config.patience)
+            self._client = httpx.AsyncClient(timeout=config.patience, limits=httpx.Limits())  # any number at once
         self._unread = {"identity"}  # encodings that need no warning (any more)
         self._replies: dict[str, tuple[AgentSession, asyncio.Future[StoredAnswer]]] = {}  # by session and request
+        self._sizes: dict[str, int] = {}  # bytes of those that are there
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -269,8 +270,10 @@ class Proxy:
         session.asking.add(replying)
         replying.add_done_callback(session.asking.discard)
         self._replies[asking.key] = session, replying
-        while len(self._replies) > REMEMBERED:
-            self._replies.pop(next(iter(self._replies)))
+        while len(self._replies) > REMEMBERED or sum(self._sizes.values()) > REMEMBERED_BYTES:
+            oldest = next(iter(self._replies))
+            del self._replies[oldest]
+            self._sizes.pop(oldest, None)
         return replying
 
     def _before(self, key: str, given: str | None, *, retried: bool) -> asyncio.Future[StoredAnswer] | None:
@@ -281,22 +284,20 @@ class Proxy:
         same = self.sessions.is_last(session) if retried else given is not None and self.sessions.is_open(session)
         return before if same else None
 
-    async def _ask(self, asking: Asking, temperature: float | None = None, body: Json | None = None) -> UpstreamReply:
-        """Send one request: at a temperature, or as it came, except that a stream is requested whole."""
-        if temperature is None and body is None and not asking.body.get("stream"):
-            return await post(self._client, asking.url, asking.raw, asking.headers)
-        asks = {name: v for name, v in (body or asking.body).items() if name not in ("stream", "stream_options")}
-        warm = {} if temperature is None else {"temperature": temperature}
-        reply = await post(self._client, asking.url, json.dumps(asks | warm).encode(), asking.headers)
-        if reply.status == 400 and warm and asks.pop("temperature", 0) is not None:  # some models take none
-            reply = await post(self._client, asking.url, json.dumps(asks).encode(), asking.headers)
+    async def _ask(self, asking: Asking, content: bytes, *, warm: bool = False) -> UpstreamReply:
+        """Send one request. A `warm` one is sent without a temperature if the model takes none."""
+        reply = await post(self._client, asking.url, content, asking.headers)
+        if reply.status == 400 and warm and asking.body.get("temperature", 0) is not None:
+            asks = {name: value for name, value in asking.body.items() if name != "temperature"}
+            reply = await post(self._client, asking.url, _whole(asks), asking.headers)
         return reply
 
     async def _reply(self, session: AgentSession, asking: Asking) -> StoredAnswer:
         """What the agent is to do: one of the upstream's replies. Steps of one session follow one another."""
         ranks = self.config.mode == "rank" and session.agent == self.sessions.arms[-1]
         several = ranks or self.config.explore or self.config.mode == "shadow"
-        replies = await self._draw(asking, self.config.n if several else 1)
+        drawing, saving = self._draw(asking, self.config.n if several else 1), self.sessions.keep_picture(asking.asked)
+        replies, _ = await asyncio.gather(drawing, saving)  # a picture is on disk before the upstream replies
         read = [(_read(asking, one), one) for one in replies]
         why, own = read[0]
         if self.config.repair and isinstance(why, str) and not any(isinstance(one, Candidate) for one, _ in read):
@@ -313,6 +314,8 @@ class Proxy:
             answer = StoredAnswer(response, decision=decided is not None and response.status_code == 200)
             if answer.decision:
                 session.answered = asking.key, response
+            if asking.key in self._replies:
+                self._sizes[asking.key] = len(response.body)
             return answer
 
     async def _repair(self, asking: Asking, problem: str, reply: UpstreamReply) -> UpstreamReply:
@@ -324,7 +327,7 @@ class Proxy:
             again = correct_request(body, turns, message, problem)
         except UNREADABLE:
             again = correct_request(body, turns, {}, problem)
-        return await self._ask(asking, body=again)
+        return await self._ask(asking, _whole(again))
 
     async def _choose_reply(
         self,
@@ -389,7 +392,11 @@ class Proxy:
     async def _draw(self, asking: Asking, n: int) -> list[UpstreamReply]:
         """The reply to the request as it came, then what has come of n - 1 others by the deadline."""
         warmer = max(self.config.temperature, asking.body.get("temperature") or 0.0)
-        drawing = [asyncio.ensure_future(self._ask(asking, warmer if number else None)) for number in range(n)]
+        asks = [self._ask(asking, _whole(asking.body) if asking.body.get("stream") else asking.raw)]
+        if n > 1:  # written once: it may hold a picture
+            content = _whole({**asking.body, "temperature": warmer})
+            asks += [self._ask(asking, content, warm=True) for _ in range(n - 1)]
+        drawing = [*map(asyncio.ensure_future, asks)]
         try:
             await asyncio.wait(drawing, timeout=self.config.deadline)
             if not any(one.done() for one in drawing):
@@ -412,6 +419,11 @@ class Proxy:
         if scores.shut and 0 in able:
             return scores, 0
         return scores, max(able, key=scores.values.__getitem__, default=None)
+
+
+def _whole(asks: Json) -> bytes:
+    """A request whose reply is not streamed."""
+    return json.dumps({name: one for name, one in asks.items() if name not in ("stream", "stream_options")}).encode()
 
 
 def _read(asking: Asking, reply: UpstreamReply) -> Candidate | str | None:

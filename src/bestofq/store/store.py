@@ -197,7 +197,7 @@ class Store:
                 page_key = self._keep_page(connection, step.observation)
                 connection.execute(insert(STEPS), _step_row(episode.id, step, page_key))
 
-        await self._keep_pictures(*(step.observation for step in episode.steps), episode.final)
+        await self.keep_pictures(*(step.observation for step in episode.steps), episode.final)
         await self._writer.commit(add)
 
     async def append_step(self, episode: str, step: Step) -> None:
@@ -205,7 +205,7 @@ class Store:
         SupersededError if the episode is not running, or another process plays it now."""
         page = pack(step.observation)
         row = _step_row(episode, step, content_key(page))
-        await self._keep_pictures(step.observation)
+        await self.keep_pictures(step.observation)
         await self._writer.commit(partial(attempts.append, row=row, page=page, owner=self.writer), one_statement=True)
 
     async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
@@ -226,7 +226,7 @@ class Store:
             except IntegrityError as error:
                 raise SupersededError(f"episode {episode} repeats a task that is finished already") from error
 
-        await self._keep_pictures(final)
+        await self.keep_pictures(final)
         await self._writer.commit(finish)
 
     async def add_verdict(self, episode: str, verdict: Verdict, *, adopt: bool) -> None:
@@ -336,7 +336,7 @@ class Store:
     def _episodes(self, ids: Sequence[str]) -> list[Episode]:
         return database.read(self._engine, lambda connection: records.episodes(connection, ids, self._pages))
 
-    async def _keep_pictures(self, *pages: Observation | None) -> None:
+    async def keep_pictures(self, *pages: Observation | None) -> None:
         """On disk before the rows that name them; those of many episodes at once."""
         for page in pages:
             if page is not None and page.screenshot is not None:
