@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bestofq.agents.scorers.memory import count_repeats
 from bestofq.core.decision import Candidate, Provenance
 from bestofq.reports.rollout import replay
 from bestofq.serve.app import ServeConfig, proxy_app
@@ -60,6 +61,23 @@ def test_an_element_is_called_what_the_page_calls_it() -> None:
     assert wanted is not None
     labels = [one.label for n in (1, 2, 3, 9) if (one := candidate(wanted, completion(click(n))))]
     assert labels == ["click link red shoes", "click button Buy now today", "click link blue shoes", "click [9]"]
+
+
+async def test_a_page_comes_again_though_the_browser_numbers_all_anew(tmp_path: Path) -> None:
+    async with (
+        serving(Upstream(lambda body, count: click(10 * count)), tmp_path) as root,
+        httpx.AsyncClient() as client,
+    ):
+        for visit, tab, token in ((1, "6B9E", "JCV2DUEsdUit"), (2, "A0F3", "Od4EsUdWL8xX")):
+            url = f"http://shop.example/v/{token}/item/P{visit}?token={token}"
+            page = (
+                f"Current tab: {tab}\nTab 1B: about:blank - Blank\nTab {tab}: {url} - Kettles\n[{visit}0]<a />\n\tBuy"
+            )
+            asks = json.dumps(browser_use("a kettle", 1)).replace(json.dumps(PAGE)[1:-1], json.dumps(page)[1:-1])
+            await client.post(f"{root}/sessions/{visit}/v1/chat/completions", content=asks)
+    found = episodes(tmp_path)
+    assert [one.steps[0].observation.title for one in found] == ["Kettles", "Kettles"]
+    assert count_repeats(found) == (2, 1, 0, 2, 2)  # steps, kinds of page; pages as recorded, kinds, actions seen twice
 
 
 async def test_what_is_no_decision_passes_through(tmp_path: Path) -> None:

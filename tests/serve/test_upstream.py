@@ -13,10 +13,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from bestofq.core.decision import Provenance
 from bestofq.models import endpoint as bounds
 from bestofq.serve import upstream
-from bestofq.serve.app import _usage
+from bestofq.serve.app import ServeConfig, _usage, proxy_app
+from bestofq.serve.sessions import Sessions
 from bestofq.serve.upstream import UpstreamReply, post
+from bestofq.store.store import Store
+from bestofq.testing import serve_app
 from tests.serve.agents import (
     Upstream,
     browser_use,
@@ -128,6 +132,23 @@ async def test_a_200_that_is_no_reply_is_an_error_to_clients_that_stream(tmp_pat
             chunks = [chunk async for chunk in await agent.chat.completions.create(**asks)]
     assert chunks[0].choices[0].delta.content == click(1)
     assert [len(episode.steps) for episode in episodes(tmp_path)] == [1]
+
+
+async def test_a_client_that_streams_gets_every_choice(tmp_path: Path) -> None:
+    choices = [{"index": n, "message": {"role": "assistant", "content": click(n + 1)}} for n in range(2)]
+    upstream = Upstream(lambda body, count: json.dumps({"id": "r", "choices": choices}).encode())
+    async with serving(upstream, tmp_path) as root, openai_client(root) as client:
+        chunks = [one async for one in await client.chat.completions.create(**browser_use("a", 1), n=2, stream=True)]
+    assert {one.choices[0].index for one in chunks} == {0, 1}
+
+
+async def test_an_answer_that_the_upstream_cuts_ends_unfinished(tmp_path: Path) -> None:
+    async with BrokenServer(lambda _: "no", script=["half"]) as server, httpx.AsyncClient() as client:
+        with Store.open(tmp_path) as store:
+            app = proxy_app(ServeConfig(), server.base_url, Sessions(store, "r", Provenance(version="test"), ("a",)))
+            async with serve_app(app) as root, app.router.lifespan_context(app):
+                with pytest.raises(httpx.RemoteProtocolError):
+                    await client.post(f"{root}/v1/chat/completions", json={"messages": []})
 
 
 @pytest.mark.parametrize("message", [b'{"tool_calls": [{}]}', b'{"tool_calls": "no"}', b'"no"', b"7"])

@@ -23,6 +23,7 @@ from bestofq.interop.nouns import (
 
 _STATE = re.compile(r"<browser_state>\s*(.*?)\s*</browser_state>", re.S)
 _REQUEST = re.compile(r"<user_request>\s*(.*?)\s*</user_request>", re.S)
+_TAB = re.compile(r"^Current tab: (\w+)$.*?^Tab \1: (\S+) - ([^\n]*)", re.M | re.S)
 _ELEMENT = re.compile(
     r"^(\t*)(?:\|[A-Z]+[^|\n]*\|)?\*?\[(\d+)\]\*?<(\w+)([^\n]*)((?:\n\1\t+(?!\|[A-Z]|\*?\[\d)[^\t\n].*)*)", re.M
 )
@@ -76,6 +77,12 @@ def goal_in(message: str) -> str:
 def page_in(message: str) -> str:
     """What the browser showed, as the agent put it into words; empty if it did not."""
     return next(iter(_STATE.findall(message)), "")
+
+
+def tab_in(page: str) -> dict[str, str]:
+    """The address and the title of the tab that is shown. Its address is the title if it has none of its own."""
+    found = _TAB.search(page)
+    return {"url": found[2], "title": found[2] if found[3] in found[2] else found[3]} if found else {}
 
 
 def elements_on(page: str) -> tuple[Element, ...]:

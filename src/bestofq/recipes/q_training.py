@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.agents.scorers.memory import experiences
+from bestofq.agents.scorers.memory import count_repeats, experiences
 from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models, check_embedder
 from bestofq.core.decision import Episode
@@ -119,6 +119,12 @@ def _remember(
     memory.save(out)
     set_done(out)
     console.print(f"Outcomes of {known.count:,} episodes are remembered under {len(memory.table):,} keys: {out}")
+    steps, kinds, pages, patterns, actions = count_repeats(episodes_of(store, episodes))
+    console.print(
+        f"Of {steps:,} pages {pages:,} come at least twice as recorded, {patterns:,} without what differs between "
+        f"visits ({kinds:,} kinds of page), and {actions:,} with the action taken",
+        highlight=False,
+    )
     return memory
 
 

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import NamedTuple
 
 import httpx
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from bestofq.core.secrets import hide
 from bestofq.interop.nouns import json_in
@@ -89,7 +90,7 @@ async def stream_answer(client: httpx.AsyncClient, sent: httpx.Request) -> Respo
     if answer.has_redirect_location:
         await answer.aclose()
         return sent_on(answer).response()
-    return _with(StreamingResponse(_close_after(answer), answer.status_code), filter_headers(answer.headers.raw, HOP))
+    return _with(_Stream(_close_after(answer), answer.status_code), filter_headers(answer.headers.raw, HOP))
 
 
 def unreachable(error: Exception) -> UpstreamReply:
@@ -110,6 +111,12 @@ def filter_headers(headers: Iterable[tuple[bytes, bytes]], left_out: set[bytes])
 def _with(response: Response, headers: Headers) -> Response:
     response.raw_headers += headers
     return response
+
+
+class _Stream(StreamingResponse):
+    async def stream_response(self, send: Send) -> None:
+        with suppress(httpx.TransportError):  # the client's answer then ends unfinished, too
+            await super().stream_response(send)
 
 
 async def _close_after(answer: httpx.Response) -> AsyncIterator[bytes]:

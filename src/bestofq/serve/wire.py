@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Verdict
 from bestofq.core.observation import Observation
-from bestofq.interop.browser_use import calls_of, candidate_of_output, elements_on, goal_in, page_in, verdict_of
+from bestofq.interop.browser_use import calls_of, candidate_of_output, elements_on, goal_in, page_in, tab_in, verdict_of
 from bestofq.interop.chat import heard, parse_reply
 from bestofq.interop.nouns import json_in, text_of
 from bestofq.safety.irreversible import irreversible
@@ -85,7 +85,7 @@ def parse_request(body: Json) -> DecisionRequest | None:
     seen = heard(messages[since:], Path())
     latest = next((one for one in reversed(users) if page_in(one)), "".join(users[-1:]))  # warnings may follow it
     if page := page_in(latest):
-        seen = seen.model_copy(update={"text": page, "elements": elements_on(page)})
+        seen = seen.model_copy(update={"text": page, "elements": elements_on(page), **tab_in(page)})
     counted = _STEP.search(latest)
     step = int(counted.group(1)) - 1 if counted else None
     goal = goal_in(latest) or "".join(users[:1])[:GOAL]
@@ -207,12 +207,13 @@ def as_events(reply: Json, request: Json) -> Iterator[bytes]:
     """A whole reply as the stream that a client with `stream` awaits."""
     head = {name: reply[name] for name in ("id", "created", "model") if name in reply}
     head["object"] = "chat.completion.chunk"
-    choice = reply["choices"][0]
-    delta = dict(choice["message"])
-    if calls := delta.get("tool_calls"):
-        delta["tool_calls"] = [{"index": index, **one} for index, one in enumerate(calls)]
-    for piece, reason in ((delta, None), ({}, choice.get("finish_reason", "stop"))):
-        yield as_event({**head, "choices": [{"index": 0, "delta": piece, "finish_reason": reason}]})
+    first, *others = reply["choices"]
+    for number, choice in enumerate((first, *others)):
+        delta = dict(choice["message"])
+        if calls := delta.get("tool_calls"):
+            delta["tool_calls"] = [{"index": index, **one} for index, one in enumerate(calls)]
+        for piece, reason in ((delta, None), ({}, choice.get("finish_reason", "stop"))):
+            yield as_event({**head, "choices": [{"index": number, "delta": piece, "finish_reason": reason}]})
     if (request.get("stream_options") or {}).get("include_usage"):
         yield as_event({**head, "choices": [], "usage": reply.get("usage")})
     yield END

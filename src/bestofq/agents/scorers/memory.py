@@ -1,5 +1,6 @@
 """Scorers that no gradient trains: outcomes of the same and of like actions, and a rule about words."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -66,6 +67,18 @@ def step_keys(episode: Episode) -> Iterator[list[Keys]]:
     for index, step in enumerate(episode.steps):
         state = state_at(episode.task, episode.steps[:index], step.observation)
         yield memory_keys(state, step.decision.candidates)
+
+
+def count_repeats(episodes: Iterable[Episode]) -> tuple[int, ...]:
+    """Return the number of steps, of kinds of page, and of the steps whose page as recorded, whose kind of page, and
+    whose action on this kind are seen at least twice."""
+    pages, kinds, actions = counters = Counter[int](), Counter[str](), Counter[str]()
+    for episode in episodes:
+        for step, keys in zip(episode.steps, step_keys(episode), strict=True):
+            pages[hash(step.observation.page)] += 1
+            kinds[keys[step.decision.chosen][0]] += 1
+            actions[keys[step.decision.chosen][2]] += 1
+    return pages.total(), len(kinds), *(sum(n for n in one.values() if n > 1) for one in counters)
 
 
 def experiences(episodes: Iterable[Episode]) -> Iterator[Experience]:
