@@ -11,9 +11,7 @@ from bestofq.core.loading import load_part
 @takes("config", "set_", "model")
 def demo(
     options: CommonOptions,
-    tasks: Annotated[
-        int | None, Option(help="Held-out tasks per agent. Default: 40, with --agentq 24.", min=2)
-    ] = None,
+    tasks: Annotated[int | None, Option(help="Held-out tasks per agent. Default: 40, with --agentq 24.", min=2)] = None,
     out: Annotated[
         Place, Option(help="Folder of the episodes and the report. Default: runs/demo, with --agentq runs/demo-agentq.")
     ] = None,
