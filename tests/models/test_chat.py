@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -54,15 +55,16 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return change
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("SSL_CERT_FILE", "/nowhere"), ("SSL_CERT_FILE", __file__), ("ALL_PROXY", "ftp://proxy.test")]
-)
-def test_a_wrong_proxy_or_certificate_of_the_environment_is_a_sentence(
+WRONG = [("SSL_CERT_FILE", "/nowhere"), ("SSL_CERT_FILE", __file__), ("ALL_PROXY", "ftp://proxy.test")]
+
+
+@pytest.mark.parametrize(("name", "value"), [*WRONG, ("http_proxy", "nonsense"), ("HTTP_PROXY", "http://[::1")])
+async def test_a_wrong_proxy_or_certificate_of_the_environment_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(SetupError, match="correct it, or unset it"):
-        ChatModel.at("http://127.0.0.1:9/v1", "m")
+    with pytest.raises(SetupError, match=f"{name}={re.escape(repr(value))}.*: correct"):
+        await ChatModel.at("http://127.0.0.1:9/v1", "m", attempts=1).generate(ASK)
 
 
 async def test_a_reply_with_its_usage() -> None:

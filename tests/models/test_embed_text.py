@@ -108,7 +108,13 @@ async def test_a_text_that_is_too_long_for_an_endpoint_is_cut_and_an_empty_one_i
 
 @pytest.mark.parametrize(
     ("script", "kind", "problem"),
-    [(["401"], ConfigError, "key"), (["shape"] * 9, ModelError, "another form"), (["404"], ConfigError, "base_url")],
+    [
+        (["401"], ConfigError, "key"),
+        (["shape"] * 9, ModelError, "another form"),
+        (["404"], ConfigError, "base_url"),
+        (["elsewhere"], ConfigError, "not followed"),
+        (["flood"] * 9, ModelError, "longer than"),
+    ],
 )
 async def test_an_endpoint_that_does_not_embed_says_why(
     script: list[str], kind: type[BestOfQError], problem: str

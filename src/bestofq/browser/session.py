@@ -23,6 +23,7 @@ from bestofq.core.observation import Element, Observation
 
 TRIES = 20  # documents that may replace each other during one snapshot
 PAUSE = 0.25  # seconds between looks at what only the clock changes
+RELOAD_PATIENCE = 2.0  # seconds that a page which loads itself again and again is waited for
 INSTANT_PATIENCE = 1.0  # seconds that a page which answers at once is waited for
 
 
@@ -231,7 +232,10 @@ class BrowserSession:
                     raise failed
                 page, *drawn = answers
             except Moved:
-                await (tab.change(PAUSE) if tried else self.settle())  # a page that reloads for ever never settles
+                if tab.loops:  # it never settles
+                    await tab.stop()
+                else:
+                    await (tab.change(PAUSE) if tried else self.settle())
                 continue
             except BrowserError:
                 if not await self._closed_itself(tab):
@@ -269,23 +273,31 @@ class BrowserSession:
         begun, instant = clock(), config.settle == "instant"
         there: float | None = None  # when the document was there
         changed, why = False, ""
+        for tab in self._tabs:
+            tab.visits.clear()
         while True:
             await self._adopt()
             if self.tab.stuck:
                 await self._replace(self.tab)
-            tab = self.tab
-            if tab.opening or tab.navigating:
-                if clock() - begun >= config.load_patience:
+            tab, since = self.tab, clock() - begun
+            loading = tab.opening or tab.navigating
+            limit = config.load_patience if tab.loaded or loading else config.patience
+            if tab.loops and since >= (limit := min(limit, RELOAD_PATIENCE)):
+                tab.notice(f"After {limit:g} s the page still loads itself again and again.")
+                await tab.stop()
+                await tab.finish()
+                return True
+            if loading:
+                if since >= limit:
                     return False
                 await tab.change(PAUSE)
                 there = None
                 continue
             if there is None:
                 there = clock() if tab.loaded else begun
-            limit = config.load_patience if tab.loaded else config.patience
             traffic, age = tab.traffic, clock() - there
             waits = traffic.find_open(age, changed=changed, instant=instant)
-            left = min(limit - (clock() - begun), INSTANT_PATIENCE - age if instant else limit)
+            left = min(limit - since, INSTANT_PATIENCE - age if instant else limit)
             if left <= 0:
                 state = f"waits for {describe(waits)}" if waits else await tab.finish()
                 state = state or ("changes" if why == "changing" else "")

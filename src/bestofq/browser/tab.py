@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import re
+from collections import Counter
 from collections.abc import Awaitable
 from contextlib import suppress
 from math import inf
@@ -26,6 +28,7 @@ REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request that `g
 NOT_ACTIVE = "Not attached to an active page"  # Chromium's words while one document is just replacing another
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
 REQUEST_GRACE = 1.0  # seconds in which a requested navigation must start, else it was dropped (a javascript: link)
+LOOP = 4  # times that one address is gone to in one wait
 NOTICES = 10  # reported of one page between two snapshots
 WORDS = 300  # characters of a page's own that a notice holds
 
@@ -88,8 +91,9 @@ class Tab:
         self._requested: dict[str, float] = {}  # frame → when a script or link asked to navigate it
         self._loading: set[str] = set()  # frames
         self._committed = False  # the main frame holds the new document, its DOM is not complete
-        self._changed = asyncio.Event()
+        self._changed, self._whole = asyncio.Event(), asyncio.Event()
         self.loaded = True  # its document is new since the page last came to rest
+        self.visits: Counter[str] = Counter()  # of each address, less its numbers and query, in this wait
         self.traffic = Traffic(page, self.wake)
         self._frames = ForeignFrames(page, cdp, config.text_limit)
 
@@ -234,6 +238,21 @@ class Tab:
         finally:
             still.cancel()
 
+    @property
+    def loops(self) -> bool:
+        """Whether it has gone to one address so often in this wait that it does so for ever."""
+        return max(self.visits.values(), default=0) >= LOOP
+
+    async def stop(self) -> None:
+        """Stop a page that loads itself for ever, with a whole document there: the next one runs no scripts."""
+        self._whole.clear()
+        await self.send("Emulation.setScriptExecutionDisabled", value=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.5 if self.navigating else 0):
+                await self._whole.wait()
+        await self.send("Page.stopLoading")
+        await self.send("Emulation.setScriptExecutionDisabled", value=False)
+
     async def jpeg(self) -> bytes:
         """The viewport as an encoded picture."""
         shot = await self.send(
@@ -332,6 +351,8 @@ class Tab:
     def _on_navigating(self, event: dict[str, Any]) -> None:
         if event["navigationType"] not in {"sameDocument", "historySameDocument"}:
             self._on_loading(event)
+            if event["frameId"] == self._world.frame:
+                self.visits[re.sub(r"[?#].*|\d", "", event["url"])] += 1
 
     def _on_loading(self, event: dict[str, Any]) -> None:
         self._loading.add(event["frameId"])
@@ -350,6 +371,7 @@ class Tab:
         self.wake()
 
     def _on_dom(self, _: dict[str, Any]) -> None:
+        self._whole.set()
         if self._committed:
             self._on_frame_stopped(self._world.frame)
 

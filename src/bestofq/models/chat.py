@@ -34,8 +34,9 @@ from bestofq.models.endpoint import (
     Setting,
     address_of,
     api_error_of,
-    async_client,
+    http_client,
     key_of,
+    limit_response,
     raise_provider_error,
 )
 from bestofq.models.images import image_part, limits_of, resize
@@ -135,7 +136,7 @@ class ChatModel:
             api_key=key_of(config.key_variable),
             max_retries=0,
             timeout=openai.Timeout(None, connect=config.attempt),
-            http_client=async_client(),
+            http_client=http_client(openai.DefaultAsyncHttpxClient, limit_response),
         )
         self._pace = RateLimit(config.concurrency, trip_after=TRIP_AFTER, cooldown=COOLDOWN_SECONDS)
         self._price = config.price()
@@ -286,7 +287,7 @@ class ChatModel:
                 break
             await asyncio.sleep(pause)
         if failure.kind == "absent" and not self._met:
-            raise SetupError(f"{where}: {failure.what}: start the server there, or give another base_url")
+            raise SetupError(f"{where}: {failure.what}")
         raise ModelError(
             f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {failure.what})"
         )

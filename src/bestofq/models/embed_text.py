@@ -24,7 +24,7 @@ from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.checkpoints import Precision, checkpoint_errors, load_checkpoint
 from bestofq.models.embed import MATCHES, matches, pool_vectors
-from bestofq.models.endpoint import api_error_of, key_of
+from bestofq.models.endpoint import api_error_of, http_client, key_of, limit_body
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,11 @@ class EndpointEmbedder(_TextEmbedder):
         """Learn the dimension from a first reply. SetupError if nobody is there, ConfigError if it is refused."""
         self._endpoint, self._cut = endpoint, False
         self._client = openai.OpenAI(
-            base_url=endpoint.base_url, api_key=key_of(endpoint.key_variable), timeout=endpoint.deadline, max_retries=2
+            base_url=endpoint.base_url,
+            api_key=key_of(endpoint.key_variable),
+            timeout=endpoint.deadline,
+            max_retries=2,
+            http_client=http_client(openai.DefaultHttpxClient, limit_body),
         )
         [probe] = self._embed(["dimension"])
         super().__init__(config, model=endpoint.model, revision=hide(endpoint.base_url), dim=len(probe.values))
@@ -168,9 +172,7 @@ class EndpointEmbedder(_TextEmbedder):
                 failure = api_error_of(error, where, self._endpoint.key_variable, self._endpoint.deadline)
             except ContextError:
                 return self._embed_shorter(texts)
-            absent = failure.kind == "absent"
-            advice = ": start the server there (llama-server --embeddings), or give another base_url" if absent else ""
-            raise (SetupError if absent else ModelError)(f"{where}: {failure.what}{advice}") from error
+            raise (SetupError if failure.kind == "absent" else ModelError)(f"{where}: {failure.what}") from error
         if len(rows) != len(texts) or len({row.shape for row in rows}) != 1 or rows[0].ndim != 1:
             raise ModelError(f"{where} gave {len(rows)} vectors for {len(texts)} texts, or vectors of several lengths")
         tokens = (answer.usage.prompt_tokens if answer.usage else 0) // len(texts)

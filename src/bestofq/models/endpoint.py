@@ -7,13 +7,14 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, Literal
 from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
 
 import openai
 
@@ -27,14 +28,11 @@ class OversizedError(ValueError):
     """The answer is longer than `BODY_LIMIT`, or it is compressed although nobody asked for that."""
 
 
-def async_client() -> Any:
+def http_client(kind: Any, limit: Any) -> Any:
     """A client of the HTTP library that the SDK uses. It follows no redirect and reads at most `BODY_LIMIT` bytes."""
     with client_errors():
-        return openai.DefaultAsyncHttpxClient(
-            follow_redirects=False,
-            headers={"accept-encoding": "identity"},
-            event_hooks={"response": [limit_response]},
-        )
+        headers, hooks = {"accept-encoding": "identity"}, {"response": [limit]}
+        return kind(follow_redirects=False, headers=headers, event_hooks=hooks)
 
 
 @contextmanager
@@ -43,14 +41,37 @@ def client_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # each HTTP library has errors of its own
-        raise SetupError(
-            f"the environment's HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE or SSL_CERT_DIR cannot be used "
-            f"({error}): correct it, or unset it"
-        ) from error
+        used = _CERTIFICATES if isinstance(error, OSError) else _PROXIES
+        raise SetupError(f"{_variables(used)} cannot be used ({_brief(error)}): correct it, or unset it") from error
+
+
+_PROXIES, _CERTIFICATES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def _variables(names: Iterable[str]) -> str:
+    """Those that the environment sets, with their values: "HTTP_PROXY='nonsense'"."""
+    values = {name: value for name, value in os.environ.items() if value and name.upper() in names}
+    for value in values.values():
+        keep_secrets_of(value)
+    return " and ".join(f"{name}={hide(value)!r}" for name, value in values.items())
+
+
+def _no_connection(url: str, failure: str) -> str:
+    """What to do about it: the environment's proxy or certificates may be wrong, or the server is not there."""
+    parts = urlsplit(url)
+    proxies = () if proxy_bypass(parts.netloc) else (f"{parts.scheme.upper()}_PROXY", "ALL_PROXY")
+    if used := _variables(_CERTIFICATES if "CERTIFICATE" in failure else proxies):
+        return f"no connection with {used} of the environment ({failure}): correct that, or unset it"
+    return f"no connection ({failure}): start the server there, or give another base_url"
 
 
 async def limit_response(response: Any) -> None:
-    """Hook of an asynchronous client: count the body's bytes while they arrive. Raise OversizedError."""
+    """`limit_body` as the hook of an asynchronous client."""
+    limit_body(response)
+
+
+def limit_body(response: Any) -> None:
+    """Hook of a client: count the body's bytes while they arrive. Raise OversizedError."""
     length = response.headers.get("content-length", "")
     _check_size(int(length) if length.isascii() and length.isdigit() else 0)
     if response.headers.get("content-encoding", "identity") != "identity":
@@ -58,7 +79,14 @@ async def limit_response(response: Any) -> None:
     source = response.stream
     library: Any = sys.modules[type(response).__module__.partition(".")[0]]  # httpx, or the SDK's own copy
 
-    class CountedStream(library.AsyncByteStream):  # type: ignore[misc]
+    class CountedStream(library.AsyncByteStream, library.SyncByteStream):  # type: ignore[misc]
+        def __iter__(self) -> Iterator[bytes]:
+            size = 0
+            for piece in source:
+                size += len(piece)
+                _check_size(size)
+                yield piece
+
         async def __aiter__(self) -> AsyncIterator[bytes]:
             size = 0
             async for piece in source:
@@ -68,6 +96,9 @@ async def limit_response(response: Any) -> None:
 
         async def aclose(self) -> None:
             await source.aclose()
+
+        def close(self) -> None:
+            source.close()
 
     response.stream = CountedStream()
 
@@ -148,8 +179,10 @@ def api_error_of(error: Exception, where: str, key_variable: str, seconds: float
         return ApiError(_brief(error if isinstance(error, OversizedError) else error.__cause__))
     if isinstance(error, openai.APIConnectionError):
         absent = type(error.__cause__).__name__ == "ConnectError"  # of whichever HTTP library
-        what = f"no connection ({_brief(error.__cause__ or error)})"
-        return ApiError(what, "absent" if absent else "retry")
+        failure = _brief(error.__cause__ or error)
+        if absent:
+            return ApiError(_no_connection(str(error.request.url), failure), "absent")
+        return ApiError(f"no connection ({failure})")
     if isinstance(error, ModelError):
         raise ModelError(f"{where}: {error}") from None
     if isinstance(error, ValueError | AttributeError | TypeError | RecursionError):
