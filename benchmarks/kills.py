@@ -169,7 +169,7 @@ CASES: dict[str, Case] = {
     "collect": Case(
         words=lambda folder, url: [
             *("collect", "webshop", "--store", str(folder / "store"), "--tasks", "6", "--repeats", "1"),
-            *setting(chat__model="m", chat__base_url=url, suite__seed=3, suite__concurrency=2),
+            *setting(endpoints__chat__model="m", endpoints__chat__base_url=url, suite__seed=3, suite__concurrency=2),
         ],
         stored=steps,
         result=episodes,
@@ -177,7 +177,7 @@ CASES: dict[str, Case] = {
     "search": Case(
         words=lambda folder, url: [
             *("search", "webshop", "--store", str(folder / "store"), "--tasks", "3"),
-            *setting(chat__model="m", chat__base_url=url, suite__seed=3),
+            *setting(endpoints__chat__model="m", endpoints__chat__base_url=url, suite__seed=3),
             *setting(agent_q__search__iterations=8, agent_q__search__candidates=3),
         ],
         stored=tree_calls,

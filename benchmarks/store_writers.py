@@ -205,6 +205,7 @@ def measure(given: argparse.Namespace) -> dict[str, object]:
         shared = Location(schema(address, "writers"), folder)
         with Store.open(shared):  # makes the tables
             found |= {f"writers: {n}": committed(shared, n, given.seconds) for n in given.writers}
+        found["SQLite, its one writer"] = committed(Location(f"{folder}/one"), 1, given.seconds)
         found["load before"] = round(load, 2)
         if given.episodes:
             many = Location(schema(address, "lists"), folder)

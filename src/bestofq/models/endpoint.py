@@ -79,20 +79,21 @@ def limit_body(response: Any) -> None:
     source = response.stream
     library: Any = sys.modules[type(response).__module__.partition(".")[0]]  # httpx, or the SDK's own copy
 
+    size = 0
+
+    def count(piece: bytes) -> bytes:
+        nonlocal size
+        size += len(piece)
+        _check_size(size)
+        return piece
+
     class CountedStream(library.AsyncByteStream, library.SyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
-            size = 0
-            for piece in source:
-                size += len(piece)
-                _check_size(size)
-                yield piece
+            return map(count, source)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
             async for piece in source:
-                size += len(piece)
-                _check_size(size)
-                yield piece
+                yield count(piece)
 
         async def aclose(self) -> None:
             await source.aclose()
