@@ -87,6 +87,11 @@ async def test_what_is_no_decision_passes_through(tmp_path: Path) -> None:
         said = await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "sum up"}])
         assert said.choices[0].message.content == "a summary"
     assert episodes(tmp_path) == []
+    odd = [{"role": "assistant", "tool_calls": [5]}], [{"role": "user", "content": "<browser_state>" * 40_000}]
+    async with serving(upstream, tmp_path, explore=0.5) as root, httpx.AsyncClient(timeout=9) as agent:
+        for more in [{"messages": messages} for messages in odd] + [{"temperature": "hot"}]:
+            got = await agent.post(f"{root}/v1/chat/completions", json={**browser_use("x", 1), **more})
+            assert got.status_code == 200
 
 
 async def test_ranking_answers_with_one_of_the_replies_and_all_that_was_spent(tmp_path: Path) -> None:

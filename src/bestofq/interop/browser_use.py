@@ -21,9 +21,7 @@ from bestofq.interop.nouns import (
     verdict_by,
 )
 
-_STATE = re.compile(r"<browser_state>\s*(.*?)\s*</browser_state>", re.S)
-_REQUEST = re.compile(r"<user_request>\s*(.*?)\s*</user_request>", re.S)
-_TAB = re.compile(r"^Current tab: (\w+)$.*?^Tab \1: (\S+) - ([^\n]*)", re.M | re.S)
+_CURRENT = re.compile(r"^Current tab: (\w+)$", re.M)
 _ELEMENT = re.compile(
     r"^(\t*)(?:\|[A-Z]+[^|\n]*\|)?\*?\[(\d+)\]\*?<(\w+)([^\n]*)((?:\n\1\t+(?!\|[A-Z]|\*?\[\d)[^\t\n].*)*)", re.M
 )
@@ -71,18 +69,24 @@ def episode(record: Any, file: Path) -> Episode:
 
 def goal_in(message: str) -> str:
     """The user's request in a message of the agent's; empty if there is none."""
-    return next(iter(_REQUEST.findall(message)), "")
+    return _within("user_request", message)
 
 
 def page_in(message: str) -> str:
     """What the browser showed, as the agent put it into words; empty if it did not."""
-    return next(iter(_STATE.findall(message)), "")
+    return _within("browser_state", message)
+
+
+def _within(tag: str, message: str) -> str:
+    words, end, _ = message.partition(f"<{tag}>")[2].partition(f"</{tag}>")
+    return words.strip() if end else ""
 
 
 def tab_in(page: str) -> dict[str, str]:
     """The address and the title of the tab that is shown. Its address is the title if it has none of its own."""
-    found = _TAB.search(page)
-    return {"url": found[2], "title": found[2] if found[3] in found[2] else found[3]} if found else {}
+    current = _CURRENT.search(page)
+    found = current and re.compile(rf"^Tab {current[1]}: (\S+) - ([^\n]*)", re.M).search(page, current.end())
+    return {"url": found[1], "title": found[1] if found[2] in found[1] else found[2]} if found else {}
 
 
 def elements_on(page: str) -> tuple[Element, ...]:

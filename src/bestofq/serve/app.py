@@ -391,7 +391,8 @@ class Proxy:
 
     async def _draw(self, asking: Asking, n: int) -> list[UpstreamReply]:
         """The reply to the request as it came, then what has come of n - 1 others by the deadline."""
-        warmer = max(self.config.temperature, asking.body.get("temperature") or 0.0)
+        own = asking.body.get("temperature")
+        warmer = max(self.config.temperature, own if isinstance(own, int | float) else 0.0)
         asks = [self._ask(asking, _whole(asking.body) if asking.body.get("stream") else asking.raw)]
         if n > 1:  # written once: it may hold a picture
             content = _whole({**asking.body, "temperature": warmer})

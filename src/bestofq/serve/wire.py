@@ -82,6 +82,7 @@ def parse_request(body: Json) -> DecisionRequest | None:
     since = max((number for number, one in enumerate(messages) if one["role"] == "assistant"), default=-1) + 1
     if not users and not since:
         return None
+    _ = [ids_of(one) for one in messages]  # calls of another form raise
     seen = heard(messages[since:], Path())
     latest = next((one for one in reversed(users) if page_in(one)), "".join(users[-1:]))  # warnings may follow it
     if page := page_in(latest):
@@ -150,7 +151,7 @@ def parse_verdict(wire: ApiAdapter, reply: Json | None) -> Verdict | None:
 def ids_of(message: Json) -> list[str]:
     """Of a reply: those that the agent's next request repeats."""
     said = [message["response_id"]] if message.get("response_id") else []
-    return [*said, *(one["id"] for one in message.get("tool_calls") or () if one.get("id"))]
+    return [*said, *(one["id"] for one in message.get("tool_calls") or () if isinstance(one.get("id"), str))]
 
 
 def with_ids(reply: Any, new: Mapping[str, str]) -> Any:
