@@ -1,6 +1,7 @@
 """What `import bestofq as bq` gives: few names, loaded when used, enough for every example."""
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +52,13 @@ def test_an_example_needs_the_public_names_alone(example: Path) -> None:
             assert {name.name for name in node.names} <= {*BY_PATH[node.module or ""]}
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "bq":
             assert node.attr in bq.__all__
+
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "browser_use_ranker.py"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("browser_use") is not None, reason="browser-use is installed")
+def test_it_is_skipped_with_one_sentence() -> None:
+    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("skipped: ")
+    assert done.stdout.count("\n") == 1

@@ -1,12 +1,30 @@
 """Agent Q's composite action, written and read."""
 
-import pytest
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 
-from bestofq.agents.dialects.composite import composite_prompt, parse_command, parse_composite
+import numpy as np
+import pytest
+from broken_server import BrokenServer
+
+from bestofq.agents.agent import Agent
+from bestofq.agents.dialects.composite import COMPOSITE, composite_prompt, parse_command, parse_composite
+from bestofq.agents.proposers import ChatProposer, SamplingProposer
+from bestofq.agents.scorers.constant import VoteScorer
+from bestofq.agents.selectors import GreedySelector
+from bestofq.config.agents import make_proposer
+from bestofq.config.models import Models
+from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.actions import Answer, AskUser, Clear, Click, GoBack, Goto, Scroll, Submit, Write
 from bestofq.core.decision import Candidate, Decision, State
-from bestofq.core.errors import ReplyError
-from bestofq.core.observation import Element, Observation, Task
+from bestofq.core.errors import ConfigError, ReplyError
+from bestofq.core.language import Request
+from bestofq.core.observation import Element, Observation, Screenshot, Task
+from bestofq.core.seeds import step_seed
+from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.testing.fault_server import FaultServer
+from bestofq.testing.scripted import ScriptedModel
 from experiments.pocket_models.composite import composite_reply
 
 PAGE = Observation(
@@ -116,3 +134,172 @@ def test_actions_without_a_command_are_refused() -> None:
         composite_reply(Candidate(action=GoBack(), label="back"), first=False)
     with pytest.raises(ReplyError):
         parse_command("BACK")
+
+
+TABLES = Observation(
+    url="http://tables/",
+    title="Tables",
+    text="City [1]\nFind a table [2]",
+    elements=(Element(mark=1, role="textbox", name="City"), Element(mark=2, role="button", name="Find a table")),
+)
+TABLES_STATE = State(
+    task=Task(id="t", suite="s", goal="a table for 2", start_url="http://tables/", seed=5), observation=TABLES
+)
+COMMANDS = ("CLICK [", "TYPE [", "SUBMIT [", "CLEAR [", "SCROLL ", "GOTO ", "ASK USER HELP ")
+
+
+def said(command: str, *, plan: bool = False, status: str = "CONTINUE") -> str:
+    first = "PLAN:\n1. the city\n2. the table\n" if plan else ""
+    return f"{first}THOUGHT: it is so\nCOMMANDS: {command}\nEXPLANATION: then\nSTATUS: {status}"
+
+
+def endpoint(server: FaultServer) -> ChatModel:
+    return ChatModel(ChatConfig(model="any", base_url=server.base_url, temperature=0.9))
+
+
+async def test_k_replies_the_first_greedy_are_the_distinct_candidates() -> None:
+    replies = iter([said('TYPE [1] "Rome"', plan=True), said("CLICK [2]"), said("CLICK [9]"), said("CLICK [2]")])
+    async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
+        offered = await ChatProposer(model, dialect=COMPOSITE).propose(TABLES_STATE, 4)
+    first, second = offered.candidates
+    assert (first.action, second.action) == (Write(mark=1, text="Rome"), Click(mark=2))
+    assert (first.plan, first.thought, first.explanation) == ("1. the city 2. the table", "it is so", "then")
+    assert [(used.role, used.calls, used.tokens_in) for used in offered.usage] == [("proposer", 4, 400)]
+    assert [request["temperature"] for request in server.requests] == [0.0, 0.9, 0.9, 0.9]
+    assert len({request["seed"] for request in server.requests}) == 4
+    system, user = (message["content"] for message in server.requests[0]["messages"])
+    assert "PLAN:" in system
+    assert all(command in system for command in COMMANDS)
+    assert "Task: a table for 2\n" in user
+    assert "response_format" not in server.requests[0]
+
+
+async def test_a_sample_is_not_greedy() -> None:
+    async with FaultServer(lambda _: said("CLICK [2]", plan=True)) as server, endpoint(server) as model:
+        await ChatProposer(model, dialect=COMPOSITE).sample(TABLES_STATE)
+        assert [request["temperature"] for request in server.requests] == [0.9]
+        server.requests.clear()
+        proposer = SamplingProposer(model, temperature=0.7, samples_per_candidate=2, dialect=COMPOSITE)
+        sampled = await proposer.sample(TABLES_STATE)
+        drawn = len(server.requests)
+        await proposer.propose(TABLES_STATE, 2)
+    assert [candidate.action for candidate in sampled.candidates] == [Click(mark=2)]
+    assert {request["temperature"] for request in server.requests[:drawn]} == {0.7}
+    assert server.requests[drawn]["temperature"] == 0.0
+
+
+async def test_a_candidate_has_the_log_probability_of_its_reply_where_that_is_wanted() -> None:
+    reply = said("CLICK [2]", plan=True)
+    async with FaultServer(lambda _: reply, log_prob=-0.25) as server, endpoint(server) as model:
+        [one] = (await ChatProposer(model, dialect=COMPOSITE, log_probs=True).propose(TABLES_STATE, 1)).candidates
+        [other] = (await ChatProposer(model, dialect=COMPOSITE).propose(TABLES_STATE, 1)).candidates
+    assert (one.log_prob, other.log_prob) == (-0.25 * len(reply.split()), None)
+
+
+async def test_later_steps_show_plan_and_composite_history_and_ask_for_no_plan() -> None:
+    replies = iter([said("CLICK [2]", plan=True), f"```\n\n{said('NONE', status='DONE')}\n```"])
+    shot = Screenshot(sha256="0" * 64, media_type="image/jpeg", width=8, height=8, data=b"jpeg")
+    async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
+        proposer = ChatProposer(model, dialect=COMPOSITE)
+        taken = (await proposer.propose(TABLES_STATE, 1)).candidates
+        after = TABLES_STATE.model_copy(
+            update={
+                "decisions": (Decision(candidates=taken, scores=(0.0,), chosen=0),),
+                "observation": TABLES.model_copy(update={"screenshot": shot}),
+            }
+        )
+        [answered] = (await proposer.propose(after, 1)).candidates
+    assert (answered.action, answered.status) == (Answer(text="then"), "done")
+    system, user = (message["content"] for message in server.requests[1]["messages"])
+    assert "PLAN:" not in system
+    assert "Plan: 1. the city 2. the table" in user[0]["text"]
+    assert "1. click button Find a table | it is so | then" in user[0]["text"]
+    assert user[1]["type"] == "image_url"
+
+
+@pytest.mark.parametrize("room", [True, False], ids=["for a repair turn", "for none"])
+async def test_a_fresh_reply_is_none_that_was_drawn_before(room: bool) -> None:
+    async with BrokenServer(lambda _: "Sure!") as server, endpoint(server) as model:
+        await ChatProposer(model, dialect=COMPOSITE).propose(TABLES_STATE, 3)
+        if not room:
+            server.takes = max(len(json.dumps(one)) for one in server.requests if len(one["messages"]) == 2) + 20
+            server.requests.clear()
+            await ChatProposer(model, dialect=COMPOSITE).propose(TABLES_STATE, 3)
+    drawn = [request["seed"] for request in server.requests if len(request["messages"]) == 2]
+    assert len(drawn) == len(set(drawn)) == (4 if room else 5)
+
+
+def test_the_setting_chooses_it() -> None:
+    settings = BestOfQSettings(
+        endpoints={"chat": ChatConfig(model="any", base_url="http://127.0.0.1:9/v1")},
+        model=ModelSettings(dialect="composite"),
+    )
+    models, plain = Models(settings), Models(settings.model_copy(update={"model": ModelSettings()}))
+    proposer, other = make_proposer(models), make_proposer(plain)
+    assert isinstance(proposer, ChatProposer)
+    assert isinstance(other, ChatProposer)
+    assert (proposer.dialect is COMPOSITE, other.dialect is COMPOSITE) == (True, False)
+    assert models.prompts != plain.prompts
+    with pytest.raises(ConfigError, match="names elements by marks, not by point"):
+        make_proposer(Models(settings.model_copy(update={"by": "point"})))
+
+
+SHELF = Observation(
+    url="http://shop/",
+    title="Shop",
+    text="Red mug\nAdd to cart [1]\nBlue mug\nAdd to cart [2]",
+    elements=tuple(Element(mark=mark, role="button", name="Add to cart") for mark in (1, 2)),
+)
+SHELF_STATE = State(task=Task(id="t", suite="s", goal="a blue mug", start_url="/", seed=5), observation=SHELF, seed=9)
+BOTH = [Click(mark=1), Click(mark=2)]
+
+
+async def test_two_buttons_with_the_same_words_are_two_candidates() -> None:
+    def replies(_: Request) -> Sequence[str]:
+        return ["click [1]", "click [2]", "again\nclick [1]"]
+
+    drawn = await SamplingProposer(ScriptedModel(replies), samples_per_candidate=1).propose(SHELF_STATE, 3)
+    assert [candidate.action for candidate in drawn.candidates] == BOTH
+    assert [candidate.votes for candidate in drawn.candidates] == [2, None]
+    assert drawn.candidates[0].label == drawn.candidates[1].label == "click button Add to cart"
+    marks = iter([1, 2, 1])
+    async with FaultServer(lambda _: said(f"CLICK [{next(marks)}]")) as server, endpoint(server) as model:
+        chosen = await ChatProposer(model, dialect=COMPOSITE).propose(SHELF_STATE, 3)
+    assert [candidate.action for candidate in chosen.candidates] == BOTH
+
+
+async def test_a_vote_takes_what_most_replies_gave_and_the_first_of_equals() -> None:
+    agent = Agent(
+        name="vote",
+        proposer=SamplingProposer(ScriptedModel(lambda _: ["click [1]", "click [2]", "why not\nclick [2]"])),
+        scorer=VoteScorer(),
+        selector=GreedySelector(),
+        n_candidates=3,
+    )
+    decision = await agent.decide(SHELF_STATE, np.random.default_rng(0))
+    assert (decision.chosen, decision.scores) == (1, (1.0, 2.0))
+    even = replace(agent, proposer=SamplingProposer(ScriptedModel(lambda _: ["click [1]", "click [2]"])))
+    assert (await even.decide(SHELF_STATE, np.random.default_rng(0))).chosen == 0
+
+
+async def test_draws_that_are_no_action_are_told_with_what_they_took() -> None:
+    replies = ["hello", "click [7]", "fly"]
+    with pytest.raises(ReplyError) as error:
+        await SamplingProposer(ScriptedModel(lambda _: replies), samples_per_candidate=1).propose(SHELF_STATE, 3)
+    assert error.value.replies == tuple(replies)
+    (used,) = error.value.usage
+    assert (used.role, used.calls, used.tokens_out) == ("proposer", 1, len("".join(replies)))
+    assert used.tokens_in > 0
+
+
+async def test_draws_come_from_the_step_s_seed_and_not_from_the_task_s() -> None:
+    asked: list[Request] = []
+
+    def noting(request: Request) -> Sequence[str]:
+        asked.append(request)
+        return ["click [1]"]
+
+    await SamplingProposer(ScriptedModel(noting)).propose(SHELF_STATE, 1)
+    async with FaultServer(lambda _: said("CLICK [1]")) as server, endpoint(server) as model:
+        await ChatProposer(model, dialect=COMPOSITE).propose(SHELF_STATE, 1)
+    assert (asked[0].seed, server.requests[0]["seed"]) == (step_seed(9, 0), step_seed(9, 0) % 2**31)

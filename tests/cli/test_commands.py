@@ -1,6 +1,7 @@
 """The command line as a whole: help, examples, what is printed and written, and how long its threads spin."""
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -8,12 +9,18 @@ from math import inf, nan
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+import bestofq as bq
 from bestofq.cli.commands import PANELS, app, load_command
+from bestofq.cli.config import setting_names
+from bestofq.cli.doctor import examine
 from bestofq.cli.options import SUITES
 from bestofq.cli.writing import write_json
+from bestofq.config.settings import BestOfQSettings
 from bestofq.envs import suites
+from scripts.reference import MADE_BY, reference
 
 COMMANDS = [(name, example) for commands in PANELS.values() for name, (_, example) in commands.items()]
 HEAVY = ("torch", "transformers", "openai", "playwright", "sqlalchemy", "numpy", "uvicorn")
@@ -72,3 +79,63 @@ def test_what_is_no_number_is_json_all_the_same(tmp_path: Path) -> None:
     expected = {"α": {"share": None, "bounds": [0.5, "Infinity"], "steps": [1, "-Infinity"]}, "none": None}
     assert json.loads(text, parse_constant=pytest.fail) == expected
     assert text.startswith('{\n "α"')
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text("utf-8")
+
+
+def test_the_committed_page_is_up_to_date() -> None:
+    assert reference() == PAGE, f"docs/reference.md is not what the code says: run `{MADE_BY}` and commit it"
+
+
+def test_everything_is_on_it() -> None:
+    for panel, commands in PANELS.items():
+        assert f"### {panel}\n" in PAGE
+        assert all(f"#### `bestofq {name}`" in PAGE and example in PAGE for name, (_, example) in commands.items())
+    assert [name for name in bq.__all__ if f"- `bq.{name}" not in PAGE] == []
+    tables = {
+        f"{place}.{setting}".removeprefix(".")
+        for heading, rows in re.findall(r"^### (.*)\n\n((?:\|.*\n)+)", PAGE.partition("## Settings")[2], re.M)
+        for place in re.findall(r"`([\w.]+)`", heading) or [""]
+        for setting in re.findall(r"^\| `(\w+)`", rows, re.M)
+    }
+    assert [name for name in setting_names(BestOfQSettings) if name not in tables] == []
+
+
+def test_every_option_setting_and_name_is_explained() -> None:
+    rows = re.findall(r"^(?:\| (`.*`) \|.*\| |- `bq\.(.*)`:)(.*?) ?\|?$", PAGE, re.M)
+    assert len(rows) > 300
+    assert [option or name for option, name, meaning in rows if not meaning.strip()] == []
+
+
+PARTS = (
+    "Python",
+    "packages",
+    "PyTorch",
+    "Chromium",
+    "headless page",
+    "disk",
+)
+
+
+@pytest.mark.slow
+def test_the_table_names_every_part_and_the_code_says_whether_something_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bestofq.cli.findings.console", Console(width=300))
+    done = CliRunner().invoke(app, ["doctor"], catch_exceptions=False)
+    for what in (*PARTS, "rendered from loopback: all is well [1]"):
+        assert what in done.output
+    assert done.exit_code == int(" missing " in done.output)
+
+
+def test_what_is_missing_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BESTOFQ_CHROMIUM", str(tmp_path / "none"))
+    rows = {row.what: row for row in examine(tmp_path)}
+    for what in ("Chromium", "headless page"):
+        assert (rows[what].ok, rows[what].required) == (False, True)
+        assert "playwright install" in rows[what].fix
+    assert "is no program" in rows["Chromium"].found
+    monkeypatch.setitem(sys.modules, "bestofq.cli.checks", None)  # as if it lacked a package
+    rows = {row.what: row for row in examine(tmp_path)}
+    assert (rows["packages"].ok, "pip install" in rows["packages"].fix) == (False, True)

@@ -1,10 +1,14 @@
 """Which actions are the same, and which draws."""
 
+import sys
+
 import numpy as np
 import pytest
 
 from bestofq.core.actions import Action, Answer, Click, Write, identity
 from bestofq.core.decision import Candidate, State, distinct
+from bestofq.core.errors import SetupError
+from bestofq.core.loading import extra
 from bestofq.core.observation import Observation, Point, Task
 from bestofq.core.seeds import episode_seed, step_seed
 
@@ -53,3 +57,13 @@ def test_seeds_differ_by_all_they_are_made_of() -> None:
 def test_a_state_draws_from_its_episode_and_step() -> None:
     page = Observation(url="http://s/", title="", text="", elements=())
     assert State(task=task("a"), observation=page, seed=5).step_seed == step_seed(5, 0)
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)  # as if it were not installed
+    with pytest.raises(SetupError, match=r"peft is not installed; install it with `pip install 'bestofq\[agentq\]'`"):
+        extra("peft")
+
+
+def test_a_module_of_a_package_is_found() -> None:
+    assert extra("pyarrow.parquet").__name__ == "pyarrow.parquet"

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from typer.testing import CliRunner
@@ -14,11 +16,13 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.recipes.collect import Play, collect
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq_sites.shipped import POCKET, POCKET_WEB
 from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.__main__ import app
 from experiments.ablation import read_ablation
+from experiments.ablation_table import ablation_table, results_of
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS, HOW_TO = ROOT / "experiments", ROOT / "docs" / "how-to.md"
@@ -208,3 +212,34 @@ def test_the_ablation_in_the_how_to_is_understood(tmp_path: Path) -> None:
     _, (base, higher, own) = read_ablation(tmp_path / "study" / "study.toml")
     assert [arm.learning.iql.expectile for arm in (base, higher, own)] == [0.7, 0.9, 0.9]
     assert (base.collecting, own.acting.n_candidates, own.learning.iql.steps) == (None, 5, 600)
+
+
+class Rated(NamedTuple):
+    task: str
+    good: tuple[bool, ...]
+    chosen: int
+
+
+@dataclass
+class ArmResult:
+    name: str
+    ranked: list[list[Rated]]  # a list a seed
+    values: Sequence[str] = ("q0", "q1")
+    learned: list[EpisodeSummary] = field(default_factory=list)
+    played: list[list[EpisodeSummary]] = field(default_factory=list)
+
+
+def arm(name: str, *seeds: Sequence[int]) -> ArmResult:
+    """Of three steps of three tasks, each with its second candidate right, what was chosen."""
+    return ArmResult(
+        name, [[Rated(task, (False, True), at) for task, at in zip("tuv", chosen, strict=True)] for chosen in seeds]
+    )
+
+
+def test_right_choices_over_seeds_and_their_difference_to_the_first_arm() -> None:
+    base, other = results_of([arm("base", (0, 1, 1), (0, 0, 1)), arm("other", (1, 1, 1), (0, 0, 1))])
+    assert (base.right.value, base.right_by_seed) == (0.5, (2 / 3, 1 / 3))
+    assert other.right_difference.mean == pytest.approx(4 / 6 - 3 / 6)
+    assert other.right_difference.tasks == base.contested == 3
+    assert (base.first, base.chance, base.right_difference) == (0.0, 0.5, None)
+    assert ablation_table("T", [base, other]).texts()[1][-1].startswith("+16.7 [")

@@ -1,32 +1,42 @@
 """Oracle, demonstrations, tokenizer, and the model they make."""
 
+import asyncio
 import json
+import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from bestofq.agents.dialects.commands import parse_reply
-from bestofq.agents.dialects.composite import composite_prompt
+from bestofq.agents.dialects.commands import parse_action, parse_reply
+from bestofq.agents.dialects.composite import composite_prompt, parse_composite
 from bestofq.agents.prompting import propose_prompt
 from bestofq.cli.config import load_config
+from bestofq.core.actions import action_text
 from bestofq.core.decision import State
-from bestofq.core.errors import CheckpointError
+from bestofq.core.errors import CheckpointError, InputError
 from bestofq.core.language import Request, user
 from bestofq.core.observation import Element, Observation, Task
+from bestofq.envs.miniwob.settings import HELD_OUT
+from bestofq.envs.miniwob.suite import SEEDS
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import find_model
+from bestofq_sites.booking.restaurants import BookingConfig
+from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
 from experiments.listing import LISTED, listed
 from experiments.oracles.webshop import Oracle
+from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
+from experiments.pocket_models.examples import Example
 from experiments.pocket_models.making import LOG, PocketConfig, make_pocket_model
-from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstrations
+from experiments.pocket_models.miniwob_demonstrations import FIRST_SEED, MiniWobDemonstrations, demonstrate_miniwob
 from experiments.pocket_models.sft import SFTConfig, TokenizedExample, train_language_model
 
 COMMANDED = ' search for it\nwrite [1] "silent computer mouse" enter'
@@ -165,3 +175,82 @@ def test_the_shipped_models_are_small_and_know_their_shop(
     prompt = prompt_of(State(task=task, observation=page))
     reply = model.generate_batch([Request(messages=user(prompt))])[0].replies[0]
     assert reply.text == says
+
+
+ANY = Observation(
+    url="u", title="t", text="", elements=tuple(Element(mark=m, role="link", name=str(m)) for m in range(1, 60))
+)
+
+
+async def walks(suite: str, skill: float, count: int = 12, **more: float) -> list[list[Example]]:
+    config = CompositeDemonstrations(noise=0.0, skill=skill, **more)
+    rng = random.Random(0)
+    found: list[AsyncIterator[Example]] = []
+    if suite == "booking":
+        booking = Booking(BookingConfig(seed=1))
+        found = [walk_booking(config, booking, task, rng) for task in booking.tasks("train", count)]
+    else:
+        shop = synthetic_suite(SyntheticConfig(seed=1))
+        found = [walk_shop(config, shop, shop.server("train"), task, rng) for task in shop.tasks("train", count)]
+    return [[example async for example in walk] for walk in found]
+
+
+@pytest.mark.parametrize("suite", ["booking", "webshop"])
+async def test_each_reply_follows_its_prompt_and_is_read_back(suite: str) -> None:
+    for walk in await walks(suite, 1.0):
+        for number, ((prompt, reply),) in enumerate(walk):
+            assert prompt.endswith("PLAN:" if number == 0 else "THOUGHT:")
+            candidate = parse_composite(reply, ANY)
+            assert bool(candidate.plan) == (number == 0)
+            assert candidate.thought
+            assert candidate.explanation
+            if number:
+                assert f"plan: {parse_composite(walk[0][0].reply, ANY).plan}" in prompt
+
+
+NAMES = ("click-button", "click-checkboxes", "enter-text")
+CONFIG = MiniWobDemonstrations(instances=2, max_steps=8, names=NAMES, noise=0.5, pick_share=1, review_share=1)
+installed = pytest.mark.skipif(find_spec("miniwob") is None, reason="MiniWoB++'s pages are not installed")
+
+
+def proposals(examples: list[Example]) -> dict[str, str]:
+    return {turns[0].prompt: turns[0].reply for turns in examples if turns[0].prompt.endswith("\nnext:")}
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Example], Path]:
+    """What one page plays, and where that is kept."""
+    folder = tmp_path_factory.mktemp("one")
+    return asyncio.run(demonstrate_miniwob(CONFIG, 0, folder, at_once=1)), folder
+
+
+@installed
+async def test_examples_are_the_same_however_many_pages_play_and_are_kept(
+    noisy: tuple[list[Example], Path], tmp_path: Path
+) -> None:
+    one, folder = noisy
+    three = await demonstrate_miniwob(CONFIG, 0, tmp_path / "three", at_once=3)
+    assert one == three
+    assert {turns[0].prompt.rpartition("\n")[2] for turns in one} == {"next:", "best:", "so:"}
+    for turns in one:
+        if turns[0].prompt.endswith("\nbest:"):
+            assert 1 <= int(turns[0].reply) <= 3
+    for reply in proposals(one).values():
+        thought, command = reply.strip().split("\n")
+        assert thought
+        assert action_text(parse_action(command)) == command
+
+    (kept,) = folder.iterdir()
+    rows = kept.read_text("utf-8").splitlines(keepends=True)
+    assert len(rows) == len(NAMES) * CONFIG.instances
+    kept.write_text("".join(rows[:-1]) + rows[-1][:50], "utf-8")  # interrupted in the last episode
+    assert await demonstrate_miniwob(CONFIG, 0, folder, at_once=1) == one
+    assert kept.read_text("utf-8") == "".join(rows)
+
+
+@installed
+async def test_only_train_seeds_of_tasks_not_held_out(tmp_path: Path) -> None:
+    assert FIRST_SEED in SEEDS["train"]
+    for family in HELD_OUT.values():
+        with pytest.raises(InputError, match=family[0]):
+            await demonstrate_miniwob(MiniWobDemonstrations(names=family), 0, tmp_path)

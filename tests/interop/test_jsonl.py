@@ -1,18 +1,22 @@
 """Our own JSON lines, and what any import does."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 from logs import bestofq, counts, imported, shop_episode, written
+from starlette.testclient import TestClient
 
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Answer, Click, Other
-from bestofq.core.errors import ConfigError, DataError
+from bestofq.core.errors import ConfigError, DataError, SetupError
+from bestofq.learning.checkpoint import CARD
 from bestofq.recipes.judging import episodes_to_judge, judge_run
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedJudge
+from bestofq.viewer.app import viewer_app
 
 
 def test_every_field_is_kept(tmp_path: Path) -> None:
@@ -188,3 +192,49 @@ def lines(path):
     found = bestofq("import", "failing_readers:lines", log, "--store", tmp_path / "lines")
     assert (counts(found)["malformed"], counts(found)["episodes imported"]) == (1, 1)
     assert "record 1: it is str: a reader gives mappings or bq.Episode" in found
+
+
+def test_imported_episodes_teach_and_are_reported_and_shown(tmp_path: Path) -> None:
+    log, store, q = (
+        written(tmp_path / "log.jsonl", *(shop_episode(n, site="uk") for n in range(8))),
+        tmp_path / "store",
+        tmp_path / "q",
+    )
+    bestofq("import", "jsonl", log, "--store", store, "--run", "logs")
+    settings = ("iql.steps=5", "iql.batch_size=4", "iql.network.hidden=[8, 8]")
+    said = bestofq("train", "--run", "logs", "--store", store, "--out", q, *(w for s in settings for w in ("--set", s)))
+    assert "16 transitions" in said
+    assert (q / CARD).exists()
+    assert "50.0" in bestofq("report", store, "--table", "agents")
+    with Store.open(store, read_only=True) as opened:
+        page = TestClient(viewer_app(opened, name="logs"), base_url="http://127.0.0.1").get(
+            f"/episode/{opened.summaries()[0].id}"
+        )
+    assert page.status_code == 200
+    assert "Blue kettle" in page.text
+    assert "site" in page.text  # what has no field of ours
+
+
+def test_import_report_export_and_doctor(database: str, tmp_path: Path) -> None:
+    log = written(tmp_path / "shop.jsonl", shop_episode(0), shop_episode(1))
+    where = ("--store", database, "--files", tmp_path / "files")
+    said = bestofq("import", "jsonl", log, *where)
+    assert f"bestofq view {database} --files {tmp_path / 'files'}" in said.replace("\n", "")
+    bestofq("report", *where, "--json", tmp_path / "tables", "--html", tmp_path / "html")
+    assert list((tmp_path / "tables").glob("*.json"))
+    bestofq(
+        "export", "conversations", database, "--files", tmp_path / "files", "--out", tmp_path / "c.jsonl", "--failures"
+    )
+    assert "kettle" in (tmp_path / "c.jsonl").read_text("utf-8").lower()
+    assert "All is as it was written" in bestofq("doctor", *where)
+
+
+def test_where_a_store_cannot_be_is_a_sentence(tmp_path: Path) -> None:
+    log = written(tmp_path / "shop.jsonl", shop_episode(0))
+    for store, files, error in (
+        (tmp_path, tmp_path, ConfigError),
+        ("mysql://host/db", tmp_path, ConfigError),
+        ("postgresql+psycopg://127.0.0.1:1/nobody", tmp_path, SetupError),
+    ):
+        with pytest.raises(error, match=re.escape(str(store))):
+            bestofq("import", "jsonl", log, "--store", store, "--files", files)

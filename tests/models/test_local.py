@@ -1,6 +1,8 @@
 """Batched generation from a transformers directory."""
 
 import asyncio
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,10 +10,13 @@ import torch
 import transformers
 from safetensors.torch import load_file
 from tiny_llama import save_instruct_llama
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.language import Request, user
+from bestofq.models.batching import MicroBatcher
 from bestofq.models.checkpoints import has_own_template, weights_hash
+from bestofq.models.decoding import CACHE, attend_in_order, with_room
 from bestofq.models.local import LocalModel, PromptTokens
 
 PROMPTS = (
@@ -176,3 +181,120 @@ def test_an_endpoint_s_model_without_its_address_is_refused_before_a_hub_is_aske
     assert not has_own_template("gpt-4.1")
     with pytest.raises(SetupError, match=r"no language model at gpt-4.1: give --model [^\n]+--base-url[^\n]+$"):
         LocalModel.load("gpt-4.1")
+
+
+TEXT, NEXT = torch.randint(0, 64, (3, 9)), torch.randint(0, 64, (3, 2, 2))  # [B, P], [steps, B, R]
+
+
+@torch.inference_mode()
+def _logits(groups: int, *, in_order: bool) -> list[torch.Tensor]:
+    """Of three steps of two branches each after a prompt; then of one more after the first row has left."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = LlamaConfig(vocab_size=64, num_key_value_heads=groups, attn_implementation="sdpa", **sizes)
+    model = LlamaForCausalLM(config).eval()
+    if in_order:
+        attend_in_order(model)
+    out = model(input_ids=TEXT[:2], use_cache=True)
+    cache = with_room(getattr(out, CACHE), 8) if in_order else getattr(out, CACHE)
+    steps = [out.logits]
+    for step, tokens in enumerate([*NEXT, NEXT[0, 1:]]):
+        rows = len(tokens)
+        if rows == 1:
+            cache.batch_select_indices(torch.tensor([1]))
+        seen = torch.cat(
+            [torch.ones(2, 9, dtype=torch.bool), torch.eye(2, dtype=torch.bool).repeat(1, step + 1)], dim=1
+        )
+        out = model(
+            input_ids=tokens,
+            attention_mask=seen.expand(rows, 1, -1, -1),
+            position_ids=torch.full((rows, 2), 9 + step),
+            use_cache=True,
+            **{CACHE: cache},
+        )
+        steps.append(out.logits)
+    return steps
+
+
+@pytest.mark.parametrize("groups", [4, 2, 1], ids=["heads of their own", "grouped", "one group"])
+def test_branches_read_the_cache_as_the_fused_kernel_does(groups: int) -> None:
+    for found, right in zip(_logits(groups, in_order=True), _logits(groups, in_order=False), strict=True):
+        torch.testing.assert_close(found, right, rtol=1e-4, atol=1e-5)
+
+
+PATIENCE = 10  # seconds until a barrier that nobody else reaches breaks
+
+
+async def test_one_lane_takes_all_that_waits_up_to_its_limit() -> None:
+    sizes: list[int] = []
+
+    def double(items: Sequence[int]) -> list[int]:
+        sizes.append(len(items))
+        return [2 * item for item in items]
+
+    batcher: MicroBatcher[int, int] = MicroBatcher(double, limit=24)
+    assert await asyncio.gather(*(batcher.submit(n) for n in range(40))) == [2 * n for n in range(40)]
+    assert sizes == [24, 16]
+
+
+async def test_two_lanes_share_what_waits_and_work_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=PATIENCE)
+    sizes: list[int] = []
+
+    def double(items: Sequence[int]) -> list[int]:
+        both.wait()  # breaks unless another batch is in work
+        sizes.append(len(items))
+        return [2 * item for item in items]
+
+    batcher: MicroBatcher[int, int] = MicroBatcher(double, limit=64, lanes=2)
+    assert await asyncio.gather(*(batcher.submit(n) for n in range(41))) == [2 * n for n in range(41)]
+    assert sorted(sizes) == [20, 21]
+    assert batcher.busy == 0
+
+
+async def test_a_request_waits_for_no_batch_while_a_lane_is_free() -> None:
+    held = threading.Event()
+
+    def work(items: Sequence[str]) -> Sequence[str]:
+        assert items != ["long"] or held.wait(PATIENCE)
+        return items
+
+    batcher: MicroBatcher[str, str] = MicroBatcher(work, limit=64, lanes=2)
+    long = asyncio.create_task(batcher.submit("long"))
+    await asyncio.sleep(0.05)
+    assert await batcher.submit("short") == "short"
+    assert not long.done()
+    held.set()
+    assert await long == "long"
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_run_that_is_cut_off_leaves_nothing_to_wait_for(turns: int) -> None:
+    """Before a batch is made, before it is worked on, and while."""
+    batcher: MicroBatcher[int, Sequence[int]] = MicroBatcher(lambda items: [items] * len(items), limit=1)
+
+    async def cut_off() -> None:
+        asked = [asyncio.create_task(batcher.submit(n)) for n in range(3)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        assert not all(one.done() for one in asked)
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        asyncio.run(cut_off())
+    assert asyncio.run(asyncio.wait_for(batcher.submit(3), PATIENCE)) == [3]
+
+
+async def test_an_error_reaches_its_own_batch_alone_and_the_next_is_worked_on() -> None:
+    def work(items: Sequence[int]) -> Sequence[int]:
+        if 0 in items:
+            raise ZeroDivisionError("a bug")
+        return items
+
+    batcher: MicroBatcher[int, int] = MicroBatcher(work, limit=8)
+    found = await asyncio.gather(*(batcher.submit(n) for n in range(16)), return_exceptions=True)
+    assert [type(one) for one in found[:8]] == [ZeroDivisionError] * 8
+    assert found[8:] == list(range(8, 16))
+    with pytest.raises(ZeroDivisionError):
+        await batcher.submit(0)
+    assert await batcher.submit(1) == 1

@@ -1,5 +1,7 @@
 """kill -9 at random moments: nothing acknowledged is lost, nothing that was stored is done again."""
 
+import asyncio
+import os
 import random
 import signal
 import time
@@ -7,8 +9,12 @@ from collections import Counter
 from pathlib import Path
 
 from forked import Forked
-from kill_child import collect
+from line_world import LineEnv, line_agent, line_task
 
+from bestofq.core.decision import Provenance, Step
+from bestofq.core.observation import Task
+from bestofq.rollouts.runner import RunOptions, run_many
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 KILLS = 20
@@ -66,3 +72,75 @@ def test_twenty_kills(tmp_path: Path) -> None:
                 done.add(task_of[rest[0]])
     assert sum(len(episode.steps) for episode in interrupted) == 0, "a step was played again"
     assert all([step.index for step in episode.steps] == list(range(len(episode.steps))) for episode in stored.values())
+
+
+SHARED_EPISODES = 60
+
+
+def test_each_slot_is_finished_once_and_no_acknowledged_step_is_lost(database: str, tmp_path: Path) -> None:
+    where, logs = Location(database, str(tmp_path / "files")), [tmp_path / f"log{n}" for n in range(3)]
+    children = [Forked(tmp_path / "said", collect, where, log, SHARED_EPISODES) for log in logs]
+    while sum(one[0] == "step" for one in lines(logs[0])) < 20:
+        assert children[0].runs, children[0].said
+        time.sleep(0.005)
+    children[0].kill()
+    assert [child.wait() for child in children[1:]] == [0, 0], children[1].said
+    Forked(tmp_path / "said", collect, where, tmp_path / "last", SHARED_EPISODES).wait()
+    said = [line for log in (*logs, tmp_path / "last") for line in lines(log)]
+    with Store.open(where, read_only=True) as store:
+        stored = {one.id: one for status in ("finished", "interrupted") for one in store.episodes(status=status)}
+        finished = Counter(one.key.task for one in store.summaries())
+        assert finished == {f"t{n}": 1 for n in range(SHARED_EPISODES)}
+        assert not store.summaries(status="running")
+        steps = Counter((episode, index) for kind, episode, index in filter(_full, said) if kind == "step")
+        assert set(steps.values()) == {1}
+        assert all(int(index) < len(stored[episode].steps) for episode, index in steps)
+        assert sum(sum(1 for line in lines(log) if line[0] == "finish") > 3 for log in logs[1:]) == 2, "one played all"
+
+
+def _full(line: list[str]) -> bool:
+    return len(line) == 3
+
+
+class LoggingStore(Store):
+    """The store, with a line in the log after each acknowledged commit."""
+
+    log: int
+
+    async def begin_episode(self, run: str, agent: str, task: Task, repeat: int, provenance: Provenance) -> str:
+        episode = await super().begin_episode(run, agent, task, repeat, provenance)
+        os.write(self.log, f"begin {episode} {task.id}\n".encode())
+        return episode
+
+    async def append_step(self, episode: str, step: Step) -> None:
+        await super().append_step(episode, step)
+        os.write(self.log, f"step {episode} {step.index}\n".encode())
+
+    async def finish_episode(self, episode, verdict, final) -> None:  # type: ignore[no-untyped-def]
+        await super().finish_episode(episode, verdict, final)
+        os.write(self.log, f"finish {episode} {verdict.outcome}\n".encode())
+
+
+async def _collect(where: Path | Location, log: Path, episodes: int) -> None:
+    LoggingStore.log = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+
+    async def make_env() -> LineEnv:
+        return LineEnv(seconds=0.004)
+
+    with LoggingStore.open(where) as store:
+        await store.begin_run("killed", {"episodes": episodes}, Provenance(version="test"))
+        os.write(LoggingStore.log, b"ready\n")
+        tasks = [line_task(f"t{number}", length=3) for number in range(episodes)]
+        await run_many(
+            tasks,
+            make_env,
+            line_agent(),
+            store=store,
+            run="killed",
+            concurrency=4,
+            options=RunOptions(step_limit=12, seed=7),
+        )
+
+
+def collect(where: Path | Location, log: Path, episodes: int) -> None:
+    asyncio.run(_collect(where, log, episodes))

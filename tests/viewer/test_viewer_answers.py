@@ -9,22 +9,24 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
-from many_episodes import write_many
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 from starlette.testclient import TestClient
 from tiny_shop import LOOPBACK, PROVENANCE, pages_of, play, shop_agent, shop_page, shop_task
 
 from bestofq.cli.view import view
-from bestofq.core.decision import Verdict
+from bestofq.core.actions import Click
+from bestofq.core.decision import Candidate, Decision, Verdict
 from bestofq.core.errors import DataError, InputError
-from bestofq.store.codec import pack
+from bestofq.store import database
+from bestofq.store.codec import content_key, pack
 from bestofq.store.database import connect, sqlite_url
 from bestofq.store.records import EpisodeFilter
-from bestofq.store.schema import PAGES, STEPS, add_checksum
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, add_checksum
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app
@@ -293,3 +295,57 @@ async def test_an_episode_says_which_hosts_it_asked_for_in_vain(tmp_path: Path) 
     with pages_of(tmp_path) as browser:
         page = browser.get(f"/episode/{episode}").text
     assert "Hosts asked for in vain: ads.test, cdn.test" in page
+
+
+AGENTS = ("best-of-q", "picker", "prompting", "random")
+
+
+def write_many(folder: Path, episodes: int, *, steps: int = 4) -> None:
+    """`episodes` of four agents in five runs, each of `steps` steps on pages without pictures."""
+    Store.open(folder).close()
+    page = pack(shop_page(0, pictured=False))
+    candidates = tuple(Candidate(action=Click(mark=mark), label=f"click link Kettle {mark}") for mark in (1, 2))
+    decision = pack(Decision(candidates=candidates, scores=(0.4, 0.6), state_value=0.5, chosen=1))
+    verdicts = [
+        Verdict(reward=float(won), outcome="success" if won else "failure", reason="" if won else "ran out of steps")
+        for won in (True, False)
+    ]
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    rows, tasks = [], {}
+    for number in range(episodes):
+        task = pack(shop_task(f"shop{number // 20 % 15}--{number // 20}", f"find kettle {number // 20}"))
+        tasks[content_key(task)] = task
+        at = began + timedelta(seconds=number)
+        rows.append(
+            {
+                "id": f"{number:016x}",
+                "run": f"run-{number * 5 // episodes}",
+                "agent": AGENTS[number % 4],
+                "suite": "shop",
+                "split": "test",
+                "task": f"shop{number // 20 % 15}--{number // 20}",
+                "repeat": number // 4 % 5,
+                "status": "finished",
+                "task_key": content_key(task),
+                "provenance": PROVENANCE.model_dump_json(),
+                "started_at": at.isoformat(),
+                "ended_at": (at + timedelta(seconds=9)).isoformat(),
+                "final_key": content_key(page),
+                "verdict": verdicts[number % 3 == 0].model_dump_json(exclude_defaults=True),
+                "steps": steps,
+            }
+        )
+    step = {"page_key": content_key(page), "decision": decision, "reward": 0.0, "terminated": False, "truncated": False}
+    engine = database.connect(database.sqlite_url(folder / "store.sqlite"))
+    with engine.begin() as connection:
+        provenance = PROVENANCE.model_dump_json()
+        runs = [{"name": f"run-{n}", "config": "{}", "config_hash": "0", "provenance": provenance} for n in range(5)]
+        connection.execute(insert(RUNS), [add_checksum(RUNS, run) for run in runs])
+        connection.execute(insert(PAGES), [{"key": content_key(page), "body": page}])
+        connection.execute(insert(TASKS), [{"key": key, "body": body} for key, body in tasks.items()])
+        connection.execute(insert(EPISODES), [add_checksum(EPISODES, row) for row in rows])
+        connection.execute(
+            insert(STEPS),
+            [add_checksum(STEPS, {"episode": row["id"], "number": n, **step}) for row in rows for n in range(steps)],
+        )
+    engine.dispose()
