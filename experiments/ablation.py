@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import config_of, merge_settings, read_tree
 from bestofq.cli.writing import write_out
-from bestofq.config.agents import AGENTS, reads_q
+from bestofq.config.agents import AGENTS
 from bestofq.config.context import open_suite, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -70,7 +70,7 @@ class AblationRunner:
     async def measure(self, config: ArmConfig) -> ArmResult:
         """Collect, learn, rank and play, each where it is asked for and not done yet."""
         found = ArmResult(name=config.arm.name)
-        learned = reads_q(config.acting, config.arm.agent)
+        learned = AGENTS[config.arm.agent].reads_q(config.acting)
         console.rule(f"{self.ablation.title}: {config.arm.name}", align="left")
         if learned:
             source, found.learned = await self._episodes(config)
@@ -136,7 +136,7 @@ def facts_of(models: Models, split: Split) -> dict[str, JsonValue]:
         **run_identity(settings, split, step_limit_of(settings)),
         "tasks": settings.suite.selection(),
         "prompts": models.prompts,
-        "weights": models.local.revision if settings.chat is None else None,
+        "weights": models.local.revision if settings.endpoint_of("chat") is None else None,
     }
 
 

@@ -44,7 +44,7 @@ AT_ENDPOINT: tuple[AgentKind, ...] = ("prompting", "random", "picker", "best-of-
 
 def compared(settings: BestOfQSettings) -> tuple[AgentKind, ...]:
     """The agents of the test tasks."""
-    return COMPARED if settings.chat is None else AT_ENDPOINT
+    return COMPARED if settings.endpoint_of("chat") is None else AT_ENDPOINT
 
 
 def planned(settings: BestOfQSettings, *, tasks: int, runs: int, dev_tasks: int) -> list[tuple[str, Play]]:
@@ -114,7 +114,7 @@ def _write(models: Models, store: Store, out: Path, results: Path, agents: Seque
     rows = [(row.agent, row.rate.value, row.interval) for row in of_test.rows]
     for name, picture in agent_pictures(result, rows).items():
         (results / name).write_text(picture, "utf-8")
-    if models.settings.chat is not None:
+    if models.settings.endpoint_of("chat") is not None:
         (results / "cost.svg").write_text(pareto_svg(costs), "utf-8")
     options = Options(rated={k: v for k, v in rated.items() if v} or None)
     written = export(store, gather(store, replace(test, agents=None), options), out / "report", title="Best-of-Q")

@@ -50,8 +50,8 @@ def make_proposer(models: Models) -> KeptProposer:
     """The proposer of the settings, with its draws kept."""
     settings = models.settings.model_copy(update={"proposer": None})
     facts = settings.model.model_dump_json(include={"path", "temperature", "samples_per_candidate", "dialect"})
-    if settings.chat is not None:
-        chat, drawn = settings.chat, (settings.candidates, settings.thoughts, settings.actions)
+    if (chat := settings.endpoint_of("chat")) is not None:
+        drawn = (settings.candidates, settings.thoughts, settings.actions)
         facts = json.dumps((chat.model, chat.temperature, chat.max_tokens, *drawn))
     return KeptProposer(agents.make_proposer(models.with_settings(settings)), facts)
 

@@ -63,7 +63,6 @@ def frame_data(text: str, what: str) -> str:
 
 
 def render(name: str, **values: object) -> str:
-    """A template of `prompts/` with all its values."""
     return _template(name).render(values)
 
 

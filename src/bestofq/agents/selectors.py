@@ -48,7 +48,6 @@ class EpsilonGreedySelector:
         return Choice(index=int(rng.integers(1, len(scores))), explored=True)
 
     def probabilities(self, count: int) -> Floats:
-        """Of taking each of `count` candidates [count]."""
         if count == 1:
             return np.ones(1, np.float32)
         return np.array([1 - self.epsilon, *[self.epsilon / (count - 1)] * (count - 1)], np.float32)

@@ -37,7 +37,6 @@ Reader = Callable[[Sequence[Reply], Picture | None], T]
 
 
 async def only(request: Request) -> Prompts:
-    """A request that cannot be made shorter."""
     yield Prompt(request=request)
 
 

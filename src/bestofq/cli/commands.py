@@ -67,7 +67,6 @@ def function_of(name: str) -> Callable[..., None]:
 
 
 def read_source(name: str) -> tuple[ast.Module, str]:
-    """Return the syntax tree of a command's module, and its docstring."""
     module = PLACES[name][0].partition(":")[0]
     tree = ast.parse((Path(__file__).parent / f"{module}.py").read_text("utf-8"))
     return tree, ast.get_docstring(tree) or ""

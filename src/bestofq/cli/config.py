@@ -177,7 +177,6 @@ def _is_named(annotation: Any) -> bool:
 
 
 def _configs_of(annotation: Any) -> list[type[BaseModel]]:
-    """The config classes a field may hold, None aside."""
     options = get_args(annotation) if get_origin(annotation) in (Union, UnionType, dict) else (annotation,)
     kinds = (get_args(kind)[0] if get_origin(kind) is Annotated else kind for kind in options)
     return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]

@@ -37,7 +37,6 @@ def doctor(
 
 
 def examine(folder: Path) -> Iterator[Finding]:
-    """Yield the rows. Runs will be stored in `folder`."""
     yield Finding(what="Python", found=f"{'.'.join(map(str, sys.version_info[:3]))}, {sys.executable}")
     try:
         from bestofq.cli.checks import examine_tools  # packages that it needs may be missing

@@ -20,7 +20,7 @@ from bestofq.cli.shared import (
     with_values,
 )
 from bestofq.cli.writing import check_out, write_out
-from bestofq.config.agents import AgentKind, proposer_name, reads_q, shipped_q
+from bestofq.config.agents import AGENTS, AgentKind, proposer_name, shipped_q
 from bestofq.config.context import open_suite
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
@@ -95,7 +95,7 @@ def _playable(settings: BestOfQSettings, *, q: bool) -> list[AgentKind]:
     """All agents; without a Q-function, those that need none. An own proposer may give prior no log-probabilities."""
     if q or shipped_q(settings):
         return [kind for kind in DEFAULT_AGENTS if kind != "prior" or settings.proposer is None]
-    learned = [kind for kind in DEFAULT_AGENTS if reads_q(settings, kind)]
+    learned = [kind for kind in DEFAULT_AGENTS if AGENTS[kind].reads_q(settings)]
     console.print(
         f"{' and '.join(learned)} are left out: no Q-function ships for {proposer_name(settings)} on "
         f"{settings.suite.name}, and --q gives none."

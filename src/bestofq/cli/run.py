@@ -11,7 +11,7 @@ from bestofq.browser.browser import Browser
 from bestofq.cli.options import WEB, CommonOptions, Files, N, Place, Stored, Text, takes
 from bestofq.cli.shared import kind_of, models_of, store_at, with_values
 from bestofq.cli.step_view import StepPrinter
-from bestofq.config.agents import keeping_vectors, make_agent, reads_q
+from bestofq.config.agents import AGENTS, keeping_vectors, make_agent
 from bestofq.config.models import Models, check_pictures
 from bestofq.core.actions import Answer
 from bestofq.core.concurrency import run_interruptible
@@ -49,7 +49,7 @@ def run(
 ) -> None:
     models = models_of(options)
     kind = kind_of(agent or ("prompting" if q is None else "best-of-q"))
-    if reads_q(models.settings, kind) and q is None and not _is_pocket(models):
+    if AGENTS[kind].reads_q(models.settings) and q is None and not _is_pocket(models):
         raise ConfigError(f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's")
     models, values = with_values(models, q, [kind])
     if models.settings.by == "words" and models.prompted is not None:
@@ -98,7 +98,7 @@ def run(
 
 
 def _is_pocket(models: Models) -> bool:
-    return models.settings.chat is None and is_shipped(models.settings.model.path)
+    return models.settings.endpoint_of("chat") is None and is_shipped(models.settings.model.path)
 
 
 def _print_answer(view: StepPrinter, episode: Episode, store: Location) -> bool:

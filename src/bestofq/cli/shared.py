@@ -10,7 +10,7 @@ from typing import TypeVar
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
-from bestofq.config.agents import AGENTS, AgentKind, load_values, proposer_name, reads_q, shipped_q
+from bestofq.config.agents import AGENTS, AgentKind, load_values, proposer_name, shipped_q
 from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -44,7 +44,6 @@ def models_of(options: CommonOptions, *more: str) -> Models:
 
 
 def set_by(named: Mapping[str, object]) -> list[str]:
-    """As for `--set`, those that are given, each as the text that it is."""
     return [
         f"{name}={json.dumps(str(value), ensure_ascii=False)}" for name, value in named.items() if value is not None
     ]
@@ -55,7 +54,6 @@ def budget_of(budget: float | None) -> Budget:
 
 
 def store_of(options: CommonOptions, models: Models) -> Location:
-    """Where the episodes are: as given, else a folder for each suite."""
     place = options.store or Location(f"runs/{models.settings.suite.name.rpartition(':')[2]}")
     return Location.of(place, options.files)
 
@@ -136,7 +134,7 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
     given and none ships for this model and suite, and where nobody says what embeds the texts of an endpoint."""
     if folder is not None and not folder.is_dir():
         raise ConfigError(f"--q {folder}: there is no such folder; bestofq train makes one")
-    if not any(reads_q(models.settings, kind) for kind in kinds):
+    if not any(AGENTS[kind].reads_q(models.settings) for kind in kinds):
         return models, None
     folder = folder or shipped_q(models.settings)
     if folder is None:
@@ -146,19 +144,16 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
 
 
 def kind_of(name: str) -> AgentKind:
-    """The agent of that name. ConfigError when there is none."""
     return one_of("agent", name, tuple(AGENTS))
 
 
 def one_of(what: str, name: str, known: tuple[Known, ...]) -> Known:
-    """The one of that name. ConfigError when there is none."""
     if name in known:
         return known[known.index(name)]
     raise ConfigError(f"there is no {what} {name!r}: it is one of {', '.join(map(str, known))}")
 
 
 def named_only(tasks: str | None) -> list[str]:
-    """The setting for `--tasks`, where that is globs of names."""
     return [] if tasks is None or tasks.isdecimal() else set_by({"suite.only": tasks})
 
 

@@ -49,7 +49,6 @@ class StepPrinter:
         self._status = None
 
     def say(self, *parts: str | tuple[str, str]) -> None:
-        """One line, of texts or (text, style)."""
         clean = (shown(part) if isinstance(part, str) else (shown(part[0]), part[1]) for part in parts)
         self._console.print(Text.assemble(*clean), soft_wrap=not self._console.is_terminal, highlight=False)
 
@@ -94,7 +93,6 @@ class StepPrinter:
         self._usage = merge_usage((*self._usage, *episode.verdict.unstepped))
 
     def show_outcome(self, seen: Observation) -> None:
-        """Print what came of the action before, except the page itself."""
         for notice in seen.notices:
             self.say((f"    {notice}", "cyan"))
         if seen.error is not None:
@@ -109,7 +107,6 @@ class StepPrinter:
 
     @property
     def by_role(self) -> tuple[str, ...]:
-        """A sentence for each role, also on prices that are not known."""
         return tuple(usage_lines(self._usage))
 
     def _wait(self, text: str) -> None:

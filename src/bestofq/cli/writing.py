@@ -39,7 +39,6 @@ def find_place(path: Path) -> Path:
 
 
 def write_out(path: Path, result: str | Mapping[str, object]) -> None:
-    """Write a text, or a result as JSON; print a line that says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(result, str):
         write_json(path, result)

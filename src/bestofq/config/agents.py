@@ -53,12 +53,16 @@ class AgentConfig:
     """
 
     single = False  # proposes one candidate, and depends on no setting of its own
-    needs_q = False  # ranks by what `bestofq train` left
+    needs_q = False
     log_probs = False  # needs the log-probability of each candidate
     votes = False  # needs a reply for each candidate
 
     def __init_subclass__(cls, kind: str) -> None:
         AGENTS[kind] = cls()
+
+    def reads_q(self, settings: BestOfQSettings) -> bool:
+        """Return whether it ranks by what `bestofq train` left."""
+        return self.needs_q
 
     def check(self, settings: BestOfQSettings) -> None:
         """Raise ConfigError if the settings do not name what the agent needs. It loads no model."""
@@ -177,6 +181,9 @@ class Own(AgentConfig, kind="own"):
 class Mcts(AgentConfig, kind="mcts"):
     single = True  # its search has an identity and an N of its own
 
+    def reads_q(self, settings: BestOfQSettings) -> bool:
+        return settings.agent_q.feedback == "q"
+
     def build(self, name: str, models: Models, values: Values | None, n: int) -> Agent:
         raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
 
@@ -191,13 +198,8 @@ def check_kind(name: str) -> str:
 AgentKind = Annotated[str, AfterValidator(check_kind)]
 
 
-def reads_q(settings: BestOfQSettings, kind: str) -> bool:
-    """Whether an agent ranks by what was learned; a search does if a learned Q gives its feedback."""
-    return AGENTS[kind].needs_q or (kind == "mcts" and settings.agent_q.feedback == "q")
-
-
-def embeds(settings: BestOfQSettings, kind: str) -> bool:
-    return settings.value == "network" and reads_q(settings, kind)
+def embeds(settings: BestOfQSettings, kind: AgentKind) -> bool:
+    return settings.value == "network" and AGENTS[kind].reads_q(settings)
 
 
 def check_agent(kind: AgentKind, models: Models) -> None:
@@ -251,7 +253,6 @@ def make_proposer(models: Models, *, log_probs: bool = False, votes: bool = Fals
 
 
 def dialect_of(settings: BestOfQSettings) -> Dialect:
-    """Return the dialect that the local model's prompts and replies have."""
     return COMMANDS if settings.model.dialect == "commands" else COMPOSITE
 
 
@@ -277,7 +278,6 @@ def load_values(folder: Path, models: Models) -> tuple[Models, Values]:
 
 
 def make_q_scorer(models: Models, values: Values) -> QScorer | MemoryScorer:
-    """Scores of a Q-function, with what its embeddings cost."""
     if isinstance(values, Memory):
         return MemoryScorer(values)
     return QScorer(values, models.embedder, models.texts, checkpoint=values.checkpoint)

@@ -93,7 +93,6 @@ async def open_workers(
 async def _open_there(
     work: Work, settings: BestOfQSettings, where: Location, in_suite: bool, shared: Shared
 ) -> AsyncIterator[tuple[Do, str]]:
-    """Open `work` in a process of a cluster, with its own connection to the store."""
     models = Models(settings, shared.budget)
     with Store.open(where) as store:
         async with (

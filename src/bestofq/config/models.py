@@ -36,7 +36,6 @@ class Models:
     _in_roles: dict[ChatConfig, VisionModel] = field(default_factory=dict, init=False, compare=False)
 
     def with_settings(self, settings: BestOfQSettings) -> "Models":
-        """The models of other settings; none that is loaded is reused."""
         return type(self)(settings, self.budget)
 
     def with_embedding(self, spec: EmbedSpec) -> "Models":
@@ -47,7 +46,6 @@ class Models:
         return self._with_model({"embed": self.settings.model.embed.model_copy(update=changes)})
 
     def with_model(self, model: Path) -> "Models":
-        """The models with another local model."""
         return self._with_model({"path": str(model)})
 
     def _with_model(self, changes: Mapping[str, object]) -> "Models":
@@ -55,7 +53,6 @@ class Models:
         return self.with_settings(self.settings.model_copy(update={"model": model}))
 
     async def aclose(self) -> None:
-        """Closes the endpoints' connections."""
         for model in self._in_roles.values():
             if isinstance(model, ChatModel):
                 await model.close()
@@ -78,7 +75,6 @@ class Models:
 
     @cached_property
     def endpoint(self) -> ChatModel | None:
-        """The model that proposes, if it is not the local one."""
         config = self.settings.endpoint_of("chat")
         return None if config is None else self._client(config)
 
@@ -154,7 +150,6 @@ class Models:
 
     @property
     def locating(self) -> VisionModel | None:
-        """The model of a localizer: one of its own, or a proposer that reads instructions."""
         if (own := self.settings.endpoint_of("localizer_chat")) is not None:
             return self.in_role(own)
         return self.endpoint or (None if self.prompted else self.chatting)
@@ -173,7 +168,6 @@ class Models:
 
     @cached_property
     def user(self) -> SimulatedUser | None:
-        """Who answers an agent's questions, where it is not the suite's own user."""
         config = self.settings.endpoint_of("user")
         return ModelUser(self.in_role(config)) if config else None
 
@@ -251,7 +245,6 @@ def in_pocket_prompts(settings: BestOfQSettings) -> bool:
 
 
 def is_pocket(chat: ChatConfig) -> bool:
-    """Whether the endpoint's model is named as a pocket model."""
     return is_shipped(chat.model.rpartition("/")[2])
 
 

@@ -230,11 +230,6 @@ class BestOfQSettings(FrozenModel):
         judge = self.endpoint_of("judge")
         return 0 if judge and judge.base_url == HERE else self.judge_screenshots
 
-    @property
-    def chat(self) -> ChatConfig | None:
-        """Return the endpoint that proposes instead of `model`."""
-        return self.endpoint_of("chat")
-
     def endpoint_of(self, role: Endpoint) -> ChatConfig | None:
         """Return the endpoint of a role: that of its own name; the judge may be another."""
         name = self.judge if role == "judge" else role

@@ -150,7 +150,6 @@ class Decision(FrozenModel):
 
     @property
     def candidate(self) -> Candidate:
-        """The chosen one."""
         return self.candidates[self.chosen]
 
 
@@ -165,7 +164,6 @@ class State(FrozenModel):
 
     @property
     def step_seed(self) -> int:
-        """The seed of what is drawn at this step."""
         return step_seed(self.seed, len(self.decisions))
 
 

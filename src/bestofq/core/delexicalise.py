@@ -66,7 +66,6 @@ def content_words(text: str) -> frozenset[str]:
 
 @lru_cache(256)
 def _read_goal(goal: str) -> tuple[frozenset[str], float | None]:
-    """Return its content words and its highest price."""
     prices = (one.group() for one in _TOKEN.finditer(goal.casefold()) if one.lastgroup == "price")
     return content_words(goal), max(map(_amount, prices), default=None)
 

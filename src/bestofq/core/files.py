@@ -30,7 +30,6 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names that a folder holds on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -70,7 +70,6 @@ class Request:
 
     @property
     def prompt(self) -> str:
-        """The messages' texts, joined by line breaks."""
         return "\n".join(message.text for message in self.messages)
 
 
@@ -99,7 +98,6 @@ class Reply:
 
     @property
     def tokens(self) -> int:
-        """How many were drawn."""
         return len(self.ids) if self.counted is None else self.counted
 
     @property

@@ -79,7 +79,6 @@ def hide(text: str, *, broken: bool = False) -> str:
 
 
 def hidden(tree: Any) -> Any:
-    """The same for every text of a JSON value."""
     match tree:
         case str():
             return hide(tree)
@@ -96,7 +95,6 @@ def hide_json(text: str) -> str:
 
 
 def _spelt(character: str) -> str:
-    """A pattern of every way to write the character."""
     code, literal = ord(character), re.escape(character)
     ways = [literal, rf"&#(?:{code}|x{_hex(f'{code:x}')});"]
     ways += [rf"\\+{mark}{_hex(f'{code:0{size}x}')}" for mark, size in (("u", 4), ("x", 2)) if code < 16**size]

@@ -92,7 +92,6 @@ class WebEnv:
         return (await self._user(question) if self._user else None), ()
 
     def _details(self, task: Task) -> str:
-        """What the task's user also knows, apart from the goal."""
         return ""
 
     async def _act(self, action: Action, observation: Observation) -> str | None:

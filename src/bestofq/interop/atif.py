@@ -68,7 +68,6 @@ def episode(record: Any, file: Path) -> Episode:
 
 
 def _heard(page: Observation, said: str) -> Observation:
-    """The page with what was said since."""
     return page.model_copy(update={"text": f"{page.text}\n{said}".strip()})
 
 
@@ -89,7 +88,6 @@ def _page(results: Any, file: Path, blank: Observation) -> Observation:
 
 
 def _picture(content: Any, file: Path) -> Screenshot | None:
-    """The last of a content's pictures whose file is there."""
     sources = [part.get("source") for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
     paths = (source.get("path") for source in reversed(sources) if isinstance(source, Mapping))
     return next(filter(None, (picture_of(path, file.parent) for path in paths)), None)

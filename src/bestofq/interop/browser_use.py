@@ -104,7 +104,6 @@ def _name_in(attributes: str) -> str:
 
 
 def calls_of(output: Mapping[str, Any]) -> list[Call]:
-    """The actions of a reply, each an object with one name."""
     return [call_of(name, arguments) for one in output.get("action") or () for name, arguments in one.items()]
 
 

@@ -58,7 +58,6 @@ def turns_of(
 
 
 def goal_of(messages: Sequence[Json]) -> str:
-    """The first thing the user says."""
     return next(iter(_said(messages, "user")), "")
 
 

@@ -105,7 +105,6 @@ def _passes(store: Store, selected: Selected) -> dict[str, int]:
 
 
 def _picture(store: Store, shot: Screenshot, folder: Path) -> str:
-    """The picture's file in the folder, by its name there."""
     name = Path(PICTURES) / store.screenshots.path(shot).name
     if not (folder / name).exists():
         (folder / PICTURES).mkdir(exist_ok=True)

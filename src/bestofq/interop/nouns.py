@@ -54,7 +54,6 @@ def episode_of(
 
 
 def page_of(text: str, elements: Iterable[Element] = (), **more: Any) -> Observation:
-    """Return a page by its text, and what else is known."""
     return Observation(**{"url": "", "title": "", "text": text, "elements": tuple(elements), **more})
 
 
@@ -69,7 +68,6 @@ def decision_of(rest: Mapping[str, Any], *candidates: Candidate) -> Decision:
 
 
 def log_of(rest: Mapping[str, Any]) -> str | None:
-    """What is left of a record, as JSON; None if nothing is."""
     kept = {name: value for name, value in rest.items() if value not in _EMPTY}
     return json_of(kept) if kept else None
 

@@ -46,7 +46,6 @@ class Batches:
         self.scalars = torch.from_numpy(np.stack([data.reward, 1.0 - data.terminal]).astype(np.float32)).to(device)
 
     def __getitem__(self, step: int) -> Batch:
-        """Batch `step`."""
         return self.at(self.draw(step))
 
     def draw(self, step: int) -> Tensor:
@@ -55,7 +54,6 @@ class Batches:
         return torch.from_numpy(drawn)
 
     def at(self, drawn: Tensor) -> Batch:
-        """The transitions of these numbers [B]."""
         rows = self.rows[:, drawn.to(self.rows.device)]
         vectors = self.table.index_select(0, rows.flatten()).view(*rows.shape, -1)  # [4, B, D]
         if vectors.device != self.device:
@@ -89,7 +87,6 @@ def fingerprint(data: Transitions) -> str:
 
 
 def _place(table: Tensor, device: torch.device) -> Tensor:
-    """On the device if it fits, else in host memory."""
     if device.type != "cuda":
         return table.to(device)
     free, _ = torch.cuda.mem_get_info(device)

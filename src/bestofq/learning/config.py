@@ -57,13 +57,11 @@ class NetworkConfig(FrozenModel):
         return self.model_copy(update={"project": self.projected_width(dim), "hidden": self.widths(dim)})
 
     def projected_width(self, dim: int) -> int | None:
-        """The width each embedding is projected to."""
         if self.project == "auto":
             return PAPER_PROJECT if dim > PAPER_PROJECT else None
         return self.project
 
     def widths(self, dim: int) -> tuple[int, ...]:
-        """The widths of the hidden layers."""
         if self.hidden == "paper":
             return PAPER_HIDDEN
         if self.hidden == "auto":

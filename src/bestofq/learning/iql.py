@@ -100,7 +100,6 @@ class IQL:
         return torch.stack([v_loss, q_loss, v, q]).detach()
 
     def _v_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Of Eq. 3, and mean V(s)."""
         with self._autocast():
             v = self.v(batch.state, batch.task)
             if self._goals is None:
@@ -110,7 +109,6 @@ class IQL:
             return expectile_loss(goal - v, self.config.expectile), v.mean()
 
     def _q_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Of Eq. 4, and mean Q(s, a)."""
         with self._autocast():
             q = self.q(batch.state, batch.action, batch.task)
             next_v = _without_gradient(self.v, batch.next_state, batch.task)
@@ -144,7 +142,6 @@ class IQL:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16)
 
     def _descend(self, loss: Tensor, network: EmbeddingMLP, adam: torch.optim.Adam) -> None:
-        """One clipped Adam step."""
         adam.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(network.parameters(), self.config.clip_norm)
@@ -153,7 +150,6 @@ class IQL:
 
 @torch.no_grad()
 def _without_gradient(network: EmbeddingMLP, *inputs: Tensor) -> Tensor:
-    """Values without gradient and dropout."""
     values: Tensor = network.eval()(*inputs)
     network.train()
     return values

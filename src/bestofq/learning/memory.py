@@ -115,7 +115,6 @@ class Memory:
 
     @property
     def checkpoint(self) -> str:
-        """Names what it learned, by a hash of it."""
         return f"memory-{_digest(self._arrays())}"
 
     def save(self, folder: Path) -> None:

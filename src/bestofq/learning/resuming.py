@@ -19,7 +19,6 @@ MARK = "run.txt"
 
 
 def has_begun(out: Path) -> bool:
-    """Whether a run has begun in this folder."""
     return (out / MARK).exists()
 
 
@@ -41,7 +40,6 @@ def claim(out: Path, data: Iterable[FrozenModel], settings: str) -> None:
 
 
 def write_whole(folder: Path, write: Callable[[Path], object]) -> None:
-    """Write a folder whole or not at all."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     write(part)
@@ -89,7 +87,6 @@ def load_step(out: Path, model: nn.Module, optimizer: Optimizer, accelerator: An
 
 
 def clear_steps(out: Path) -> None:
-    """Delete the checkpoints of a run whose model is saved."""
     shutil.rmtree(out / ".training", ignore_errors=True)
 
 

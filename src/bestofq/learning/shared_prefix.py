@@ -30,7 +30,6 @@ class Branches:
 
     @property
     def cost(self) -> int:
-        """Tokens to compute: the last of a reply is predicted only."""
         return len(self.prompt) + sum(len(reply) - 1 for reply in self.replies)
 
 

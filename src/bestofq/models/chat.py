@@ -84,7 +84,6 @@ class ChatConfig(FrozenModel):
 
     @property
     def place(self) -> str:
-        """Model and address, as messages name them."""
         return f"{self.model} at {hide(self.base_url)}"
 
     @property
@@ -96,7 +95,6 @@ class ChatConfig(FrozenModel):
 
     @property
     def attempt(self) -> float:
-        """Seconds that one attempt at a fast endpoint may take."""
         return ATTEMPT_SHARE * self.deadline
 
     @model_validator(mode="after")
@@ -383,7 +381,6 @@ class ChatModel:
 
 
 def _merge_system(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """Move the system message to the start of the user's turn."""
     system, *rest = messages
     if system["role"] != "system":
         return messages

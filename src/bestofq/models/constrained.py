@@ -59,7 +59,6 @@ class Held:
         return logits.masked_fill(~torch.from_numpy(allowed).to(logits.device), float("-inf"))
 
     def take(self, tokens: Tensor, active: Tensor, alive: Tensor) -> None:
-        """The grammars after the drawn `tokens` [A, R]."""
         for drawn, row in zip(tokens.tolist(), active.tolist(), strict=True):
             for draw, matcher in enumerate(self._matchers[row]):
                 if matcher is not None and alive[row, draw]:

@@ -73,7 +73,6 @@ class LocalEmbedder(CachedEmbedder):
         return matches(table(words), table(goal)).cpu().numpy()
 
     def _read(self, items: Sequence[EmbedItem]) -> list[_Reading]:
-        """The tokens of each item, its answer among them."""
         prompts = [item for item in items if item.answer]
         requests = [Request(messages=user(p.text), max_tokens=p.answer, one_line=True) for p in prompts]
         drawn = iter(self._model.drawn(requests, states=self.spec.layer == -1))
@@ -86,7 +85,6 @@ class LocalEmbedder(CachedEmbedder):
         ]
 
     def _own(self, text: str) -> list[int]:
-        """A text's tokens, one at least."""
         return self._model.encode_plain(text) or [self._model.end]
 
     def _read_answer(self, prompt: str, drawn: Generation, states: Tensor | None) -> _Reading:

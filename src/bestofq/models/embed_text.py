@@ -128,7 +128,6 @@ def _read_pooling(path: str | Path, folder: str) -> str:
 
 
 def is_sentence_encoder(path: str | Path) -> bool:
-    """Tell whether a directory or hub name has the files of sentence-transformers."""
     return _read_json(path, "modules.json") is not None
 
 

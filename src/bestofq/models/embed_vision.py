@@ -79,7 +79,6 @@ class QwenReader:
         return Inputs({"input_ids": ids, **inputs}, own)
 
     def _seen(self, shot: Screenshot) -> Any:
-        """One picture's patches and their grid."""
         return self._pictures([open_image(shot)], return_tensors="pt")
 
     def _ids(self, item: EmbedItem) -> list[int]:

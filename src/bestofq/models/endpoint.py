@@ -318,7 +318,6 @@ class RateLimit:
 
     @property
     def allowed(self) -> int:
-        """Calls that may be in flight now."""
         return 1 if self.paused else max(1, int(self._allowed))
 
     @property

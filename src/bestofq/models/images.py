@@ -62,6 +62,5 @@ def resize(screenshot: Screenshot, limits: PictureLimits) -> Picture:
 
 
 def image_part(picture: Picture | Screenshot) -> dict[str, Any]:
-    """The picture as a part of a message to an endpoint."""
     data = base64.b64encode(picture.data).decode()
     return {"type": "image_url", "image_url": {"url": f"data:{picture.media_type};base64,{data}"}}

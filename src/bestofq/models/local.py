@@ -119,7 +119,6 @@ class LocalModel(PromptTokens):
 
     @property
     def dim(self) -> int:
-        """Numbers in a hidden state."""
         return int(self.model.config.get_text_config().hidden_size)
 
     @cached_property
@@ -128,7 +127,6 @@ class LocalModel(PromptTokens):
 
     @cached_property
     def _breaks(self) -> Tensor:
-        """Tokens that hold a line break."""
         texts = self.tokenizer.batch_decode([[token] for token in range(len(self.tokenizer))])
         return torch.tensor([token for token, text in enumerate(texts) if "\n" in text], dtype=torch.long)
 
@@ -286,7 +284,6 @@ class LocalModel(PromptTokens):
 
 
 def _most_tokens(request: Request) -> int:
-    """Of each reply to the request."""
     return request.max_tokens or (HELD_TOKENS if request.schema else TOKENS)
 
 

@@ -76,5 +76,4 @@ async def training_tasks(settings: BestOfQSettings, suite: OpenSuite, count: int
 
 
 def round_run(number: int) -> str:
-    """Return the run of a round's searches. Rounds count from 1."""
     return f"{SEARCH_RUN}-{number}"

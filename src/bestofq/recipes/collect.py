@@ -8,7 +8,7 @@ from functools import partial
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.config.agents import AGENTS, AgentKind, check_agent, keeping_vectors, make_agent, reads_q
+from bestofq.config.agents import AGENTS, AgentKind, check_agent, keeping_vectors, make_agent
 from bestofq.config.context import OpenSuite, may_repeat_of, open_workers
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -139,7 +139,7 @@ async def compare(
     for kind in agents:
         check_agent(kind, models)
     for kind in agents:
-        values = play.values if reads_q(models.settings, kind) else None
+        values = play.values if AGENTS[kind].reads_q(models.settings) else None
         await collect(models, suite, store, run, replace(play, kind=kind, values=values), hosts=hosts)
 
 

@@ -44,7 +44,7 @@ _DEFAULTS = {**BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT}), "
 def run_identity(settings: BestOfQSettings, split: Split, step_limit: int) -> dict[str, JsonValue]:
     """Return what all episodes of a run depend on, apart from the settings of each agent."""
     suite: dict[str, JsonValue] = {**settings.suite.identity(), "step_limit": step_limit}
-    if settings.chat is not None:
+    if settings.endpoint_of("chat") is not None:
         suite["screenshots"] = settings.suite.screenshots
     return {**policy_identity(settings), "suite": suite, "split": split}
 
@@ -57,7 +57,7 @@ def policy_identity(settings: BestOfQSettings) -> dict[str, JsonValue]:
         kept[name] = None if chat is None else chat.model_dump(mode="json", include=_ENDPOINT)
     kept["judge"] = settings.own_judge or kept["judge"]
     kept["model"] = {**identity_of(settings.model), "reply_tokens": settings.model.most_tokens}
-    unused = {name for name in _OF_CHAT if settings.chat is None and kept[name] == _DEFAULTS[name]}
+    unused = {name for name in _OF_CHAT if settings.endpoint_of("chat") is None and kept[name] == _DEFAULTS[name]}
     unused |= {"suite", "embedder"}
     unused |= {"judge_screenshots", "judge_criteria"} if settings.endpoint_of("judge") is None else set()
     unused |= {"proposer"} if settings.proposer is None else set()
@@ -69,7 +69,7 @@ def search_identity(models: Models, searcher: Searcher) -> dict[str, JsonValue]:
     chosen = models.settings.agent_q
     if searcher == "mcts":
         return {"agent_q": {"search": chosen.search.model_dump(mode="json"), "feedback": chosen.feedback}}
-    weights = models.local.revision if models.settings.chat is None else None
+    weights = models.local.revision if models.settings.endpoint_of("chat") is None else None
     searched: dict[str, JsonValue] = {"search": identity_of(chosen.search), "feedback": chosen.feedback}
     return {"agent_q": searched, "weights": weights, "prompts": models.prompts}
 
@@ -159,7 +159,6 @@ def current_provenance(*, prompts: str, seed: int) -> Provenance:
 
 
 def made_by(settings: BestOfQSettings) -> dict[str, object]:
-    """Return what a committed result says of its origin."""
     return {
         "command": this_command(),
         "seed": settings.seed,

@@ -68,7 +68,7 @@ def _check_tokens(models: Models, trees: Sequence[SearchTree]) -> None:
 def check_policy(models: Models) -> None:
     """ConfigError where the model's tokens are not kept, or where a Q-function of one model is to rank for all rounds'
     models. SetupError without the extra that DPO needs, or the model."""
-    if models.settings.chat is not None or models.settings.model.dialect != "composite":
+    if models.settings.endpoint_of("chat") is not None or models.settings.model.dialect != "composite":
         raise ConfigError(
             "Agent Q learns from the tokens of composite actions: give a local model that writes them, such as "
             "--model pocket-agentq --set model.dialect=composite, and no endpoint; a served model goes step by step "
@@ -180,7 +180,6 @@ def policy_prompt(models: Models, state: State, history: int = SHOWN) -> tuple[s
 
 
 def source(models: Models) -> PairSource:
-    """What drew the turns, and what can learn from them."""
     tokens = json.dumps(models.tokens.tokenizer.get_vocab(), sort_keys=True)
     return PairSource(
         model=models.tokens.name,

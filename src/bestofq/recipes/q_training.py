@@ -129,7 +129,6 @@ def _remember(
 
 
 def learn_memory(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> Memory:
-    """Remember the outcomes of these episodes' actions."""
     played = experiences(episodes_of(store, episodes))
     return Memory.learn(played, train_n=models.settings.n_candidates, episodes=episode_set(episodes))
 
@@ -192,7 +191,6 @@ def _check_embedders(models: Models, store: Store, episodes: Sequence[EpisodeSum
 
 
 def episodes_of(store: Store, learned: Sequence[EpisodeSummary]) -> Iterator[Episode]:
-    """These episodes with their steps, in the store's order."""
     wanted = {episode.id for episode in learned}
     stored = (one for run in dict.fromkeys(episode.run for episode in learned) for one in store.episodes(run=run))
     return (one for one in stored if one.id in wanted)

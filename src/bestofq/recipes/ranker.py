@@ -65,7 +65,6 @@ class Ranker:
     async def rank_async(
         self, goal: str, page: str | Observation, history: Sequence[Said], candidates: Sequence[Said]
     ) -> tuple[int, tuple[float, ...]]:
-        """As `rank`."""
         if not candidates:
             raise InputError("there are 0 candidates, at least 1 is needed: propose an action first")
         seen = Observation(url="", title="", text=page, elements=()) if isinstance(page, str) else page

@@ -101,7 +101,6 @@ def _leave_first(leaves: Bools, best: "np.ndarray[tuple[int], np.dtype[np.intp]]
 
 
 def gate_table(points: Sequence[GatePoint], thresholds: Sequence[float | None]) -> Table:
-    """A row for each threshold tried."""
     return Table.of(
         "gate",
         "When to leave the first candidate",

@@ -74,7 +74,6 @@ def sum_by_task(log: LoggedChoices, rows: Doubles) -> dict[Hashable, Doubles]:
 
 
 def taken_q(log: LoggedChoices) -> Doubles:
-    """Q of what was taken [T]."""
     return np.asarray(log.q[np.arange(len(log.chosen)), log.chosen], np.float64)
 
 

@@ -75,7 +75,6 @@ class Rollout(NamedTuple):
         return sum(self.ranked) + sum(self.own)
 
     def after(self, won: bool, *, ranked: bool) -> "Rollout":
-        """Return it with one more session that ended."""
         before = self.ranked if ranked else self.own
         tried = Tried(before.won + won, before.lost + (not won))
         more = self._replace(ranked=tried) if ranked else self._replace(own=tried)
@@ -83,7 +82,6 @@ class Rollout(NamedTuple):
         return more._replace(bounds=bounds, stopped=self.stopped or bounds.high < 0)
 
     def describe(self) -> str:
-        """Say in one sentence where the rollout stands."""
         low, high = (f"{100 * end:+.1f}" for end in (self.bounds.low, self.bounds.high))
         state = "it has ended, and the agent's own replies are back" if self.stopped else f"{self.share:.0%} are ranked"
         return f"after {self.sessions:,} sessions ranking changes success by {low} to {high} points: {state}"

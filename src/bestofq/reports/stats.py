@@ -85,7 +85,6 @@ class PairedDifference(FrozenModel):
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves zero out."""
         return self.low > 0 or self.high < 0
 
 

@@ -71,13 +71,12 @@ def shorten(words: str, length: int) -> str:
     return words if len(words) <= length else words[: length - 1] + "…"
 
 
-TEMPLATES = Environment(
-    loader=PackageLoader("bestofq.reports"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+def load_templates(package: str) -> Environment:
+    loader = PackageLoader(package)
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+TEMPLATES = load_templates("bestofq.reports")
 TEMPLATES.globals.update(percent=lambda share: f"{100 * share:.1f} %", style=_STYLE_ELEMENT, width=WIDTH)
 TEMPLATES.filters.update(shortened=shorten, shown=shown)
 

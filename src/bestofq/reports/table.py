@@ -147,7 +147,6 @@ class Table(FrozenModel):
         return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
 
     def to_json(self) -> str:
-        """Everything, unrounded; `Table.model_validate_json` reads it back."""
         return self.model_dump_json(indent=1) + "\n"
 
     def to_csv(self) -> str:

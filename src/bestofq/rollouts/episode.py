@@ -171,7 +171,6 @@ class EpisodeRecord:
 
     @property
     def ran_out(self) -> Verdict:
-        """The verdict on an episode that reached the step limit."""
         return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
 
     def to_episode(self, verdict: Verdict) -> Episode:

@@ -141,5 +141,4 @@ class MutableTree:
 
 
 def taken_to(node: int, tree: MutableTree | SearchTree) -> list[Candidate]:
-    """The actions from the root of a tree to a node."""
     return [c for n in tree.path(node)[1:] if (c := tree.candidate[n]) is not None]

@@ -156,7 +156,6 @@ class FaultServer:
 
 
 def _embed(texts: Sequence[str]) -> dict[str, Any]:
-    """A vector of 32 numbers for each text, from its hash."""
     vectors = [[byte / 255 for byte in hashlib.sha256(text.encode()).digest()] for text in texts]
     data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
     tokens = sum(len(text.split()) for text in texts)

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2 import pass_context
 from jinja2.runtime import Context
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,19 +19,13 @@ from bestofq.core.actions import action_text
 from bestofq.core.observation import Observation
 from bestofq.reports.costs import spent_by_role
 from bestofq.reports.naming import shown
-from bestofq.reports.svg import PALETTE, STYLE, Figure
+from bestofq.reports.svg import PALETTE, STYLE, Figure, load_templates
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
 from bestofq.viewer.steps import is_inside, pieces, viewport
 
-_TEMPLATES = Environment(
-    loader=PackageLoader("bestofq.viewer"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_TEMPLATES = load_templates("bestofq.viewer")
 
 
 def _asset(name: str) -> str:

@@ -33,7 +33,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(listener: socket.socket) -> bool:
-    """Whether only this machine can reach it."""
     return ip_address(listener.getsockname()[0]).is_loopback
 
 
@@ -63,5 +62,4 @@ def _address(listener: socket.socket, host: str, token: str | None) -> str:
 
 
 def _shown(host: str) -> str:
-    """A host as addresses have it."""
     return f"[{host}]" if ":" in host else host

@@ -75,7 +75,6 @@ class PickerScorer(_Picking):
     model: LanguageModel
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
-        """`Picker`."""
         generation = await self.model.generate(Request(messages=user(pick_prompt(state, candidates)), max_tokens=4))
         number, usage = re.search(r"\d+", generation.replies[0].text), generation.usage("critic")
         index = _to_index(int(number.group()) if number else None, len(candidates))
@@ -87,8 +86,6 @@ class ChatPickerScorer(_ChatCritic, _Picking):
     """`PickerScorer` for a model that follows instructions, over the same candidates (Fig. 11)."""
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
-        """`Picker`."""
-
         def text(history: int, pictures: int) -> str:  # the candidates last, and never in the system's turn
             state_, step = candidates_user(state, history, pictures), len(state.decisions) + 1
             return render("picker_user", state=state_, step=step, candidates=candidates)

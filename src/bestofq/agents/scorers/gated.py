@@ -27,7 +27,6 @@ class GatedScorer:
         return await self.scorer.prepare(state)
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """As the scorer's, with a reading of the gate if another candidate than the first is best."""
         scores = await self.scorer.score(state, candidates)
         best = max(range(len(candidates)), key=scores.values.__getitem__)
         if best == 0:

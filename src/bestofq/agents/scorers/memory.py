@@ -63,7 +63,6 @@ def memory_keys(state: State, candidates: Sequence[Candidate]) -> list[Keys]:
 
 
 def step_keys(episode: Episode) -> Iterator[list[Keys]]:
-    """Return the keys of each step's candidates."""
     for index, step in enumerate(episode.steps):
         state = state_at(episode.task, episode.steps[:index], step.observation)
         yield memory_keys(state, step.decision.candidates)
@@ -82,7 +81,6 @@ def count_repeats(episodes: Iterable[Episode]) -> tuple[int, ...]:
 
 
 def experiences(episodes: Iterable[Episode]) -> Iterator[Experience]:
-    """Return what can be remembered of the decided episodes."""
     for episode in episodes:
         if episode.verdict.outcome in DECIDED:
             chosen = (step.decision.chosen for step in episode.steps)
