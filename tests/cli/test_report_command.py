@@ -3,18 +3,23 @@
 import asyncio
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from bestofq.cli.commands import app
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, Step, Verdict
-from bestofq.core.errors import InputError
+from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
+from bestofq.core.gate import Gate
 from bestofq.core.observation import Observation, Task
+from bestofq.learning.checkpoint import read_card
+from bestofq.reports.estimate import FILE, OffPolicyEstimate
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 
@@ -137,3 +142,160 @@ def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path)
     for reference in ("human", "human=nan", "human=-1", "human=101"):
         with pytest.raises(InputError, match="is not NAME=PERCENT"):
             type_in("report", str(folder), "--by", "agent", "--reference", reference, "--svg", str(svg))
+
+
+SETTINGS = ("iql.steps=120", "iql.lr_q=0.003", "iql.network.hidden=[16]", "iql.network.dropout=0")
+PAGE = Observation(url="http://shop/", title="Shop", text="Red [1] Blue [2]", elements=())
+ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=Click(mark=2), label="click Blue"))
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_width", 500)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty tasks, each explored twice: the proposer's Red succeeds in 20 %, Blue in 90. `seed` and `later` are other
+    tasks, `few` are eight; in `alone` an agent that does not explore clicked what it liked. `again` are those of
+    `seed`, once more."""
+    folder = tmp_path_factory.mktemp("estimate") / "shop"
+    asyncio.run(fill(folder))
+    return folder
+
+
+async def fill(folder: Path) -> None:
+    made, rng = Provenance(version="test", seed=0), np.random.default_rng(0)
+    with Store.open(folder) as store:
+        for run in ("seed", "later", "alone", "again", "few"):
+            named = "seed" if run == "again" else run
+            agent = "prompting" if run == "alone" else "explore"
+            await store.begin_run(run, {"epsilon": 0.5}, made)
+            for number in range(16 if run == "few" else 80):
+                task = Task(
+                    id=f"{named}-{number // 2}", suite="shop", goal="buy a hat", start_url=PAGE.url, split="train"
+                )
+                episode = await store.begin_episode(run, agent, task, number % 2, made)
+                chosen = int(rng.integers(2))
+                won = bool(rng.random() < (0.9 if chosen else 0.2))
+                decision = Decision(candidates=ACTIONS, scores=(0.0, 0.0), chosen=chosen)
+                step = Step(index=0, observation=PAGE, decision=decision, reward=float(won), terminated=True)
+                await store.append_step(episode, step)
+                verdict = Verdict(reward=float(won), outcome="success" if won else "failure")
+                await store.finish_episode(episode, verdict, PAGE)
+
+
+def bestofq(command: str, shop: Path, *more: str) -> Result:
+    settings = [word for setting in SETTINGS for word in ("--set", setting)]
+    done = CliRunner().invoke(app, [command, "--store", str(shop), *settings, *more])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def q(shop: Path) -> Path:
+    bestofq("train", shop, "--out", str(shop / "q"), "--no-estimate")
+    return shop / "q"
+
+
+def copied(q: Path, to: Path) -> Path:
+    """The Q-function alone, without an estimate and what was tried."""
+    return Path(shutil.copytree(q, to, ignore=shutil.ignore_patterns(FILE, "trials")))
+
+
+@pytest.mark.slow
+def test_training_ends_with_what_to_expect(shop: Path, tmp_path: Path) -> None:
+    said = bestofq("train", shop, "--out", str(tmp_path / "q")).output
+    assert "AUC 0." in said.splitlines()[-2]
+    found = OffPolicyEstimate.read(tmp_path / "q")
+    assert found.lift.mean > 0.3
+    assert found.episodes == 22  # of the 11 tasks of a fifth
+    assert found.checkpoint == Path(read_card(tmp_path / "q").weights).stem
+    made = (tmp_path / "q" / FILE).stat().st_mtime_ns
+    again = bestofq("train", shop, "--out", str(tmp_path / "q")).output
+    assert again.splitlines()[-1] == said.splitlines()[-1]
+    assert (tmp_path / "q" / FILE).stat().st_mtime_ns == made
+
+
+def test_too_few_tasks_are_refused_before_a_training(shop: Path) -> None:
+    """Of these eight, some lie in the first fifth and none in another."""
+    words = ["estimate", "--store", str(shop), "--run", "few", "--set", "iql.steps=1"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, DataError)
+    assert str(done.exception).endswith("out: collect episodes of more tasks, or give fewer --folds")
+    assert not (shop / "trials").exists()
+
+
+@pytest.mark.slow
+def test_a_q_function_is_not_judged_by_what_it_learned_from(shop: Path, q: Path) -> None:
+    said = bestofq("estimate", shop, "--q", str(q)).output
+    assert "learned from these tasks" in said
+    assert "\ndeploy: expected +" in said
+    assert len([*(q / "trials").iterdir()]) == 5
+    found = OffPolicyEstimate.read(q)
+    assert (found.episodes, found.exploring, found.tasks) == (80, 80, 40)
+    assert found.lift.mean == pytest.approx(0.7, abs=0.15)
+
+
+def test_by_other_tasks_it_is_judged_itself(shop: Path, q: Path, tmp_path: Path) -> None:
+    own = copied(q, tmp_path / "q")
+    said = bestofq("estimate", shop, "--q", str(own), "--run", "seed", "--run", "later").output
+    assert "learned from these tasks" not in said
+    found = OffPolicyEstimate.read(own)
+    assert found.tasks == 40  # those of `later`
+    assert not (own / "trials").exists()
+
+
+def test_what_other_episodes_of_its_tasks_say_is_not_kept_as_its_own(shop: Path, q: Path, tmp_path: Path) -> None:
+    own = copied(q, tmp_path / "q")
+    said = bestofq("estimate", shop, "--q", str(own), "--run", "again", "--folds", "1").output
+    assert "learned from other episodes of these tasks" in said
+    assert "expected +" in said
+    assert OffPolicyEstimate.read(own) is None
+
+
+def test_a_q_function_of_the_first_episodes_is_judged_by_those(shop: Path, tmp_path: Path) -> None:
+    bestofq("train", shop, "--out", str(tmp_path / "q"), "--no-estimate", "--episodes", "40")
+    bestofq("estimate", shop, "--q", str(tmp_path / "q"), "--folds", "1")
+    found = OffPolicyEstimate.read(tmp_path / "q")
+    assert found.episodes == 11  # the first of each task of a fifth
+    assert found.checkpoint == Path(read_card(tmp_path / "q").weights).stem
+
+
+def test_a_q_function_of_another_embedder_is_not_judged(shop: Path, q: Path, tmp_path: Path) -> None:
+    own = copied(q, tmp_path / "q")
+    words = ["estimate", "--store", str(shop), "--q", str(own), "--set", "model.embedder=pocket-web"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, CheckpointError)
+    assert "trained on other embeddings" in str(done.exception)
+    assert OffPolicyEstimate.read(own) is None
+
+
+def test_where_nobody_explores_the_gain_is_not_known(shop: Path, q: Path) -> None:
+    said = bestofq("estimate", shop, "--q", str(q), "--run", "alone").output
+    assert "\nnot known: " in said
+    found = OffPolicyEstimate.read(q)
+    assert found.exploring == 0
+    assert found.auc.value is not None
+
+
+def test_serving_refuses_what_the_gate_would_never_let_through_unless_one_insists(shop: Path, q: Path) -> None:
+    bestofq("estimate", shop, "--q", str(q), "--run", "later")
+    good = OffPolicyEstimate.read(q)
+    serve = ("serve", "--upstream", "nowhere", "--rank", str(q))
+
+    def served(*more: str) -> BaseException | None:
+        return CliRunner().invoke(app, [*serve, *more]).exception
+
+    assert "nowhere" in str(served())
+    assert any(threshold is not None for threshold in Gate.load(q, good.checkpoint).thresholds)
+    good.model_copy(update={"thresholds": (None,) * 5}).write(q)
+    refused = served()
+    assert isinstance(refused, ConfigError)
+    assert "--insist" in str(refused)
+    insisted = served("--insist")
+    assert isinstance(insisted, InputError)
+    assert "nowhere" in str(insisted)
+    other = OffPolicyEstimate.read(q)
+    other.model_copy(update={"checkpoint": "value-of-another"}).write(q)
+    assert "nowhere" in str(served())

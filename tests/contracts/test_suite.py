@@ -1,9 +1,14 @@
 """What every suite keeps to, one of a user's own among them, each made as the command line makes it."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -12,13 +17,45 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
+from bestofq.browser.browser import Browser
 from bestofq.cli.config import load_config
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.errors import ConfigError
-from bestofq.core.protocols import Suite
+from bestofq.core.actions import (
+    Action,
+    Answer,
+    AskUser,
+    Clear,
+    Click,
+    GoBack,
+    Other,
+    Refresh,
+    Restart,
+    Scroll,
+    Submit,
+    Write,
+)
+from bestofq.core.decision import StepResult
+from bestofq.core.errors import BrowserError, ConfigError
+from bestofq.core.observation import Element, Observation, Task
+from bestofq.core.protocols import Checkpointable, Env, Suite
+from bestofq.envs.miniwob.env import MiniWobEnv
+from bestofq.envs.miniwob.settings import MiniWobSettings
+from bestofq.envs.miniwob.suite import MiniWob
 from bestofq.envs.serving import serve_app
 from bestofq.envs.suites import KINDS, make_suite
+from bestofq.envs.web import WebEnv
 from bestofq.testing.contracts import check_suite
+from bestofq_sites.booking.suite import Booking
+from bestofq_sites.local_site.server import serve
+from bestofq_sites.local_site.text import TextEnv
+from bestofq_sites.local_site.web import LocalWebEnv
+from bestofq_sites.quirks.settings import QuirksSettings
+from bestofq_sites.quirks.suite import Quirks
+from bestofq_sites.webshop.pages import BUY
+from bestofq_sites.webshop.suite import synthetic_suite
+from bestofq_sites.webshop.synthetic import SyntheticConfig
+from experiments.oracles.booking import BookingOracle
+from experiments.oracles.quirks import QuirksOracle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 ROOT = Path(__file__).parents[2]
@@ -89,3 +126,281 @@ async def test_what_is_no_suite_is_refused_by_name(
         make_suite(settings)
     assert name in str(refused.value)
     assert wrong in str(refused.value)
+
+
+SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
+BOOKING = Booking()
+QUIRKS = Quirks(QuirksSettings())
+SUITES: dict[str, Any] = {"webshop": SHOP, "booking": BOOKING, "quirks": QUIRKS}
+SITES = tuple(f"{site}-{kind}" for site in SUITES for kind in ("text", "browser"))
+RESTORING = (*SITES, "scripted")
+ALL = (*RESTORING, "miniwob", "page")
+Make = Callable[[], Env]
+
+
+async def links(request: Request) -> HTMLResponse:
+    return HTMLResponse("<title>Links</title><p><a href=/1>one</a><p><a href=/2>two</a>")
+
+
+async def opened(name: str, browser: Browser, stack: AsyncExitStack) -> tuple[Make, list[Task]]:
+    """How an environment of this kind is made, and its tasks."""
+    site, _, kind = name.partition("-")
+    if kind == "text":
+        return lambda: TextEnv(SUITES[site]), SUITES[site].tasks("test")
+    if kind == "browser":
+        served = await stack.enter_async_context(serve(SUITES[site]))
+        return lambda: LocalWebEnv(served, browser), SUITES[site].tasks("test")
+    if name == "miniwob":
+        if find_spec("miniwob") is None:
+            pytest.skip("MiniWoB++'s pages are not installed")
+        suite = MiniWob(MiniWobSettings(only="click-link", per_task=2))
+        await stack.enter_async_context(suite.open())
+        return lambda: MiniWobEnv(suite.root, browser), await suite.tasks("test")
+    if name == "page":
+        url = await stack.enter_async_context(serve_app(Starlette(routes=[Route("/{path:path}", links)])))
+        return lambda: WebEnv(browser, screenshots=False), [
+            Task(id=n, suite="s", goal="click", start_url=f"{url}/{n}", allowed_hosts=("127.0.0.1",)) for n in "ab"
+        ]
+    return ScriptedEnv, [TASK, TASK]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def kinds(browser: Browser) -> AsyncIterator[Callable[[str], Awaitable[tuple[Make, list[Task]]]]]:
+    """`opened`, each kind once."""
+    found: dict[str, tuple[Make, list[Task]]] = {}
+    async with AsyncExitStack() as stack:
+
+        async def kind(name: str) -> tuple[Make, list[Task]]:
+            if name not in found:
+                found[name] = await opened(name, browser, stack)
+            return found[name]
+
+        yield kind
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def world(
+    request: pytest.FixtureRequest, kinds: Callable[[str], Awaitable[tuple[Make, list[Task]]]]
+) -> AsyncIterator[tuple[Env, Env, list[Task]]]:
+    """Two environments of one kind, and its tasks."""
+    make, tasks = await kinds(request.param)
+    env, twin = make(), make()
+    yield env, twin, tasks
+    await env.close()
+    await twin.close()
+
+
+every_env = pytest.mark.parametrize("world", ALL, indirect=True)
+restoring_envs = pytest.mark.parametrize("world", RESTORING, indirect=True)
+sites = pytest.mark.parametrize("world", SITES, indirect=True)
+
+
+@every_env
+async def test_a_reset_begins_anew_whatever_was_done(world: tuple[Env, Env, list[Task]]) -> None:
+    env, twin, tasks = world
+    first = await env.reset(tasks[0], seed=0)
+    assert first.error is None
+    assert {element.mark for element in first.elements} == set(range(1, len(first.elements) + 1))
+    for action in (Click(mark=1), Refresh()):
+        if (await env.step(action)).terminated:
+            break
+    assert page_of(await env.reset(tasks[0], seed=0)) == page_of(first)
+    assert page_of(await twin.reset(tasks[0], seed=1)) == page_of(first)
+
+
+@every_env
+async def test_what_cannot_be_done_is_told_and_ends_nothing(world: tuple[Env, Env, list[Task]]) -> None:
+    env, _, tasks = world
+    seen = await env.reset(tasks[0], seed=0)
+    for action in (Click(mark=len(seen.elements) + 1), Other(text="pinch the map")):
+        result = await env.step(action)
+        assert result.observation.error
+        assert (result.terminated, result.truncated) == (False, False)
+        assert not result.reward
+        assert page_of(result.observation.model_copy(update={"error": None})) == page_of(seen)
+
+
+@every_env
+async def test_an_answer_ends_the_episode(world: tuple[Env, Env, list[Task]]) -> None:
+    env, _, tasks = world
+    await env.reset(tasks[0], seed=0)
+    result = await env.step(Answer(text="done"))
+    assert result.terminated
+    assert not result.reward
+    assert (await env.reset(tasks[1], seed=0)).error is None
+
+
+@every_env
+async def test_there_is_nothing_to_step_before_a_reset_nor_after_the_close(world: tuple[Env, Env, list[Task]]) -> None:
+    env, fresh, tasks = world
+    await env.reset(tasks[0], seed=0)
+    await env.close()
+    await env.close()
+    for closed in (env, fresh):
+        with pytest.raises((RuntimeError, BrowserError)):
+            await closed.step(Click(mark=1))
+    assert (await env.reset(tasks[0], seed=0)).error is None
+
+
+def random_action(seen: Observation, rng: random.Random) -> Action:
+    mark = rng.choice(seen.elements).mark
+    fields = [e.mark for e in seen.elements if e.role in ("searchbox", "textbox", "combobox")] or [mark]
+    text = rng.choice(["blue house", "4 people", "8:30 PM", "ann@example.com", "mouse"])
+    return rng.choice(
+        [
+            *[Click(mark=mark)] * 4,
+            *[Write(mark=rng.choice(fields), text=text)] * 2,
+            *(Write(mark=rng.choice(fields), text=text, enter=True), Clear(mark=mark), Submit(mark=mark)),
+            *(GoBack(), GoBack(), Refresh(), Restart(), Scroll(), AskUser(question="Where do you like to sit?")),
+        ]
+    )
+
+
+def page_of(seen: Observation) -> object:
+    """All but the picture: what an agent acts on."""
+    return seen.model_dump(exclude={"screenshot"})
+
+
+@dataclass
+class Node:
+    """A state, as it was when it was saved, and one way on from there."""
+
+    saved: object
+    seen: object
+    actions: list[Action]
+    results: list[tuple[object, float | None, bool]]
+
+
+async def play(env: Env, actions: Iterable[Action]) -> list[tuple[object, float | None, bool]]:
+    """What comes of the actions, until the end."""
+    results = []
+    for action in actions:
+        result = await env.step(action)
+        results.append((page_of(result.observation), result.reward, result.terminated))
+        if result.terminated:
+            break
+    return results
+
+
+async def explored(env: Env, task: Task, rng: random.Random) -> list[Node]:
+    """Three states of one episode, and a way on from each."""
+    assert isinstance(env, Checkpointable)
+    nodes = []
+    seen, ended = await env.reset(task, seed=0), False
+    for _ in range(3):
+        for _ in range(4):
+            before, here = await env.save(), page_of(seen)
+            result = await env.step(random_action(seen, rng))
+            if result.terminated:
+                seen = await env.restore(before)
+                assert page_of(seen) == here
+            else:
+                seen = result.observation
+        node = Node(saved=await env.save(), seen=page_of(seen), actions=[], results=[])
+        while len(node.actions) < 5 and not ended:
+            node.actions.append(random_action(seen, rng))
+            result = await env.step(node.actions[-1])
+            seen, ended = result.observation, result.terminated
+            node.results.append((page_of(seen), result.reward, ended))
+        nodes.append(node)
+        seen, ended = await env.restore(node.saved), False
+    return nodes
+
+
+@restoring_envs
+async def test_the_rest_is_the_same_each_time(world: tuple[Env, Env, list[Task]]) -> None:
+    env, twin, tasks = world
+    rng = random.Random(11)
+    both = zip((env, twin), tasks[:2], (11, 12), strict=True)
+    found = await asyncio.gather(*(explored(one, task, random.Random(seed)) for one, task, seed in both))
+    nodes = [node for some in found for node in some]
+
+    async def check(one: Env, some: Iterable[Node]) -> None:
+        assert isinstance(one, Checkpointable)
+        for node in some:
+            assert page_of(await one.restore(node.saved)) == node.seen
+            assert await play(one, node.actions) == node.results
+
+    order = [*rng.sample(nodes, len(nodes)), *rng.sample(nodes, 2)]
+    await asyncio.gather(check(env, order[::2]), check(twin, order[1::2]))  # what one saved is good in the other
+
+
+async def to_the_brink(env: Env, task: Task) -> tuple[Observation, Action]:
+    """Where one more action places the order, and that action."""
+    seen = await env.reset(task, seed=0)
+    if task.suite == "webshop":
+        seen = (await env.step(Write(mark=1, text="mouse", enter=True))).observation
+        seen = (await env.step(Click(mark=next(e.mark for e in seen.elements if "$" in e.name)))).observation
+        return seen, Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY)))
+    assert isinstance(env, TextEnv | LocalWebEnv)
+    if task.suite == "quirks":
+        guide, rng = QuirksOracle(QUIRKS, task, knows=True), random.Random(0)
+        while not QUIRKS.irreversible(seen, action := guide.advise(env.visit, seen, rng).action):
+            seen = (await env.step(action)).observation
+        return seen, action
+    oracle = BookingOracle(BOOKING, task.id)
+    while not BOOKING.irreversible(seen, action := oracle.advise(env, seen).action):
+        seen = (await env.step(action)).observation
+    return seen, action
+
+
+@sites
+async def test_two_go_on_from_one_page_and_neither_sees_what_the_other_does(
+    world: tuple[Env, Env, list[Task]],
+) -> None:
+    env, fresh, tasks = world  # the second was never reset
+    assert isinstance(env, Checkpointable)
+    assert isinstance(fresh, Checkpointable)
+    seen, order = await to_the_brink(env, tasks[0])
+    saved = await env.save()
+    anew = await play(env, [Refresh()])
+    assert page_of(await fresh.restore(saved)) == page_of(await env.restore(saved)) == page_of(seen)
+    assert (await env.step(order)).terminated
+    assert await play(fresh, [Refresh()]) == anew
+    await env.close()
+    assert page_of(await fresh.restore(saved)) == page_of(seen)
+    assert (await fresh.step(order)).terminated
+
+
+TASK = Task(id="corridor", suite="corridor", goal="find the way out", start_url="corridor://0")
+LENGTH = 40
+
+
+class ScriptedEnv:
+    """Mark 1 leads back, mark 2 on; reward 1 at the end of the corridor."""
+
+    def __init__(self) -> None:
+        self._at: int | None = None
+        self._error: str | None = None
+
+    async def reset(self, task: Task, *, seed: int) -> Observation:
+        self._at, self._error = 0, None
+        return self._page()
+
+    async def step(self, action: Action) -> StepResult:
+        if self._at is None:
+            raise RuntimeError("the environment has no episode; reset it first")
+        self._error = None
+        if isinstance(action, Click) and action.mark in (1, 2):
+            self._at = max(0, self._at + (1 if action.mark == 2 else -1))
+        elif not isinstance(action, Answer):
+            self._error = "There is no such door."
+        out = self._at == LENGTH
+        return StepResult(observation=self._page(), reward=float(out), terminated=out or isinstance(action, Answer))
+
+    async def save(self) -> tuple[int | None, str | None]:
+        return self._at, self._error
+
+    async def restore(self, saved: object) -> Observation:
+        assert isinstance(saved, tuple)
+        self._at, self._error = saved
+        return self._page()
+
+    async def close(self) -> None:
+        self._at = None
+
+    def _page(self) -> Observation:
+        doors = (Element(mark=1, role="link", name="back"), Element(mark=2, role="link", name="on"))
+        return Observation(
+            url=f"corridor://{self._at}", title="Corridor", text="back [1]\non [2]", elements=doors, error=self._error
+        )
