@@ -69,8 +69,8 @@ def step_keys(episode: Episode) -> Iterator[list[Keys]]:
 
 
 def count_repeats(episodes: Iterable[Episode]) -> tuple[int, ...]:
-    """Return the number of steps, of kinds of page, and of the steps whose page as recorded, whose kind of page, and
-    whose action on this kind are seen at least twice."""
+    """Return the number of steps and of kinds of page. Then count the steps that repeat: their page as recorded, its
+    kind, and the action on this kind."""
     pages, kinds, actions = counters = Counter[int](), Counter[str](), Counter[str]()
     for episode in episodes:
         for step, keys in zip(episode.steps, step_keys(episode), strict=True):
