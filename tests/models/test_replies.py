@@ -15,8 +15,7 @@ from bestofq.core.decision import Proposal, State
 from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError
 from bestofq.core.language import Message, Reply, Request, ids_hash, user
 from bestofq.core.observation import Element, Observation, Task
-from bestofq.models.chat import ChatModel
-from bestofq.models.token_ids import check_token_ids
+from bestofq.models.chat import ChatModel, check_token_ids
 from bestofq.testing.fault_server import FaultServer, send
 
 PAGE = Observation(

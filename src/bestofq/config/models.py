@@ -17,10 +17,9 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
 from bestofq.core.loading import list_plugins, make_part
 from bestofq.core.protocols import Judge, LanguageModel, SimulatedUser, VisionModel
-from bestofq.models.chat import HERE, ChatConfig, ChatModel
+from bestofq.models.chat import HERE, ChatConfig, ChatModel, check_token_ids
 from bestofq.models.prices import Budget
 from bestofq.models.shipped import find_model, is_shipped
-from bestofq.models.token_ids import check_token_ids
 
 if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
     from bestofq.models.cached_embedder import CachedEmbedder
@@ -100,7 +99,7 @@ class Models:
         return prompt_hash((*own, *more, *(LOCALIZER_TEXT if chosen.localizer.endswith("text") else ())))
 
     async def check_token_ids(self) -> None:
-        """ConfigError where the endpoint is to tell tokens, and does not as tuning needs them (`token_probe`)."""
+        """ConfigError where the endpoint is to tell tokens, and does not as tuning needs them (`check_token_ids`)."""
         if self.endpoint is None or not self.endpoint.config.token_ids:
             return
         chosen, short = self.settings, in_pocket_prompts(self.settings)

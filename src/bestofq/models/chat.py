@@ -15,14 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import openai
 from pydantic import AfterValidator, Field, model_validator
 
 from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.language import Finish, Generation, Message, Reply, Request, break_tokens, ids_hash
+from bestofq.core.language import Finish, Generation, Message, Reply, Request, break_tokens, ids_hash, user
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.core.secrets import hide
@@ -42,6 +42,9 @@ from bestofq.models.endpoint import (
 from bestofq.models.images import image_part, limits_of, resize
 from bestofq.models.prices import Budget, Price, price_of
 
+if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
+    from bestofq.models.local import PromptTokens
+
 log = logging.getLogger(__name__)
 
 HERE = "local"  # in the place of an address
@@ -52,6 +55,9 @@ SLOWER = 1.5  # times as long as all tokens of a reply take at the speed of the 
 WAIT_SECONDS = 20.0  # after which a line says what is awaited
 BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 30.0  # before the second try, which doubles; between tries at most
 TRIP_AFTER, COOLDOWN_SECONDS = 20, 15.0  # failures in a row after which the run pauses; before it probes the endpoint
+
+APART = 0.1  # nats between two answers for one token: more than bfloat16 and other batches make
+_WORD = "Name any number between 1 and 100. Reply with the number alone."  # many first tokens are about as likely
 
 
 class ChatConfig(FrozenModel):
@@ -437,3 +443,28 @@ def _drawn_tokens(completion: Any, choice: Any, where: str) -> tuple[tuple[int, 
         count = f"{len(log_probs)} log-probabilities (logprobs) of {len(ids)} tokens"
         raise ConfigError(f"{where} gave {count}; {NEEDS}")
     return tuple(map(int, ids)), sum(log_probs), ids_hash(prompt)
+
+
+async def check_token_ids(model: ChatModel, temperature: float, setting: str, tokens: "PromptTokens | None") -> None:
+    """Raise ConfigError if a server cannot give what tuning needs. It draws one token, at most nine times.
+
+    Tuning needs token ids, the prompt that `tokens` make, and log-probabilities at temperature 1: DPO's reference is
+    π_ref(a|h) (Agent Q, Eq. 5). SGLang gives them at the temperature of its draws, and so does vLLM with
+    `--logprobs-mode processed_logprobs`. At temperature 0 servers answer as at 1. `setting` names `temperature`.
+    """
+    n, prompt = 1 if temperature == 1 else 9, user(_WORD)
+    ask = Request(messages=prompt, n=n, max_tokens=1, temperature=temperature, seed=0, log_probs=True)
+    greedy, *draws = (await model.generate(ask)).replies
+    if tokens is not None and greedy.prompt_hash != ids_hash(tokens.encode(*prompt)):
+        raise ConfigError(
+            f"{model.name} at {model.config.base_url} reads a prompt as other tokens than the chat template of "
+            f"{tokens.name} make of it, and tuning needs the same: set model.path to the checkpoint that is served"
+        )
+    for reply in draws:
+        if reply.ids == greedy.ids and abs((reply.log_prob or 0) - (greedy.log_prob or 0)) > APART:
+            raise ConfigError(
+                f"{model.name} at {model.config.base_url} gives log-probabilities at the sampling temperature "
+                f"{temperature:g} ({reply.log_prob:.2f} for a token that has {greedy.log_prob:.2f}), and tuning needs "
+                "them at 1: start vLLM with --logprobs-mode raw_logprobs, SGLang with the environment variable "
+                f"SGLANG_RETURN_ORIGINAL_LOGPROB=1, or set {setting}=1"
+            )

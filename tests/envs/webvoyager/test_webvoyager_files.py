@@ -14,8 +14,7 @@ from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
-from bestofq.envs.webvoyager.source import load_entries
-from bestofq.envs.webvoyager.suite import COMPANIONS, WebVoyager, allowed_hosts
+from bestofq.envs.webvoyager.suite import COMPANIONS, WebVoyager, allowed_hosts, load_entries
 
 LINE = {"web_name": "Soup Site", "id": "Soup Site--3", "ques": "Find a soup.", "web": "https://www.soup.example/"}
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
