@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,11 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.core.observation import Split
 from bestofq.envs.splits import SHARES, split_of
 from bestofq_sites.webshop.goals import NO_LIMIT, human_goals, synthetic_goals
-from bestofq_sites.webshop.products import Instruction, Option, Product, ShopGoal
+from bestofq_sites.webshop.products import Catalogue, Instruction, Option, Product, ShopGoal
 from bestofq_sites.webshop.search import SearchIndex
 from bestofq_sites.webshop.settings import Splits, WebShopSettings
 from bestofq_sites.webshop.source import load_catalogue
-from bestofq_sites.webshop.suite import real_suite
-from tests.envs.webshop.parts import goals_of, products_of
+from bestofq_sites.webshop.suite import WebShop, real_suite
 
 
 def product(id: str, **fields: object) -> Product:
@@ -309,3 +309,13 @@ def test_the_full_files_give_what_people_wrote_and_agent_qs_split(tmp_path: Path
     (tmp_path / "items_human_ins.json").unlink()
     with pytest.raises(DataError, match=r"items_human_ins\.json \(No such file.*`-d all`"):
         real_suite(WebShopSettings(data=tmp_path, seed=0))
+
+
+def goals_of(
+    split: Split, goals: Sequence[ShopGoal], *, splits: Splits = "product", seed: int = 0
+) -> Sequence[ShopGoal]:
+    return WebShop("shop", {}, goals, WebShopSettings(seed=seed, splits=splits)).goals_of(split)
+
+
+def products_of(split: Split, products: Sequence[Product], *, seed: int) -> Catalogue:
+    return WebShop("shop", {p.id: p for p in products}, (), WebShopSettings(seed=seed)).products(split)
