@@ -23,13 +23,7 @@ from bestofq.core.identity import key_of
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.identity import (
-    episode_set,
-    made_by,
-    q_identity,
-    run_identity,
-    search_identity,
-)
+from bestofq.recipes.identity import episode_set, made_by, q_identity, run_identity, search_identity
 from bestofq.recipes.q_training import train_q
 from bestofq.rollouts.console import console
 from bestofq.store.records import EpisodeSummary

@@ -32,14 +32,7 @@ from bestofq.recipes.q_training import select_episodes, train_q
 from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, spread_labels
 from bestofq.reports.off_policy import auc
-from bestofq.reports.stats import (
-    PairedDifference,
-    Quantity,
-    Tries,
-    attempts_of,
-    paired_difference,
-    success_rate,
-)
+from bestofq.reports.stats import PairedDifference, Quantity, Tries, attempts_of, paired_difference, success_rate
 from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
 from bestofq.reports.table import Table, columns
 from bestofq.rollouts.console import console

@@ -17,15 +17,7 @@ import pytest
 from broken_server import BrokenServer, Fault
 
 from bestofq.agents.json_replies import json_of
-from bestofq.core.errors import (
-    BestOfQError,
-    BudgetError,
-    ConfigError,
-    ContextError,
-    ModelError,
-    ReplyError,
-    SetupError,
-)
+from bestofq.core.errors import BestOfQError, BudgetError, ConfigError, ContextError, ModelError, ReplyError, SetupError
 from bestofq.core.language import Generation, Reply, Request, user
 from bestofq.models import chat
 from bestofq.models import endpoint as bounds

@@ -14,10 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from PIL import Image
 from tiny_vision import picture, save_tiny_qwen3_vl, save_tiny_vision, tiny_tokenizer
-from transformers import (
-    Qwen2_5_VLForConditionalGeneration,
-    Qwen2_5_VLProcessor,
-)
+from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
 
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, ModelError, ReplyError, SetupError

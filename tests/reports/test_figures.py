@@ -5,13 +5,7 @@ from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.decision import Step
 from bestofq.core.errors import InputError
-from bestofq.reports.figures import (
-    CurvePoint,
-    failure_split_svg,
-    learning_curve_svg,
-    success_bars_svg,
-    values_svg,
-)
+from bestofq.reports.figures import CurvePoint, failure_split_svg, learning_curve_svg, success_bars_svg, values_svg
 from bestofq.reports.naming import place
 from bestofq.reports.rows import Selection
 from bestofq.reports.stats import Measure

@@ -14,15 +14,7 @@ from bestofq.core.errors import DataError
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, suffixes
 from bestofq.reports.stats import Tries
-from bestofq.reports.success import (
-    ALL,
-    Grouping,
-    agent_results,
-    by_setting,
-    domain_grid,
-    domain_results,
-    success_table,
-)
+from bestofq.reports.success import ALL, Grouping, agent_results, by_setting, domain_grid, domain_results, success_table
 from bestofq.store.store import Store
 from bestofq.store.tally import OUTCOMES, Tally
 

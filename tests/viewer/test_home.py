@@ -25,12 +25,7 @@ from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app
 from bestofq.viewer.home import Pairs, compare, find_comparison
 from bestofq.viewer.pages import address, duration, moment
-from bestofq.viewer.steps import (
-    ScoreTable,
-    candidate_views,
-    is_inside,
-    verdict,
-)
+from bestofq.viewer.steps import ScoreTable, candidate_views, is_inside, verdict
 from bestofq.viewer.trees import branches, most_taken
 
 GOALS = {"kettles--0": "find a red kettle", "mugs--0": "find a blue mug", "mugs--1": "find a red mug"}

@@ -11,19 +11,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from bestofq.browser.snapshot import observe
 from bestofq.browser.tab import NO_UPLOADS, Tab, within
-from bestofq.core.actions import (
-    Action,
-    Clear,
-    Click,
-    Other,
-    Press,
-    Scroll,
-    Submit,
-    Targeted,
-    Upload,
-    Wait,
-    Write,
-)
+from bestofq.core.actions import Action, Clear, Click, Other, Press, Scroll, Submit, Targeted, Upload, Wait, Write
 from bestofq.core.errors import BrowserError
 from bestofq.core.observation import UNREADABLE, Observation
 

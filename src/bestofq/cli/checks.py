@@ -37,7 +37,6 @@ def _chromium() -> str:
 
 
 async def _render() -> str:
-    """The text Chromium shows for a page of our own; BrowserError or SetupError when it does not."""
     site = HTMLResponse("<title>doctor</title><button>all is well</button>")  # which answers whatever is asked
     async with asyncio.timeout(DEADLINE), serve_app(site) as root, Browser.launch() as browser:
         session = BrowserSession(browser)

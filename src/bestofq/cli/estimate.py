@@ -19,15 +19,7 @@ from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.gate import Gate
 from bestofq.core.logged import LoggedChoices
 from bestofq.learning.checkpoint import read_card
-from bestofq.recipes.estimate import (
-    FOLDS,
-    cross_fit,
-    learned_from,
-    learned_set,
-    logs_of,
-    not_learned_from,
-    rank_logs,
-)
+from bestofq.recipes.estimate import FOLDS, cross_fit, learned_from, learned_set, logs_of, not_learned_from, rank_logs
 from bestofq.recipes.q_training import select_episodes
 from bestofq.reports.estimate import OffPolicyEstimate, gate_line, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift

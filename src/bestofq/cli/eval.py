@@ -9,16 +9,7 @@ from typer import Option
 
 from bestofq.cli.options import CommonOptions, N, Place, Q, Split, Tasks, Text, takes
 from bestofq.cli.planning import plan_episodes
-from bestofq.cli.shared import (
-    hosts_of,
-    kind_of,
-    limit_of,
-    models_of,
-    named_only,
-    store_at,
-    store_of,
-    with_values,
-)
+from bestofq.cli.shared import hosts_of, kind_of, limit_of, models_of, named_only, store_at, store_of, with_values
 from bestofq.cli.writing import check_out, write_out
 from bestofq.config.agents import AGENTS, AgentKind, proposer_name, shipped_q
 from bestofq.config.context import open_suite

@@ -12,13 +12,7 @@ from typer import Argument, Option
 from bestofq.cli.options import A_STORE, Files, SplitName, StoreArgument, Text, refuse_given
 from bestofq.cli.writing import check_out
 from bestofq.config.settings import AgentQSettings
-from bestofq.interop.exporting import (
-    Selected,
-    export_atif,
-    export_conversations,
-    export_preferences,
-    export_steps,
-)
+from bestofq.interop.exporting import Selected, export_atif, export_conversations, export_preferences, export_steps
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store

@@ -117,7 +117,6 @@ def play_and_show(
     play: Callable[[OpenSuite, Store, Hosts | None], Awaitable[object]],
     played: Selection,
 ) -> None:
-    """Play the settings' suite and keep the episodes; then print what the played ones cost."""
     named = make_suite(models.settings.suite)
 
     async def work() -> Costs:

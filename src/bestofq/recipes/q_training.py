@@ -19,12 +19,7 @@ from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.transitions import Floats, Transitions
-from bestofq.learning.checkpoint import (
-    export_value,
-    load_learner,
-    load_value,
-    save_learner,
-)
+from bestofq.learning.checkpoint import export_value, load_learner, load_value, save_learner
 from bestofq.learning.config import CARD, IQLConfig
 from bestofq.learning.distributed import choose_device
 from bestofq.learning.iql import IQL

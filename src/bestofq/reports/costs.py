@@ -76,8 +76,6 @@ def spent_by_role(usages: Iterable[Usage]) -> dict[str, Spent]:
 
 
 class AgentCost(FrozenModel):
-    """One agent in one run."""
-
     run: str
     agent: str
     tasks: int  # finished episodes

@@ -19,7 +19,6 @@ def kind(name: str) -> str:
 
 
 def place(name: str) -> tuple[int, str]:
-    """Sorts rows by their agents' `ORDER`."""
     own = kind(name)
     return ORDER.index(own if own in ORDER else "own"), name
 

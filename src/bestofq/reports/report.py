@@ -8,13 +8,7 @@ from bestofq.core.decision import Candidate, Episode, Step
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Rated
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
-from bestofq.reports.figures import (
-    failure_split_svg,
-    learning_curve_svg,
-    reliability_svg,
-    success_bars_svg,
-    values_svg,
-)
+from bestofq.reports.figures import failure_split_svg, learning_curve_svg, reliability_svg, success_bars_svg, values_svg
 from bestofq.reports.naming import shown
 from bestofq.reports.origin import origins, search_origin
 from bestofq.reports.recall import count_decisive_steps, recall_table, sibling_steps, split_failures

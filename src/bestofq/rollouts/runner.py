@@ -36,8 +36,6 @@ DEFAULTS = RunOptions()
 
 @dataclass(frozen=True)
 class EpisodeSlot:
-    """An episode to be played."""
-
     task: Task
     repeat: int
     retries: int = 0  # left, if the infrastructure cuts it

@@ -14,7 +14,6 @@ _FILTERS = ("run", "agent", "suite", "outcome", "domain", "find")
 
 
 def text(request: Request, name: str) -> str | None:
-    """A parameter; None if it is missing or empty."""
     return request.query_params.get(name) or None
 
 
