@@ -5,11 +5,11 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_907,
-    "sites lines": 3165,
-    "experiments lines": 7201,
-    "library, sites and experiments lines": 40_273,
-    "test lines": 29_945,
+    "library lines": 29_892,
+    "sites lines": 3_165,
+    "experiments lines": 7_134,
+    "library, sites and experiments lines": 40_191,
+    "test lines": 29_496,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,
