@@ -17,7 +17,6 @@ import json
 import os
 import platform
 import random
-import signal
 import statistics
 import subprocess
 import sys
@@ -103,7 +102,7 @@ async def process(*words: str) -> AsyncIterator[tuple[str, int]]:
     try:
         yield (await program.stdout.readline()).decode().split()[0].removesuffix("/v1"), program.pid
     finally:
-        program.send_signal(signal.SIGINT)
+        program.terminate()  # a background job may ignore SIGINT
         await program.communicate()
 
 
@@ -228,15 +227,17 @@ async def faults(agents: int, steps: int) -> dict[str, Any]:
 
 
 async def measure(args: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "latency": await latency(args),
-        "memory": await memory(args.kept, max(args.bytes)),
-        "faults": await faults(args.agents, 4),
+    parts = {
+        "latency": lambda: latency(args),
+        "memory": lambda: memory(args.kept, max(args.bytes)),
+        "faults": lambda: faults(args.agents, 4),
     }
+    return {part: await parts[part]() for part in args.parts}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", default=["latency", "memory", "faults"])
     parser.add_argument("--bytes", type=int, nargs="+", default=[2_000, 5_000_000], help="of a request")
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 32], help="at once")
     parser.add_argument("--seconds", type=float, nargs="+", default=[0.0, 1.0], help="that the endpoint takes")

@@ -22,7 +22,8 @@ from bestofq.testing import FaultServer
 
 SCHEMA = {"name": "agent_output", "schema": {"type": "object", "properties": {"action": {"type": "array"}}}}
 README = Path(__file__).parents[2] / "README.md"
-PAGE = "<browser_state>\n[1]<a />\n\tred shoes\n[2]<a />\n\tblue hat\n</browser_state>"
+TABS = "Current tab: 6B9E\nTab 6B9E: http://shop.example/ - Shop\n"
+PAGE = f"<browser_state>\n{TABS}[1]<a />\n\tred shoes\n[2]<a />\n\tblue hat\n</browser_state>"
 
 
 @contextmanager

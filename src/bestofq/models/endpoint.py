@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import cache
 from math import isfinite
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -76,32 +77,37 @@ def limit_body(response: Any) -> None:
     _check_size(int(length) if length.isascii() and length.isdigit() else 0)
     if response.headers.get("content-encoding", "identity") != "identity":
         raise OversizedError("its answer is compressed, which hides its size")
-    source = response.stream
     library: Any = sys.modules[type(response).__module__.partition(".")[0]]  # httpx, or the SDK's own copy
+    response.stream = _counted_stream(library)(response.stream)
 
-    size = 0
 
-    def count(piece: bytes) -> bytes:
-        nonlocal size
-        size += len(piece)
-        _check_size(size)
-        return piece
+@cache
+def _counted_stream(library: Any) -> Any:
+    """A class for each library. One for each response would be garbage that holds a large request for long."""
 
     class CountedStream(library.AsyncByteStream, library.SyncByteStream):  # type: ignore[misc]
+        def __init__(self, source: Any) -> None:
+            self._source, self._size = source, 0
+
+        def _count(self, piece: bytes) -> bytes:
+            self._size += len(piece)
+            _check_size(self._size)
+            return piece
+
         def __iter__(self) -> Iterator[bytes]:
-            return map(count, source)
+            return map(self._count, self._source)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            async for piece in source:
-                yield count(piece)
+            async for piece in self._source:
+                yield self._count(piece)
 
         async def aclose(self) -> None:
-            await source.aclose()
+            await self._source.aclose()
 
         def close(self) -> None:
-            source.close()
+            self._source.close()
 
-    response.stream = CountedStream()
+    return CountedStream
 
 
 def _check_size(size: int) -> None:

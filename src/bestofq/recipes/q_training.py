@@ -115,11 +115,8 @@ def _remember(
     set_done(out)
     console.print(f"Outcomes of {known.count:,} episodes are remembered under {len(memory.table):,} keys: {out}")
     steps, kinds, pages, patterns, actions = count_repeats(episodes_of(store, episodes))
-    console.print(
-        f"Of {steps:,} pages {pages:,} come at least twice as recorded, {patterns:,} without what differs between "
-        f"visits ({kinds:,} kinds of page), and {actions:,} with the action taken",
-        highlight=False,
-    )
+    kept = f"{patterns:,} without what differs between visits ({kinds:,} kinds), {actions:,} with the action taken"
+    console.print(f"Of {steps:,} pages {pages:,} come at least twice as recorded, {kept}", highlight=False)
     return memory
 
 

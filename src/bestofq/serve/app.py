@@ -296,8 +296,8 @@ class Proxy:
         """What the agent is to do: one of the upstream's replies. Steps of one session follow one another."""
         ranks = self.config.mode == "rank" and session.agent == self.sessions.arms[-1]
         several = ranks or self.config.explore or self.config.mode == "shadow"
-        drawing, saving = self._draw(asking, self.config.n if several else 1), self.sessions.keep_picture(asking.asked)
-        replies, _ = await asyncio.gather(drawing, saving)  # a picture is on disk before the upstream replies
+        saving = kept(self.sessions.store.keep_pictures(asking.asked.seen), "a picture")  # while the upstream is asked
+        replies, _ = await asyncio.gather(self._draw(asking, self.config.n if several else 1), saving)
         read = [(_read(asking, one), one) for one in replies]
         why, own = read[0]
         if self.config.repair and isinstance(why, str) and not any(isinstance(one, Candidate) for one, _ in read):

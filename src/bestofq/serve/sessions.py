@@ -136,9 +136,6 @@ class Sessions:
         await self.store.append_step(session.episode, step)
         session.decisions.append(decision)
 
-    async def keep_picture(self, asked: DecisionRequest) -> None:
-        await kept(self.store.keep_pictures(asked.seen), "a picture")
-
     def last(self, client: str) -> str:
         """The open session of a client, "" for any, with the latest step. DataError if there is none."""
         begun = [one for one in self._all.values() if one.episode and client in ("", one.client)]

@@ -70,6 +70,7 @@ async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Hea
             await answer.aread()
     except (httpx.TransportError, OversizedError) as error:
         return unreachable(error)
+    del answer.stream  # it refers to the answer: this circle would hold a large request until the next full collection
     if answer.has_redirect_location:
         return sent_on(answer)
     try:
@@ -123,3 +124,4 @@ async def _close_after(answer: httpx.Response) -> AsyncIterator[bytes]:
     async with aclosing(answer):
         async for piece in answer.aiter_raw():
             yield piece
+    del answer.stream
