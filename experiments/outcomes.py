@@ -39,9 +39,9 @@ def gains(path: Path, baseline: str) -> None:
         for row in csv.DictReader(file):
             passes[":".join((row["store"], row["run"], row["agent"]))][row["task"]].append(row["outcome"] == "success")
     rates = {name: {task: np.mean(won) for task, won in tasks.items()} for name, tasks in passes.items()}
-    own, store = rates[baseline], baseline.partition(":")[0]
+    own = rates[baseline]
     for name, found in rates.items():
-        if name.partition(":")[0] != store or not own.keys() <= found.keys():
+        if not own.keys() <= found.keys():
             continue
         both = sorted(own)
         groups = sorted({task.partition("/")[0] for task in both})

@@ -1,5 +1,5 @@
 #!/bin/sh
-# sh experiments/memory/run.sh demo|shop|quirks|booking: exploring passes, what learns from them, and every ranker on the same
+# sh experiments/memory/run.sh demo|shop|plain|quirks|booking: exploring passes, what learns from them, and every ranker on the same
 # candidates of held-out tasks. Half an hour on two quiet cores; started again, it continues.
 set -ef
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
@@ -11,6 +11,7 @@ matched="--set value=network --set iql.steps=2000 --set iql.network.hidden=[512,
 case $env in
 demo) rungs=test tasks=80 ;;
 shop) rungs="held-out same" tasks=80 ;;
+plain) rungs="held-out same" tasks=40 ;;
 quirks) rungs=test tasks=160 ;;
 booking) rungs="same held-out" tasks=100 ;;
 esac

@@ -25,15 +25,13 @@ serve record 8770 --explore 0.2
 drive record 8770 train "$record"
 kill "${pids[-1]}" && wait "${pids[-1]}" || true # a store has one writer
 "$BESTOFQ" train --store "$out/record" --run record --out "$out/q"
-serve own 8771
-serve argmax 8772 --rank "$out/q" --insist
-serve gated 8773 --rank "$out/q"
-for split in test train; do
-    drive own 8771 $split "$tasks" &
-    arms=$!
-    drive argmax 8772 $split "$tasks" &
-    arms="$arms $!"
-    drive gated 8773 $split "$tasks"
-    wait $arms
+port=8771
+for split in ${SETS:-test train}; do # other products, and the tasks that it learned from
+    arms=()
+    for arm in own "argmax --rank $out/q --insist" "gated --rank $out/q"; do
+        serve "${arm%% *}-$split" $((port += 1)) ${arm#"${arm%% *}"}
+        drive "${arm%% *}" $port $split "$tasks" & arms+=($!)
+    done
+    wait "${arms[@]}"
 done
-.venv/bin/python -m experiments.outcomes write $here/episodes.csv "$out/record" "$out/own" "$out/argmax" "$out/gated"
+.venv/bin/python -m experiments.outcomes write $here/episodes.csv "$out"/record "$out"/*-test "$out"/*-train
