@@ -22,8 +22,7 @@ from bestofq.testing import FaultServer
 
 SCHEMA = {"name": "agent_output", "schema": {"type": "object", "properties": {"action": {"type": "array"}}}}
 README = Path(__file__).parents[2] / "README.md"
-TABS = "Current tab: 6B9E\nTab 6B9E: http://shop.example/ - Shop\n"
-PAGE = f"<browser_state>\n{TABS}[1]<a />\n\tred shoes\n[2]<a />\n\tblue hat\n</browser_state>"
+PAGE = "<browser_state>\nCurrent tab: A\nTab A: http://a.ex/ - A\n[1]<a />\n\tshoes\n[2]<a />\n\that\n</browser_state>"
 
 
 @contextmanager

@@ -208,8 +208,7 @@ def as_events(reply: Json, request: Json) -> Iterator[bytes]:
     """A whole reply as the stream that a client with `stream` awaits."""
     head = {name: reply[name] for name in ("id", "created", "model") if name in reply}
     head["object"] = "chat.completion.chunk"
-    first, *others = reply["choices"]
-    for number, choice in enumerate((first, *others)):
+    for number, choice in enumerate((reply["choices"][0], *reply["choices"][1:])):
         delta = dict(choice["message"])
         if calls := delta.get("tool_calls"):
             delta["tool_calls"] = [{"index": index, **one} for index, one in enumerate(calls)]

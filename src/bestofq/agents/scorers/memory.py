@@ -69,8 +69,7 @@ def step_keys(episode: Episode) -> Iterator[list[Keys]]:
 
 
 def count_repeats(episodes: Iterable[Episode]) -> tuple[int, ...]:
-    """Return the number of steps and of kinds of page. Then count the steps that repeat: their page as recorded, its
-    kind, and the action on this kind."""
+    """Return how many steps and kinds of page there are, and how often page, kind and action come at least twice."""
     pages, kinds, actions = counters = Counter[int](), Counter[str](), Counter[str]()
     for episode in episodes:
         for step, keys in zip(episode.steps, step_keys(episode), strict=True):
