@@ -28,7 +28,7 @@ MADE = Provenance(version="0.0-test", commit="0123456789abcdef", command="bestof
 
 @pytest.fixture(autouse=True)
 def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "_width", 250)  # and not `width`, which would stay for other files
+    monkeypatch.setattr(console, "_width", 500)  # and not `width`, which would stay for other files
 
 
 def type_in(*words: str) -> str:
@@ -147,11 +147,6 @@ def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path)
 SETTINGS = ("iql.steps=120", "iql.lr_q=0.003", "iql.network.hidden=[16]", "iql.network.dropout=0")
 PAGE = Observation(url="http://shop/", title="Shop", text="Red [1] Blue [2]", elements=())
 ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=Click(mark=2), label="click Blue"))
-
-
-@pytest.fixture(autouse=True)
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "_width", 500)
 
 
 @pytest.fixture(scope="module")
