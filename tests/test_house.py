@@ -7,9 +7,9 @@ from scripts.house import measure
 BUDGETS = {
     "library lines": 29_892,
     "sites lines": 3_165,
-    "experiments lines": 7_134,
-    "library, sites and experiments lines": 40_191,
-    "test lines": 29_496,
+    "experiments lines": 7_176,
+    "library, sites and experiments lines": 40_233,
+    "test lines": 29_494,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,
