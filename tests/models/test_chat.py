@@ -514,9 +514,9 @@ async def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_set_comes_before_the_published_price() -> None:
-    assert ChatConfig(priced_model="gpt-4.1").price() == price_of("openai/gpt-4.1-2025-04-14") == (2, 8)
-    assert ChatConfig(priced_model="gpt-4.1", usd_in=1.0).price() == (1, 8)
-    assert ChatConfig(priced_model="another").price() == (None, None)
+    assert ChatConfig(model="gpt-4.1").price() == price_of("openai/gpt-4.1-2025-04-14") == (2, 8)
+    assert ChatConfig(model="gpt-4.1", usd_in=1.0).price() == (1, 8)
+    assert ChatConfig(model="another").price() == (None, None)
 
 
 @pytest.mark.parametrize("limit", [nan, -1.0])
