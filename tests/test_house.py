@@ -5,10 +5,10 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_892,
+    "library lines": 29_898,
     "sites lines": 3_165,
     "experiments lines": 7_176,
-    "library, sites and experiments lines": 40_233,
+    "library, sites and experiments lines": 40_239,
     "test lines": 29_494,
     "import depth": 14,
     "modules in import circles": 0,

@@ -30,6 +30,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
+    """Put the names of a folder's files on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

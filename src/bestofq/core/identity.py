@@ -44,11 +44,13 @@ def key_of(facts: Mapping[str, JsonValue | Sequence[str]]) -> str:
 
 
 def as_set(value: JsonValue) -> str:
+    """A value as `--set` takes it."""
     plain = isinstance(value, str) and value != "none"
     return str(value) if plain else "none" if value is None else json.dumps(value)
 
 
 def flat(tables: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The leaves of tables, by their names with dots."""
     found: dict[str, JsonValue] = {}
     for name, value in tables.items():
         inner = {f"{name}.{key}": leaf for key, leaf in flat(value).items()} if isinstance(value, dict) else None

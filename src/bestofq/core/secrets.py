@@ -79,6 +79,7 @@ def hide(text: str, *, broken: bool = False) -> str:
 
 
 def hidden(tree: Any) -> Any:
+    """The tree with the secrets in its texts hidden."""
     match tree:
         case str():
             return hide(tree)

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import weakref
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -156,6 +157,7 @@ class EndpointEmbedder(_TextEmbedder):
             max_retries=2,
             http_client=http_client(openai.DefaultHttpxClient, limit_body),
         )
+        weakref.finalize(self, self._client.close)
         [probe] = self._embed(["dimension"])
         super().__init__(config, model=endpoint.model, revision=hide(endpoint.base_url), dim=len(probe.values))
 
