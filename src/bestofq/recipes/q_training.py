@@ -114,9 +114,6 @@ def _remember(
     memory.save(out)
     set_done(out)
     console.print(f"Outcomes of {known.count:,} episodes are remembered under {len(memory.table):,} keys: {out}")
-    steps, kinds, pages, patterns, actions = count_repeats(episodes_of(store, episodes))
-    kept = f"{patterns:,} without what differs between visits ({kinds:,} kinds), {actions:,} with the action taken"
-    console.print(f"Of {steps:,} pages {pages:,} come at least twice as recorded, {kept}", highlight=False)
     return memory
 
 
@@ -151,7 +148,13 @@ def train_on_runs(
                 "nothing about other tasks"
             )
             console.print(warning, style="yellow", markup=False)
-    return train_q(out, models, store, select_episodes(store, runs, episodes), again=again, log=log)
+    learned = select_episodes(store, runs, episodes)
+    values = train_q(out, models, store, learned, again=again, log=log)
+    if isinstance(values, Memory):
+        steps, kinds, pages, patterns, actions = count_repeats(episodes_of(store, learned))
+        kept = f"{patterns:,} without what differs between visits ({kinds:,} kinds), {actions:,} with the action taken"
+        console.print(f"Of {steps:,} pages {pages:,} come at least twice as recorded, {kept}", highlight=False)
+    return values
 
 
 def select_episodes(store: Store, runs: Sequence[str], episodes: int | None = None) -> list[EpisodeSummary]:

@@ -48,10 +48,7 @@ def gate_points(log: LoggedChoices, held: Literal["tasks", "groups"] = "tasks") 
 def calibrate(
     log: LoggedChoices, points: Sequence[GatePoint], least: int
 ) -> tuple[Thresholds, PairedDifference | None]:
-    """Return the gate's thresholds, and what the agent behind it gains over the first candidate.
-
-    Levels inherit only if this gain has a lower bound above 0.
-    """
+    """Return the thresholds, and the agent's gain behind them. Levels inherit only if its lower bound is above 0."""
     for inherit in (True, False):
         thresholds = choose_thresholds(points, least, inherit=inherit)
         lift = local_approximation(log, gate_policy(log, thresholds), first(log)).difference
