@@ -9,7 +9,7 @@ BUDGETS = {
     "sites lines": 3_165,
     "experiments lines": 7_176,
     "library, sites and experiments lines": 40_239,
-    "test lines": 29_494,
+    "test lines": 29_513,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,

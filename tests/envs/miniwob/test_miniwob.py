@@ -1,24 +1,19 @@
 """Every task of MiniWoB++: listed, begun by seed, stepped and scored."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from bestofq.browser.browser import Browser
-from bestofq.core.actions import Click, Goto, Refresh, Wait, action_text
-from bestofq.core.decision import Candidate, Decision, State
+from bestofq.core.actions import Click, Goto, Refresh, Wait
 from bestofq.core.errors import BrowserError, InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobSettings
 from bestofq.envs.miniwob.suite import SEEDS, MiniWob, find_html, task_names
-from experiments.oracles.miniwob.solvers import SOLVERS, advise
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 AT_ONCE = 6
@@ -127,59 +122,3 @@ async def test_names_and_folders_that_are_none(suite: MiniWob, tmp_path: Path) -
         find_html(tmp_path)
     every = set(task_names(find_html()))
     assert {name for names in HELD_OUT.values() for name in names} <= every
-
-
-STEPS = 25
-
-
-async def reward(env: MiniWobEnv, task: Task) -> float:
-    state = State(task=task, observation=await env.reset(task, seed=0))
-    for _ in range(STEPS):
-        advice = advise(state)
-        candidate = Candidate(action=advice.action, label=action_text(advice.action, state.observation.elements))
-        result = await env.step(advice.action)
-        if result.terminated:
-            return result.reward
-        done = Decision(candidates=(candidate,), scores=(0.0,), chosen=0)
-        state = State(task=task, decisions=(*state.decisions, done), observation=result.observation)
-    return 0.0
-
-
-async def test_every_solver_earns_its_tasks_reward(suite: MiniWob, browser: Browser) -> None:
-    assert len(SOLVERS) >= 30
-    assert {name for family in HELD_OUT.values() for name in family} <= set(SOLVERS)
-    failed: list[str] = []
-    narrowed = replace(suite, settings=MiniWobSettings(only=",".join(SOLVERS), per_task=1))
-    left = iter(await narrowed.tasks("test"))
-
-    async def solve() -> None:
-        env = MiniWobEnv(suite.root, browser)
-        for task in left:
-            if await reward(env, task) < 1:
-                failed.append(task.id)
-        await env.close()
-
-    await asyncio.gather(*(solve() for _ in range(6)))
-    assert not failed
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def suite() -> AsyncIterator[MiniWob]:
-    if find_spec("miniwob") is None:
-        pytest.skip("MiniWoB++'s pages are not installed")
-    made = MiniWob(MiniWobSettings())
-    async with made.open():
-        yield made
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser(suite: MiniWob) -> Browser:
-    assert suite.browser is not None
-    return suite.browser
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def env(suite: MiniWob, browser: Browser) -> AsyncIterator[MiniWobEnv]:
-    made = MiniWobEnv(suite.root, browser)
-    yield made
-    await made.close()
