@@ -188,7 +188,9 @@ async def test_an_error_page_always_comes_with_an_error(site: Any, session: Any,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "opens", ["setInterval(() => window.open('/other'), 10)", "window.open('/more')"], ids=["from one page", "in a chain"]
+    "opens",
+    ["setInterval(() => window.open('/other'), 10)", "window.open('/more')"],
+    ids=["from one page", "in a chain"],
 )
 async def test_windows_without_end_do_not_hold_an_act(site: Any, session: Any, opens: str) -> None:
     site.page("more<script>window.open('/more'); window.open('/more')</script>", "/more")
