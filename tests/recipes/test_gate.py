@@ -16,7 +16,7 @@ from bestofq.core.gate import FILE, Gate
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.learning.memory import Experience, Memory
-from bestofq.reports.estimate import estimate, gate_line
+from bestofq.reports.estimate import estimate, gate_line, points
 from bestofq.reports.gate import GatePoint, choose_thresholds, gate_points, gate_policy
 from bestofq.reports.stats import PairedDifference
 from bestofq.store.codec import pack, unpack
@@ -78,6 +78,10 @@ def test_what_is_gained_behind_it_is_what_the_open_steps_gain() -> None:
     assert found.gated is not None
     assert found.gated.mean == pytest.approx(0.5)
     assert "opens" in gate_line(found)
+
+
+def test_no_more_is_promised_than_all_tasks() -> None:
+    assert points(PairedDifference(mean=1.2, low=0.25, high=1.5, tasks=9)) == "+100.0 points [+25.0, +100.0]"
 
 
 @pytest.mark.parametrize("tasks", [1, 4])

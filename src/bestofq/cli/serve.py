@@ -22,7 +22,7 @@ from bestofq.models.endpoint import address_of
 from bestofq.recipes.identity import this_command
 from bestofq.reports.rollout import replay
 from bestofq.rollouts.console import console
-from bestofq.serve.app import ServeConfig, proxy_app
+from bestofq.serve.app import LEAVING, ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -101,7 +101,8 @@ def serve(
         if state:
             console.print(state.describe(), highlight=False)
         app = proxy_app(config, upstream, sessions, scorer)
-        server = uvicorn.Config(app, log_level="error", access_log=False, timeout_keep_alive=IDLE)
+        times = {"timeout_keep_alive": IDLE, "timeout_graceful_shutdown": LEAVING}
+        server = uvicorn.Config(app, log_level="critical", access_log=False, **times)
         with suppress(KeyboardInterrupt):
             uvicorn.Server(server).run(sockets=[listener])
         if unknown := sessions.ended["unjudged"]:

@@ -91,7 +91,9 @@ def estimate(
 
 
 def points(lift: PairedDifference) -> str:
-    return f"{100 * lift.mean:+.1f} points [{100 * lift.low:+.1f}, {100 * lift.high:+.1f}]"
+    """The difference in points. From few episodes the estimate can lie beyond the 100 that are possible."""
+    mean, low, high = (100 * max(-1.0, min(1.0, end)) for end in (lift.mean, lift.low, lift.high))
+    return f"{mean:+.1f} points [{low:+.1f}, {high:+.1f}]"
 
 
 def verdict_line(found: OffPolicyEstimate) -> str:

@@ -75,7 +75,7 @@ QUOTED = 1_000  # bytes of a reply that cannot be read
 UNREADABLE = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """What reading JSON of an unexpected form raises."""
 OUTCOME_LIMIT = 1 << 20  # bytes
-LEAVING = 5.0  # seconds that a stop waits for replies under way
+LEAVING = 5  # seconds that a stop waits for replies under way, and for their clients
 
 
 class ServeConfig(FrozenModel):
