@@ -29,7 +29,7 @@ if [ ! -d $source ]; then
 fi
 
 if [ ! -x llama-server ]; then
-    cmake -S $source/vendor/llama.cpp -B build -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DGGML_OPENMP=OFF \
+    cmake -S $source/vendor/llama.cpp -B build -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DGGML_NATIVE=OFF -DGGML_OPENMP=OFF \
         -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_UI=OFF
     cmake --build build --target llama-server -j "$(nproc)"
     cp build/bin/llama-server .

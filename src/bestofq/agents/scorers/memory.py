@@ -1,11 +1,12 @@
 """Scorers that no gradient trains: outcomes of the same and of like actions, and a rule about words."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bestofq.core.actions import Other, Targeted
+from bestofq.core.actions import Action, Marked, Other, Targeted, element_of
 from bestofq.core.decision import DECIDED, Candidate, Episode, Scores, State, state_at
 from bestofq.core.delexicalise import content_words, delexicalise
 from bestofq.core.observation import Observation
@@ -13,6 +14,7 @@ from bestofq.core.usage import Usage
 from bestofq.learning.memory import Experience, Keys, Memory
 
 BEYOND = "{beyond}"
+NEAR = 20  # words before an element that tell it from others of its name
 
 
 class _Match(NamedTuple):
@@ -42,13 +44,27 @@ def page_pattern(page: Observation) -> str:
     return delexicalise(page.title or page.text.strip().partition("\n")[0])
 
 
+def _place(action: Action, page: Observation) -> tuple[str, str]:
+    """Return what tells an element from others of its role and name: the words since the last of these, and its number
+    among them. Both empty if there are none."""
+    element = element_of(action, page) if isinstance(action, Marked) else None
+    equal = [e.mark for e in page.elements if element and (e.role, e.name) == (element.role, element.name)]
+    if element is None or len(equal) < 2:
+        return "", ""
+    number, before = equal.index(element.mark), page.text.partition(f"[{element.mark}]")[0]
+    since = before.rpartition(f"[{equal[number - 1]}]")[2] if number else before
+    words = re.sub(r"\[\d+\]", "", since).removesuffix(f"{element.name or element.role} ").split()
+    return " ".join(words[-NEAR:]), str(number)
+
+
 def memory_keys(state: State, candidates: Sequence[Candidate]) -> list[Keys]:
     """Return what names each candidate [N], from coarse to fine.
 
     1. The page.
     2. The page, the kind of action, how its words fit the goal, and whether a candidate of this kind fits better.
-    3. The page and the action in words, without the goal's own (`delexicalise`).
-    4. The goal, the page and the action in words.
+    3. The page and the action in words, without the goal's own (`delexicalise`). If several elements share
+       a name, such as `Add to cart`, with the words before it.
+    4. The goal, the page and the action in words; of several elements with one name, which it is.
     """
     page, goal = page_pattern(state.observation), state.task.goal
     matches = [_match(candidate, goal) for candidate in candidates]
@@ -57,7 +73,9 @@ def memory_keys(state: State, candidates: Sequence[Candidate]) -> list[Keys]:
     found: list[Keys] = []
     for candidate, (pattern, kind, words, share, beyond) in zip(candidates, matches, strict=True):
         fit = "only" if alone[kind] else "best" if (-1 if beyond else words) == best[kind] else "worse"
-        levels = (page,), (page, kind, share, str(beyond), fit), (page, pattern), (goal, page, candidate.label)
+        near, number = _place(candidate.action, state.observation)
+        own = (page, f"{pattern} {delexicalise(near, goal)}"), (goal, page, candidate.label, near, number)
+        levels = (page,), (page, kind, share, str(beyond), fit), *own
         found.append(["\x1f".join((str(level), *key)) for level, key in enumerate(levels)])
     return found
 

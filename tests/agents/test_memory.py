@@ -1,0 +1,40 @@
+"""The memory's keys: what it knows again on another page, and what it tells apart on one page."""
+
+from bestofq.agents.scorers.memory import memory_keys
+from bestofq.core.actions import Click
+from bestofq.core.decision import Candidate, State
+from bestofq.core.observation import Element, Observation, Task
+
+
+def keys(goal: str, text: str, names: list[str]) -> list[list[str]]:
+    """The keys of a click on each button of a page."""
+    elements = tuple(Element(mark=mark, role="button", name=name) for mark, name in enumerate(names, 1))
+    page = Observation(url="", title="Results", text=text, elements=elements)
+    state = State(task=Task(id="t", suite="s", goal=goal, start_url=""), observation=page)
+    clicks = [Candidate(action=Click(mark=e.mark), label=f"click button {e.name}".strip()) for e in elements]
+    return [[*one] for one in memory_keys(state, clicks)]
+
+
+CART = ["Add to cart"] * 2
+
+
+def test_buttons_of_one_name_are_told_apart_by_the_words_before_them() -> None:
+    """The button after the wanted product is the same for another goal, wherever it stands."""
+    chair = keys("buy a brass chair", "Oak desk $20 Add to cart [1]\nBrass chair $30 Add to cart [2]", CART)
+    desk = keys("buy an oak desk", "Oak desk $20 Add to cart [1]\nBrass chair $30 Add to cart [2]", CART)
+    assert chair[0][2] != chair[1][2]
+    assert chair[1][2] == desk[0][2]
+    assert chair[0][3] != chair[1][3]
+
+
+def test_elements_without_names_are_told_apart_for_one_goal_only() -> None:
+    first, second, third = keys("click the red box", "[1] [2] [3]", ["", "", ""])
+    assert first[2] == second[2] == third[2]
+    assert len({first[3], second[3], third[3]}) == 3
+
+
+def test_a_name_of_its_own_is_known_wherever_it_stands() -> None:
+    one = keys("buy it", "Oak desk $20 Add to cart [1] Sign in [2]", ["Add to cart", "Sign in"])
+    other = keys("buy it", "Sign in [1]\nBrass chair Add to cart [2]", ["Sign in", "Add to cart"])
+    assert one[0][2:] == other[1][2:]
+    assert one[1][2:] == other[0][2:]
