@@ -18,7 +18,6 @@ from bestofq.reports.svg import STYLE
 from experiments.ablation_table import ArmRow, ablation_pictures
 from experiments.agent_q.methods import OVER, Methods, calls_svg
 from experiments.estimating import Judged, predicted_svg
-from experiments.opponents.compare import one_figure, panel
 
 
 def figures(
@@ -67,10 +66,6 @@ def _pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:
             parts = [json.loads((folder / f"{name}.json").read_text("utf-8")) for name in ("result", "noisy")]
             judged = ([Judged.model_validate(one) for one in part["rankers"]] for part in parts)
             return dict(zip(("result.svg", "noisy.svg"), map(predicted_svg, judged), strict=True))
-        case {"rankers": [{"tokens_by_role": _}, *_]}:
-            panels = {"shop": "result", "miniwob": "miniwob"}
-            read = {name: json.loads((folder / f"{file}.json").read_text("utf-8")) for name, file in panels.items()}
-            return {"pareto.svg": one_figure({name: panel(part["rankers"]) for name, part in read.items()})}
     return {}
 
 

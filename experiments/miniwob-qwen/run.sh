@@ -29,16 +29,17 @@ play() { # RUN Q AGENT SETTINGS...
 }
 
 "$PYTHON" -m experiments.memory.proposals read $here/proposals.jsonl # what the model replied; without these states it is asked
-"$BESTOFQ" collect $config --set seed_runs=${PASSES:-32} --store $store
+"$BESTOFQ" collect $config --set seed_runs=${PASSES:-16} --store $store
 "$BESTOFQ" train $config --store $store --out $store/memory
 play first memory prompting
 play memory-gated memory best-of-q
+play words memory words
+play memory memory best-of-q --set gate=off
 play random memory random
+"$BESTOFQ" train $config $matched --store $store --out $store/matched
+play matched matched best-of-q $matched --set gate=off
+play matched-gated matched best-of-q $matched
 "$BESTOFQ" train --no-estimate $config $paper --store $store --out $store/paper
 play paper paper best-of-q $paper
-play memory memory best-of-q --set gate=off
-play words memory words
-"$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/matched
-play matched matched best-of-q $matched
 "$PYTHON" -m experiments.memory.proposals write $here/proposals.jsonl
 "$PYTHON" -m experiments.outcomes write $here/episodes.csv $store $store-same $store-new

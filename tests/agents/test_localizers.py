@@ -12,7 +12,7 @@ import pytest
 from broken_server import BrokenServer
 from PIL import Image
 
-from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, TextLocalizer, VisionLocalizer
+from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, VisionLocalizer
 from bestofq.core.decision import Located
 from bestofq.core.errors import ConfigError, ContextError
 from bestofq.core.observation import Box, Element, Observation, Point, Screenshot
@@ -99,38 +99,6 @@ async def test_the_kind_of_element_that_is_said(elements: list[tuple[str, str]],
 async def test_an_element_without_a_place_cannot_be_pointed_at() -> None:
     nowhere = Observation(url="", title="", text="", elements=(Element(mark=1, role="button", name="Go"),))
     assert "no place" in (await PageLocalizer().locate(nowhere, "Go button")).refusal
-
-
-@pytest.mark.parametrize(
-    ("replies", "found", "calls"),
-    [
-        ([4], Point(10, 35), 1),
-        ([0], "No element of the page fits", 1),
-        ([99, 4], Point(10, 35), 2),
-        ([99, "mug"], "was not found", 2),
-        ([[4], 4], Point(10, 35), 2),
-        ([{"number": 4}, [4]], "was not found", 2),
-    ],
-)
-async def test_a_model_that_reads_names_the_element(replies: list[object], found: object, calls: int) -> None:
-    said = iter([json.dumps({"element": one}) for one in replies])
-    async with BrokenServer(lambda _: next(said)) as server, ChatModel.at(server.base_url, "any") as model:
-        located = await TextLocalizer(model).locate(SHOP, "the red one")
-    assert located.point == found or str(found) in located.refusal
-    assert [(used.role, used.calls) for used in located.usage] == [("localizer", calls)]
-    asked = server.requests[0]["messages"][0]["content"]
-    assert "the red one" in asked
-    assert all(f"{e.role} {e.name} [{e.mark}]" in asked for e in SHOP.elements)
-
-
-async def test_of_a_page_that_is_too_long_it_reads_what_fits_the_words_best() -> None:
-    async with (
-        BrokenServer(lambda _: '{"element": 4}', script=["overflow", "overflow"]) as server,
-        ChatModel.at(server.base_url, "any") as model,
-    ):
-        assert (await TextLocalizer(model).locate(SHOP, "red mug")).point == Point(10, 35)
-    shown = [request["messages"][0]["content"].count("[") - 1 for request in server.requests]
-    assert shown == [7, 3, 1]
 
 
 def screenshot() -> Screenshot:

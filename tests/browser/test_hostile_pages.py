@@ -199,7 +199,7 @@ async def test_windows_without_end_do_not_hold_an_act(site: Any, session: Any, o
     begun = time.perf_counter()
     await session.act(Click(mark=1))
     seen = await session.snapshot()
-    assert time.perf_counter() - begun < 15  # without a limit on tabs it ends after minutes, or never
+    assert time.perf_counter() - begun < 60  # without a limit on tabs it does not end
     assert len(seen.tabs) == 10
     assert sum("tabs" in notice for notice in seen.notices) == 1
 

@@ -52,11 +52,11 @@ PROPOSED = {"proposer": (20 * (PAGE + PICTURE), 20 * 300, 20)}
             None,
             PROPOSED | {"embedder": (20 * (800 + 1280 * 720 // 784 + 300), 0, 20)},
         ),
-        (  # a localizer that reads texts costs a page a step; a picker in this process sees nothing
-            {"suite": LIVE, "by": "words", "localizer": "page+text", "picker_chat": LOCAL},
+        (  # a localizer sees a picture a step; a picker in this process sees nothing
+            {"suite": LIVE, "by": "words", "localizer": "page+vision", "picker_chat": LOCAL},
             "picker",
             None,
-            PROPOSED | {"localizer": (20 * PAGE, 20 * 20, 20), "critic": (20 * (PAGE + 300), 20 * 100, 20)},
+            PROPOSED | {"localizer": (20 * (150 + PICTURE), 20 * 20, 20), "critic": (20 * (PAGE + 300), 20 * 100, 20)},
         ),
         (  # each review reads the page
             {"suite": LIVE, "judge": LOCAL},

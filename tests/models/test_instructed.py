@@ -21,7 +21,7 @@ from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Provena
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import ConfigError, ContextError, SetupError
 from bestofq.core.language import Generation, Message, Request, user
-from bestofq.core.observation import Box, Element, Observation, Point, Task
+from bestofq.core.observation import Box, Element, Observation, Task
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.checkpoints import folder_of, has_own_template
 from bestofq.models.constrained import LETTERS, bound_schema
@@ -182,13 +182,9 @@ async def test_it_judges_beside_another_proposer(folder: Path, criteria: str) ->
     assert verdict.judge.startswith(f"{folder.name}, 0 screenshots")
 
 
-async def test_it_finds_elements_and_answers_as_the_user(folder: Path) -> None:
+async def test_it_answers_as_the_user(folder: Path) -> None:
     user = (f"endpoints.user.model={folder}", "endpoints.user.base_url=local")
-    models = Models(settings(folder, "by=words", "localizer=text", *user))
-    agent = make_agent("prompting", models)
-    found = await agent.localizer.locate(PLACED, "the tea")
-    assert found.point == Point(10, 5) or found.refusal
-    assert [used.role for used in found.usage] == ["localizer"]
+    models = Models(settings(folder, *user))
     said, (used,) = await models.user.reply(STATE.task, "You like it green.", "Which tea?")
     assert said
     assert used.role == "user"

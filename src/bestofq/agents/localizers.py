@@ -3,26 +3,23 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rapidfuzz.fuzz import ratio, token_set_ratio
 from rapidfuzz.utils import default_process
 
 from bestofq.agents.dialects.json import point_of
-from bestofq.agents.json_replies import json_of, object_schema, to_number
+from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import picture_unit, render
-from bestofq.agents.structured_output import Prompt, Prompts, ask, ask_json
+from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.decision import Located
 from bestofq.core.errors import ConfigError, ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.observation import Element, Observation, Point, Screenshot
-from bestofq.core.page_text import page_words
 from bestofq.core.picture import Picture
-from bestofq.core.protocols import LanguageModel, Localizer, VisionModel
+from bestofq.core.protocols import Localizer, VisionModel
 from bestofq.core.usage import merge_usage
 
 POINT = object_schema({"x": {"type": "integer"}, "y": {"type": "integer"}})
-_ELEMENT = object_schema({"element": {"type": "integer"}})
 LEAST_SCORE = 0.6  # of the best element
 LEAST_LEAD = 0.04  # of the best element's score over the second's
 NOTHING_FITS = 'No element of the page fits "{target}".'
@@ -149,49 +146,6 @@ class VisionLocalizer:
             if picture.half is None:
                 return
             pixels = picture.half
-
-
-@dataclass(frozen=True)
-class TextLocalizer:
-    """`Localizer` by any model with instructions, greedy: it names one of the page's elements. If they are too many, it
-    reads those that fit the words best. An unreadable reply gets one repair turn and then is a refusal."""
-
-    model: LanguageModel
-
-    async def locate(self, observation: Observation, target: str) -> Located:
-        """The middle of the element, or a refusal. ModelError without a reply, ContextError when no element fits."""
-        nothing = Located(refusal=NOTHING_FITS.format(target=target))
-        if not observation.elements:
-            return nothing
-
-        def read(data: dict[str, Any]) -> Located:
-            mark = to_number(data.get("element"))
-            if mark == 0:
-                return nothing
-            element = next((element for element in observation.elements if element.mark == mark), None)
-            if element is None:
-                raise ReplyError(f'"element" is {mark!r}: it must be the number of an element, or 0')
-            return point_at(element, target)
-
-        located, usage = await ask_json(
-            self.model,
-            self._prompts(observation, target),
-            read,
-            "localizer",
-            lambda error: Located(refusal=f'"{target}" was not found on the page: {error}.'),
-        )
-        return located.model_copy(update={"usage": usage})
-
-    async def _prompts(self, observation: Observation, target: str) -> Prompts:
-        shown = [element for _, element in rank_elements(observation, target)]  # the best first
-        while shown:
-            elements = [
-                element.model_copy(update={"value": page_words(element.value or "")})
-                for element in sorted(shown, key=lambda element: element.mark)
-            ]
-            text = render("localizer_text", title=observation.title, elements=elements, target=target)
-            yield Prompt(request=Request(messages=user(text), schema=_ELEMENT, name="element"))
-            shown = shown[: len(shown) // 2]
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ TEMPERATURE, SAMPLES_PER_CANDIDATE = 0.8, 3  # of a local model's draws but the 
 SCREENSHOTS = 15  # a judge is shown: `max_attached_imgs` in the run_eval.sh of WebVoyager
 JUDGE = ("judge_system", "judge_user")  # what a judge reads
 OPENTABLE = ("judge_opentable_system", "judge_user")  # by the four criteria of Agent Q, 6.1
-LOCALIZER_TEXT = ("localizer_text",)  # what a localizer without eyes reads
 VERIFIER = ("verifier_system", "verifier_user")  # what a model with instructions reads of a candidate under review
 USER = ("user_system", "user_question")  # what a simulated user reads
 By = Literal["mark", "words", "point"]  # how a model names an element

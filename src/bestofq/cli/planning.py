@@ -120,8 +120,8 @@ def assume_usage(
     seen = page + pictures(chat, settings.chat_screenshots)
     usage = [count_usage("proposer", chat, calls, seen, steps * n * CANDIDATE // calls)]
     if settings.localizer not in ("none", "page"):
-        finder, sees = settings.endpoint_of("localizer_chat") or chat, settings.localizer.endswith("vision")
-        usage.append(count_usage("localizer", finder, steps, 150 + pictures(finder, 1) if sees else page, 20))
+        finder = settings.endpoint_of("localizer_chat") or chat
+        usage.append(count_usage("localizer", finder, steps, 150 + pictures(finder, 1), 20))
     if kind == "picker":
         picker = settings.endpoint_of("picker_chat") or chat
         usage.append(count_usage("critic", picker, steps, page + n * CANDIDATE + pictures(picker, 1), CANDIDATE))

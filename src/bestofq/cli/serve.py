@@ -101,8 +101,9 @@ def serve(
         if state:
             console.print(state.describe(), highlight=False)
         app = proxy_app(config, upstream, sessions, scorer)
-        times = {"timeout_keep_alive": IDLE, "timeout_graceful_shutdown": LEAVING}
-        server = uvicorn.Config(app, log_level="critical", access_log=False, **times)
+        server = uvicorn.Config(
+            app, log_level="critical", access_log=False, timeout_keep_alive=IDLE, timeout_graceful_shutdown=LEAVING
+        )
         with suppress(KeyboardInterrupt):
             uvicorn.Server(server).run(sockets=[listener])
         if unknown := sessions.ended["unjudged"]:

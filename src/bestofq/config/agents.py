@@ -15,7 +15,7 @@ from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.dialects.dialect import Dialect
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, TextLocalizer, VisionLocalizer
+from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, VisionLocalizer
 from bestofq.agents.prompting import VERIFIER, prompt_hash
 from bestofq.agents.proposers import ChatProposer, SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer, VoteScorer
@@ -339,9 +339,9 @@ def make_localizer(models: Models) -> Localizer | None:
     kind = models.settings.localizer
     if kind in ("none", "page"):
         return PageLocalizer() if kind == "page" else None
-    model, by_text = models.locating, kind.endswith("text")
-    if model is None or not (by_text or isinstance(model, ChatModel)):
-        what = "a model with instructions" if by_text else "an endpoint"
-        raise ConfigError(f"the localizer {kind} needs {what}: set endpoints.localizer_chat.model, or give --base-url")
-    found = TextLocalizer(model) if by_text else VisionLocalizer(model)
-    return FallbackLocalizer(PageLocalizer(), found) if kind.startswith("page+") else found
+    model = models.locating
+    if not isinstance(model, ChatModel):
+        how = "set endpoints.localizer_chat.model, or give --base-url"
+        raise ConfigError(f"the localizer {kind} needs an endpoint: {how}")
+    found = VisionLocalizer(model)
+    return FallbackLocalizer(PageLocalizer(), found) if kind == "page+vision" else found

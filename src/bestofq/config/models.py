@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bestofq.agents.dialects.composite import CHAT_TEMPLATES, TEMPLATES
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.judges.chat import ChatJudge
-from bestofq.agents.prompting import CHAT, LOCAL, LOCALIZER_TEXT, USER, prompt_hash
+from bestofq.agents.prompting import CHAT, LOCAL, USER, prompt_hash
 from bestofq.agents.user import ModelUser
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedConfig, EmbedSettings, EmbedSpec
@@ -96,7 +96,7 @@ class Models:
             *(composite if chosen.model.dialect != "commands" else ()),
             *(USER if chosen.endpoint_of("user") else ()),
         )
-        return prompt_hash((*own, *more, *(LOCALIZER_TEXT if chosen.localizer.endswith("text") else ())))
+        return prompt_hash((*own, *more))
 
     async def check_token_ids(self) -> None:
         """ConfigError where the endpoint is to tell tokens, and does not as tuning needs them (`check_token_ids`)."""
@@ -151,7 +151,7 @@ class Models:
     def locating(self) -> VisionModel | None:
         if (own := self.settings.endpoint_of("localizer_chat")) is not None:
             return self.in_role(own)
-        return self.endpoint or (None if self.prompted else self.chatting)
+        return self.endpoint
 
     @property
     def judge(self) -> Judge | None:

@@ -26,7 +26,7 @@ from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig, TuningRates
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.search.config import SearchConfig
 
-LocalizerKind = Literal["none", "page", "text", "vision", "page+text", "page+vision"]
+LocalizerKind = Literal["none", "page", "vision", "page+vision"]
 
 
 class ModelSettings(FrozenModel):
@@ -215,7 +215,7 @@ class BestOfQSettings(FrozenModel):
     @model_validator(mode="after")
     def _words_are_found(self) -> Self:
         if self.by == "words" and self.localizer == "none":
-            raise ValueError("with by=words a localizer must find the elements: set localizer to page, text or vision")
+            raise ValueError("with by=words a localizer must find the elements: set localizer to page or vision")
         return self
 
     @property

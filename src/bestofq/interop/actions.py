@@ -1,6 +1,5 @@
 """Actions of other tools as ours, where they are exactly that; else `Other`, as the log has them."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -93,16 +92,6 @@ def call_of(name: Any, arguments: Any) -> Call:
     if not isinstance(arguments, Mapping):
         arguments = {"arguments": arguments} if arguments else {}
     return Call(str(name), arguments)
-
-
-def call_in(text: str) -> Call:
-    """The call that `Call.text` wrote. Words that are none are the text of a call `other`."""
-    name, _, arguments = text.partition(" ")
-    try:
-        found = json.loads(arguments or "{}")
-    except ValueError:
-        found = None
-    return Call(name, found) if isinstance(found, Mapping) else Call("other", {"text": text})
 
 
 def spoken(words: str, last: bool) -> Action:
