@@ -120,8 +120,8 @@ def candidate_of(actions: Sequence[Action], elements: Sequence[Element], **words
 
 
 def elements_in(text: str) -> tuple[Element, ...]:
-    """Return the elements of a page's text, a line each: `[12] button 'Search', clickable` as BrowserGym writes them,
-    `[12] button 'Search' focused: True` as WebArena, or `- button "Search" [ref=e12]` as Playwright."""
+    """Return the elements of a page's text, a line each. BrowserGym writes `[12] button 'Search', clickable`, WebArena
+    `[12] button 'Search' focused: True`. Playwright writes `- button "Search" [ref=e12]`."""
     lines = [*_LINE.findall(text), *((mark, role, name) for role, name, mark in _SNAPSHOT.findall(text))]
     found = (element_of(int(mark), role, name) for mark, role, name in lines)
     return tuple({element.mark: element for element in found if element is not None}.values())
