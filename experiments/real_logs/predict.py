@@ -1,4 +1,4 @@
-"""Does a value tell, at each step of real runs, how they will end? Held out by task and by site.
+"""Does a value tell, at each step of real runs, how they will end? Held out by task, by like goals and by site.
 
     python -m experiments.real_logs.predict runs/real-logs
 
@@ -58,11 +58,11 @@ def agent_and_step(train: Sequence[Episode]) -> Values:
     return values
 
 
-def own_words(train: Sequence[Episode]) -> Values:
-    """Naive Bayes on the words that the agent says at the step."""
+def words(train: Sequence[Episode], said_at: Callable[[Episode], Iterable[set[str]]]) -> Values:
+    """Naive Bayes on the words of each step."""
     counts: dict[float, Counter[str]] = {0.0: Counter(), 1.0: Counter()}
     for one in train:
-        for said in _said(one):
+        for said in said_at(one):
             counts[won(one)].update(said)
     sums = {outcome: sum(words.values()) for outcome, words in counts.items()}
     known = counts[0.0].keys() | counts[1.0].keys()
@@ -71,13 +71,17 @@ def own_words(train: Sequence[Episode]) -> Values:
         good, bad = ((counts[end][word] + 1) / (sums[end] + len(known)) for end in (1.0, 0.0))
         return float(np.log(good / bad))
 
-    return lambda episode: [sum(odds(word) for word in said & known) for said in _said(episode)]
+    return lambda episode: [sum(odds(word) for word in said & known) for said in said_at(episode)]
 
 
-def _said(episode: Episode) -> Iterable[set[str]]:
+def own_words(episode: Episode) -> Iterable[set[str]]:
     for step in episode.steps:
         one = step.decision.candidate
         yield set(re.findall(r"[a-z']{2,}", f"{one.thought or ''} {one.explanation or ''}".lower()))
+
+
+def goal_words(episode: Episode) -> Iterable[set[str]]:
+    return [set(re.findall(r"[a-z']{2,}", episode.task.goal.lower()))] * len(episode.steps)
 
 
 _experiences: dict[str, Experience] = {}
@@ -105,7 +109,8 @@ RULES: dict[str, Callable[[Sequence[Episode]], Values]] = {
     "step number": lambda _: lambda episode: [-float(step.index) for step in episode.steps],
     "agent": agent,
     "agent and step number": agent_and_step,
-    "the agent's own words": own_words,
+    "the goal's words": lambda train: words(train, goal_words),
+    "the agent's own words": lambda train: words(train, own_words),
     "memory (default Q)": memory,
     "memory over agent and step number": lambda train: memory(train, agent_and_step),
 }
@@ -131,7 +136,7 @@ def interval(values: Floats, episodes: Sequence[Episode], folds: Sequence[int], 
     rows = defaultdict[str, list[int]](list)
     for row, one in enumerate(episodes):
         rows[one.task.id].append(row)
-    draws, tasks = np.random.default_rng(SEED), list(rows.values())
+    draws, tasks = np.random.default_rng(SEED), [np.array(some) for some in rows.values()]
     drawn = []
     for _ in range(RESAMPLES):
         at = np.concatenate([tasks[n] for n in draws.integers(len(tasks), size=len(tasks))])
@@ -145,9 +150,20 @@ def main(place: str) -> None:
     with Store.open(Location.of(place), read_only=True) as store:
         episodes = [one for one in store.episodes() if one.verdict.outcome in DECIDED and one.steps]
     made = {"command": f"python -m experiments.real_logs.predict {place}", "seed": SEED, "commit": commit()}
-    report: dict[str, Any] = {**made, "episodes": len(episodes), "steps": sum(len(one.steps) for one in episodes)}
+    steps = [(step.decision.candidate.action, step.observation) for one in episodes for step in one.steps]
+    marked = [(mark, seen) for action, seen in steps if (mark := getattr(action, "mark", None))]
+    understood = {
+        "steps": len(steps),
+        "actions understood": sum(action.kind != "other" for action, _ in steps),
+        "actions on an element": len(marked),
+        "elements with a name": sum(
+            any(one.mark == mark and one.name for one in seen.elements) for mark, seen in marked
+        ),
+    }
+    report: dict[str, Any] = {**made, "episodes": len(episodes), **understood}
     groups: dict[str, Callable[[Episode], str]] = {
         "task": lambda one: one.task.id,
+        "the goal's first three words": lambda one: " ".join(one.task.goal.lower().split()[:3]),
         "site": lambda one: one.task.id.split("--")[1],
     }
     for unit, group in groups.items():

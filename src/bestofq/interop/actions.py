@@ -14,8 +14,8 @@ from bestofq.interop.nouns import element_of, json_in, json_of
 _KINDS: Mapping[str, str] = {  # by the names of other tools
     **dict.fromkeys(("click_element", "click_element_by_index", "browser_click"), "click"),
     **dict.fromkeys(("input", "input_text", "fill", "browser_type"), "write"),
-    **dict.fromkeys(("select_dropdown", "select_dropdown_option"), "write"),
-    **dict.fromkeys(("send_keys", "browser_press_key"), "press"),
+    **dict.fromkeys(("select_dropdown", "select_dropdown_option", "select_option"), "write"),
+    **dict.fromkeys(("send_keys", "browser_press_key", "keyboard_press"), "press"),
     "upload_file": "upload",
     **dict.fromkeys(("navigate", "go_to_url", "open_url", "open_tab", "browser_navigate"), "goto"),
     **dict.fromkeys(("back", "browser_navigate_back"), "go_back"),
@@ -43,7 +43,7 @@ _NAMES_AGAIN = {"xpath", "css_selector", "element", "description"}
 """What says a second time which element a mark is."""
 
 NOTHING = "no action"
-_LINE = re.compile(r"""^\s*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$)""", re.M)
+_LINE = re.compile(r"""^\s*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$| \w+:)""", re.M)
 _SNAPSHOT = re.compile(r"""^\s*- '?(\w+)(?: "((?:[^"\\]|\\.)*)")?[^"\n]*?\[ref=e(\d{1,9})\]""", re.M)
 
 
@@ -109,8 +109,8 @@ def candidate_of(actions: Sequence[Action], elements: Sequence[Element], **words
 
 
 def elements_in(text: str) -> tuple[Element, ...]:
-    """Return the elements of a page's text, a line each: `[12] button 'Search', clickable` as BrowserGym writes them,
-    or `- button "Search" [ref=e12]` as Playwright does."""
+    """Return the elements of a page's text, a line each. BrowserGym writes `[12] button 'Search', clickable`, WebArena
+    `[12] button 'Search' focused: True`. Playwright writes `- button "Search" [ref=e12]`."""
     lines = [*_LINE.findall(text), *((mark, role, name) for role, name, mark in _SNAPSHOT.findall(text))]
     found = (element_of(int(mark), role, name) for mark, role, name in lines)
     return tuple({element.mark: element for element in found if element is not None}.values())
