@@ -59,8 +59,18 @@ def test_it_opens_where_leaving_the_first_candidate_helps_and_stays_shut_where_i
 
 @pytest.mark.parametrize(("groups", "opens"), [((3, 2), True), ((2, 3), False), ((1, 0), True)])
 def test_what_held_out_groups_reach_must_help_there_too(groups: tuple[int, int], opens: bool) -> None:
-    found = estimate(log_of_levels(3, 2), groups=log_of_levels(*groups))
+    found = estimate(log_of_levels(3, 2), others={"groups": log_of_levels(*groups)})
     assert (found.thresholds[3] is not None) is opens
+
+
+@pytest.mark.parametrize(("passes", "opens"), [((4, 2), True), ((2, 4), False), ((3, 2), False)])
+def test_held_out_passes_open_the_level_of_known_tasks_alone(passes: tuple[int, int], opens: bool) -> None:
+    found = estimate(log_of_levels(2, 3), others={"passes": log_of_levels(*passes)})
+    shut = estimate(log_of_levels(2, 3))
+    assert found.thresholds[:4] == shut.thresholds[:4]
+    assert (found.thresholds[4] is not None) is opens
+    assert found.again is not None
+    assert found.again.mean > 0.4 or not opens
 
 
 @pytest.mark.parametrize(("mean", "inherit", "opens"), [(0.02, True, True), (0.02, False, False), (-0.02, True, False)])

@@ -23,7 +23,7 @@ from bestofq.recipes.estimate import FOLDS, cross_fit, learned_from, learned_set
 from bestofq.recipes.q_training import select_episodes
 from bestofq.reports.estimate import OffPolicyEstimate, gate_line, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift
-from bestofq.reports.gate import gate_table
+from bestofq.reports.gate import Held, gate_table
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -42,8 +42,8 @@ def estimate(
     models = models_of(options)
     folder = store_of(options, models)
     with open_existing_store(folder) as store:
-        found, groups, own = _held_out(models, store, run or ["seed"], q, folder / TRIALS, folds)
-    told = estimate_lift(found, learned_set(q)[0] if q and own else None, groups)
+        found, others, own = _held_out(models, store, run or ["seed"], q, folder / TRIALS, folds)
+    told = estimate_lift(found, learned_set(q)[0] if q and own else None, others)
     if q and own:
         _keep(told, q)
     console.print(verdict_line(told), style="bold", highlight=False)
@@ -53,8 +53,8 @@ def estimate(
 
 def _held_out(
     models: Models, store: Store, runs: Sequence[str], q: Path | None, out: Path, folds: int
-) -> tuple[LoggedChoices, LoggedChoices | None, bool]:
-    """Held-out tasks, held-out groups, and whether they tell of `q`; without `q` Q-functions are kept in `out`."""
+) -> tuple[LoggedChoices, dict[Held, LoggedChoices], bool]:
+    """Held-out tasks, what else was held out, and whether they tell of `q`. Without it Q-functions are kept in `out`."""
     episodes = select_episodes(store, runs)
     if q is None:
         return *cross_fit(models, store, episodes, out, folds), False
@@ -80,7 +80,7 @@ def _held_out(
             )
         return *cross_fit(models, store, learned or episodes, q / TRIALS, folds), learned is not None
     logs = logs_of(models, store, episodes if fresh is None else fresh)
-    return rank_logs(logs, values), None, True
+    return rank_logs(logs, values), {}, True
 
 
 def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:

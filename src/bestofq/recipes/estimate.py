@@ -22,6 +22,7 @@ from bestofq.learning.config import CARD, EpisodeSet
 from bestofq.learning.memory import FILE, Memory
 from bestofq.recipes.identity import episode_set, q_identity, task_mark
 from bestofq.recipes.q_training import embed_items, episodes_of, select_episodes, train_q
+from bestofq.reports.gate import Held
 from bestofq.rollouts.transitions import NO_EPISODE, tabulate
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -129,18 +130,24 @@ def _propensities(episode: Episode, epsilon: object, width: int) -> Iterator[Flo
 
 def cross_fit(
     models: Models, store: Store, episodes: Sequence[EpisodeSummary], out: Path, folds: int = FOLDS
-) -> tuple[LoggedChoices, LoggedChoices | None]:
+) -> tuple[LoggedChoices, dict[Held, LoggedChoices]]:
     """Each of the first `folds` fifths of the tasks, with the Q that learned from the other four; Q's are kept below
-    `out`. With all fifths, and if tasks share groups, also fifths of the groups; None if these are too few.
+    `out`. Then fifths of the groups, if tasks share some and `folds` is all, and of the passes, if tasks have several;
+    unless these are too few.
 
     DataError if a fifth of the tasks is empty, InputError if the others teach nothing.
     """
-    tasks = _cross_fit(models, store, episodes, out, folds, {one.id: one.task for one in episodes})
-    groups = {one.id: one.task.group or one.task.id for one in episodes_of(store, episodes)}
-    if folds == FOLDS and len({*groups.values()}) < len({one.task for one in episodes}):
+    tasks = {one.id: one.task for one in episodes}
+    found = _cross_fit(models, store, episodes, out, folds, tasks)
+    others, more = dict[Held, LoggedChoices](), dict[Held, dict[str, str]]()
+    if folds == FOLDS:
+        more["groups"] = {one.id: one.task.group or one.task.id for one in episodes_of(store, episodes)}
+    more["passes"] = {one.id: f"{one.task}/{one.run}/{one.repeat}" for one in episodes}
+    for held, names in more.items():
         with suppress(InputError):
-            return tasks, _cross_fit(models, store, episodes, out, folds, groups)
-    return tasks, None
+            if len({*names.values()}) != len({*tasks.values()}):
+                others[held] = _cross_fit(models, store, episodes, out, folds, names)
+    return found, others
 
 
 def _cross_fit(

@@ -1,7 +1,9 @@
 """Is a Q-function worth deploying? What held-out logged choices say of it, in one line and in tables."""
 
+from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, Self
 
 from pydantic import ValidationError
@@ -10,7 +12,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.gate import FAMILIARITY
 from bestofq.core.logged import LoggedChoices
-from bestofq.reports.gate import SHUT, GatePoint, Thresholds, calibrate, gate_points
+from bestofq.reports.gate import SHUT, GatePoint, Held, Thresholds, calibrate, gate_points, gate_policy
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation
 from bestofq.reports.stats import Measure, PairedDifference
 
@@ -32,6 +34,7 @@ class OffPolicyEstimate(FrozenModel):
     gate: tuple[GatePoint, ...] = ()  # thresholds that were tried
     thresholds: Thresholds = SHUT  # of the gate
     gated: PairedDifference | None = None  # what Q gains behind the gate; None: not known
+    again: PairedDifference | None = None  # the same on tasks that it learned from
 
     @property
     def verdict(self) -> Verdict:
@@ -67,16 +70,20 @@ class OffPolicyEstimate(FrozenModel):
 
 
 def estimate(
-    log: LoggedChoices, checkpoint: str | None = None, groups: LoggedChoices | None = None
+    log: LoggedChoices, checkpoint: str | None = None, others: Mapping[Held, LoggedChoices] = MappingProxyType({})
 ) -> OffPolicyEstimate:
-    """All that the estimate says; `groups` are the same episodes, ranked by values that know none of their group."""
+    """All that the estimate says; `others` are the same episodes, ranked by values from which something else was
+    held out."""
     exploring = log.of(known(log)) if known(log).any() else None
-    points: list[GatePoint] = gate_points(groups.of(known(groups)), "groups") if exploring and groups else []
-    lift, behind, thresholds = None, None, SHUT
+    points, lift, behind, again, thresholds = list[GatePoint](), None, None, None, SHUT
     if exploring is not None:
+        told = {held: other.of(known(other)) for held, other in others.items()}
+        points = [point for held, other in told.items() for point in gate_points(other, held)]
         lift = local_approximation(exploring, greedy(exploring), first(exploring)).difference
         points += gate_points(exploring)
         thresholds, behind = calibrate(exploring, points, LEAST_TASKS)
+        if passes := told.get("passes"):
+            again = local_approximation(passes, gate_policy(passes, thresholds), first(passes)).difference
     return OffPolicyEstimate(
         checkpoint=checkpoint,
         episodes=len(log.task),
@@ -87,6 +94,7 @@ def estimate(
         gate=tuple(points),
         thresholds=thresholds,
         gated=behind,
+        again=again,
     )
 
 
@@ -120,4 +128,5 @@ def gate_line(found: OffPolicyEstimate) -> str:
     if not opened:
         more = f"; about {found.more:,} more episodes would tell" if found.more else ""
         return f"The gate is shut, and the agent takes the first candidate: no other choice is shown to help{more}"
-    return f"The gate opens where {' or '.join(opened)}: expected {points(found.gated)} over the first candidate"
+    again = f"; where tasks come again {points(found.again)}" if found.again else ""
+    return f"The gate opens where {' or '.join(opened)}: expected {points(found.gated)} over the first candidate{again}"

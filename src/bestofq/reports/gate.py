@@ -14,6 +14,8 @@ from bestofq.reports.stats import Doubles, PairedDifference, group_by
 from bestofq.reports.table import Table, columns
 
 Thresholds = tuple[float | None, ...]
+Held = Literal["tasks", "groups", "passes"]
+"""What the values did not learn from. Passes over known tasks tell only of an action that is known for its goal."""
 SHUT: Thresholds = (None,) * len(FAMILIARITY)
 QUANTILES = (0.0, 0.25, 0.5, 0.75)
 """Of the margins at a level: the thresholds that are tried."""
@@ -26,16 +28,16 @@ class GatePoint(FrozenModel):
     threshold: float
     share: float  # of all steps, those that leave the first candidate
     lift: PairedDifference | None  # of success, over the first candidate
-    held: Literal["tasks", "groups"] = "tasks"  # out of what the values learned from
+    held: Held = "tasks"
 
 
-def gate_points(log: LoggedChoices, held: Literal["tasks", "groups"] = "tasks") -> list[GatePoint]:
+def gate_points(log: LoggedChoices, held: Held = "tasks") -> list[GatePoint]:
     """Return the thresholds that can be tried at each level of familiarity, from the most familiar."""
     base, best = first(log), greedy(log).argmax(axis=1)
     rows = np.arange(len(best))
     margin, level = log.q[rows, best] - log.q[:, 0], log.level[rows, best]
     points: list[GatePoint] = []
-    for each in reversed(range(len(FAMILIARITY))):
+    for each in reversed(range(len(FAMILIARITY))[-1 if held == "passes" else 0 :]):
         here = (best > 0) & (level == each)
         tried = np.unique(np.quantile(margin[here], QUANTILES) - 1e-6) if here.any() else ()
         for threshold in map(float, tried):
@@ -61,15 +63,16 @@ def choose_thresholds(points: Sequence[GatePoint], least: int, *, inherit: bool 
     """Return the lowest threshold of each level whose lift has a lower bound above 0 over at least `least` tasks.
 
     Among held-out groups a mean lift above 0 is enough; if both were held out, the higher threshold counts. A level
-    that no held-out step reached has that of the level before it. None: shut. The lowest, not the one with the most
-    lift: logs of an agent that explores understate what a decision brings among other good ones.
+    that no held-out step reached has that of the level before it. Held-out passes can open the last level alone. None:
+    shut. The lowest, not the one with the most lift: logs of an agent that explores understate what a decision brings
+    among other good ones.
 
     `inherit`: if the level before is open, a mean lift above 0 is enough for one that knows more. Its threshold is at
     least that of the level before.
     """
     thresholds, before = list[float | None](), np.inf
     for level in range(len(FAMILIARITY)):
-        limits = list[float]()
+        limits = dict[Held, float]()
         here = group_by((point for point in points if point.level == level), lambda point: point.held)
         for held, tried in here.items():
             known = [(point.lift, point.threshold) for point in tried if point.lift]
@@ -78,8 +81,9 @@ def choose_thresholds(points: Sequence[GatePoint], least: int, *, inherit: bool 
                 (lift.mean if held == "groups" else lift.low, limit) for lift, limit in known if lift.tasks >= least
             ]
             shown = [limit for gain, limit in told if gain > 0]
-            limits.append(min(max(before, min(helps, default=np.inf)), min(shown, default=np.inf)))
-        before = max(limits, default=before)
+            limits[held] = min(max(before, min(helps, default=np.inf)), min(shown, default=np.inf))
+        again = limits.pop("passes", np.inf)
+        before = min(max(limits.values(), default=before), again)
         thresholds.append(None if before == np.inf else before)
     return tuple(thresholds)
 
