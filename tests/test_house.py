@@ -5,10 +5,10 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_898,
+    "library lines": 29_893,
     "sites lines": 3_165,
-    "experiments lines": 7_176,
-    "library, sites and experiments lines": 40_239,
+    "experiments lines": 7_173,
+    "library, sites and experiments lines": 40_231,
     "test lines": 29_513,
     "import depth": 14,
     "modules in import circles": 0,
@@ -16,7 +16,7 @@ BUDGETS = {
     "settings that nobody sets": 0,
     "functions named by a participle": 2,
     "odd phrases": 6,
-    "long sentences": 39,
+    "long sentences": 38,
     "class names with two meanings": 0,
     "README lines": 91,
     "CHANGELOG lines": 111,

@@ -1,11 +1,9 @@
 """A browser context of one episode's own: cookies, storage and history begin empty and end with it."""
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from playwright.async_api import BrowserContext, Page
-from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.tab import Tab, within
 
@@ -22,7 +20,6 @@ class Room:
     shared: bool = False  # its context is a user's, with pages of their own
     arrivals: list[Page] = field(default_factory=list)  # tabs its pages have opened, not adopted yet
     _opened: list[Page] = field(default_factory=list)
-    _closing: set[asyncio.Future[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if self.shared:
@@ -33,11 +30,8 @@ class Room:
     def _on_page(self, page: Page) -> None:
         self._opened = [other for other in self._opened if not other.is_closed()]
         if len(self._opened) >= TABS - 1:
-            if CROWDED not in self.tab.notices:
-                self.tab.notice(CROWDED)
-            closing = asyncio.ensure_future(_close(page))
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
+            self.tab.notices += [] if CROWDED in self.tab.notices else [CROWDED]
+            asyncio.gather(page.close(), return_exceptions=True)  # nobody waits for it
             return
         if self.shared:
             page.on("popup", self._on_page)
@@ -51,8 +45,3 @@ class Room:
         page = await within(self.tab.limit, "context.new_page", self.context.new_page())
         if self.shared:
             self._on_page(page)
-
-
-async def _close(page: Page) -> None:
-    with suppress(PlaywrightError):
-        await page.close()

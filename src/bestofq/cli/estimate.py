@@ -54,7 +54,7 @@ def estimate(
 def _held_out(
     models: Models, store: Store, runs: Sequence[str], q: Path | None, out: Path, folds: int
 ) -> tuple[LoggedChoices, dict[Held, LoggedChoices], bool]:
-    """Held-out tasks, what else was held out, and whether they tell of `q`. Without it Q-functions are kept in `out`."""
+    """Held-out tasks, what else was held out, and whether they tell of `q`. Without one, Q-functions go to `out`."""
     episodes = select_episodes(store, runs)
     if q is None:
         return *cross_fit(models, store, episodes, out, folds), False

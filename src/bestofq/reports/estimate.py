@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal, Self
 
 from pydantic import ValidationError
@@ -70,14 +69,14 @@ class OffPolicyEstimate(FrozenModel):
 
 
 def estimate(
-    log: LoggedChoices, checkpoint: str | None = None, others: Mapping[Held, LoggedChoices] = MappingProxyType({})
+    log: LoggedChoices, checkpoint: str | None = None, others: Mapping[Held, LoggedChoices] | None = None
 ) -> OffPolicyEstimate:
     """All that the estimate says; `others` are the same episodes, ranked by values from which something else was
     held out."""
     exploring = log.of(known(log)) if known(log).any() else None
     points, lift, behind, again, thresholds = list[GatePoint](), None, None, None, SHUT
     if exploring is not None:
-        told = {held: other.of(known(other)) for held, other in others.items()}
+        told = {held: other.of(known(other)) for held, other in (others or {}).items()}
         points = [point for held, other in told.items() for point in gate_points(other, held)]
         lift = local_approximation(exploring, greedy(exploring), first(exploring)).difference
         points += gate_points(exploring)
