@@ -81,10 +81,7 @@ async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) ->
         else:
             marks = range(1, prompt.count(" [") + 1)
             page = Observation(
-                url="/",
-                title="",
-                text="",
-                elements=tuple(Element(mark=m, role="link", name=str(m)) for m in marks),
+                url="/", title="", text="", elements=tuple(Element(mark=m, role="link", name=str(m)) for m in marks)
             )
             found = listed(reply, page) if kind == f"next {LISTED}:" else [parse_reply(reply, page)]
             assert all(each.thought for each in found)
@@ -107,8 +104,7 @@ def tiny() -> LlamaForCausalLM:
 
 
 GPU = pytest.param(
-    "cuda",
-    marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")],
+    "cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")]
 )
 
 

@@ -194,10 +194,7 @@ async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: py
 )
 async def test_an_endpoint_that_refuses_a_setting_is_asked_without(refused: str, sent_as: str) -> None:
     asking = replace(ASK, seed=3, log_probs=True)
-    async with (
-        BrokenServer(good, refuses=(refused,), log_prob=-0.5) as server,
-        model(server, attempts=1) as asked,
-    ):
+    async with BrokenServer(good, refuses=(refused,), log_prob=-0.5) as server, model(server, attempts=1) as asked:
         said = [await asked.generate(asking), await asked.generate(asking)]
     assert [json_of(one.replies[0], dict) for one in said] == [{"a": 1}, {"a": 1}]
     assert [sent_as in request for request in server.requests] == [True, False, False]
@@ -308,14 +305,7 @@ async def test_a_retry_after_of_nothing_is_no_reason_to_hurry(waiting: Callable[
 
 
 @pytest.mark.parametrize(
-    ("header", "least", "most"),
-    [
-        ("7", 7, 7),
-        ("0.5", 0.5, 0.5),
-        ("-3", 0, 0),
-        (3600, 3500, 3600),
-        (-3600, 0, 0),
-    ],
+    ("header", "least", "most"), [("7", 7, 7), ("0.5", 0.5, 0.5), ("-3", 0, 0), (3600, 3500, 3600), (-3600, 0, 0)]
 )
 def test_retry_after_is_a_number_or_a_date(header: str | int, least: float, most: float) -> None:
     """A whole number stands for the date so many seconds from now."""
