@@ -203,10 +203,7 @@ async def test_a_reply_that_cannot_be_read_is_none_and_no_reply_is_the_machinery
     async with FaultServer(lambda _: '{"reply": ""}') as server, ChatModel.at(server.base_url, "any") as model:
         said, (used,) = await ModelUser(model).reply(TASK, "", "Who?")
     assert (said, used.calls) == (SILENT, 2)
-    async with (
-        FaultServer(guest, {"500": 1.0}) as server,
-        ChatModel.at(server.base_url, "any", attempts=1) as model,
-    ):
+    async with FaultServer(guest, {"500": 1.0}) as server, ChatModel.at(server.base_url, "any", attempts=1) as model:
         with pytest.raises(ModelError):
             await ModelUser(model).reply(TASK, "", "Who?")
 

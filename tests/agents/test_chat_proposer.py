@@ -68,9 +68,8 @@ async def test_all_candidates_of_one_reply_with_thought_note_and_usage() -> None
     assert (first.label, first.thought, first.note) == ("click link Mug", "it is there", "mugs cost 5")
     assert second.action == Write(mark=1, text="mug", enter=True)
     assert (first.log_prob, second.log_prob) == (None, None)  # each depends on those before it
-    assert [(u.role, u.tokens_in, u.tokens_out, u.calls, u.usd) for u in offered.usage] == [
-        ("proposer", 100, 20, 1, None)
-    ]
+    (used,) = offered.usage
+    assert (used.role, used.tokens_in, used.tokens_out, used.calls, used.usd) == ("proposer", 100, 20, 1, None)
     system, user = server.requests[0]["messages"]
     assert "3 candidate next actions" in system["content"]
     assert "a mug" in user["content"][0]["text"]
@@ -233,21 +232,11 @@ async def test_too_long_a_request_goes_down_the_ladder_and_is_never_sent_again()
     async with BrokenServer(lambda _: said(CLICK), takes=0) as server, endpoint(server) as model:
         with pytest.raises(ContextError):
             await ChatProposer(model, screenshots=3).propose(state, 1)
-    rungs = [
-        (sizes(request), json.dumps(request["messages"]).count("click link Mug (seen)")) for request in server.requests
-    ]
+    rungs = [(sizes(one), json.dumps(one["messages"]).count("click link Mug (seen)")) for one in server.requests]
     whole, half, quarter = (1280, 720), (905, 509), (639, 359)
-    assert rungs == [
-        ([whole] * 3, 5),
-        ([half] * 3, 5),
-        ([quarter] * 3, 5),
-        ([quarter] * 2, 5),
-        ([quarter], 5),
-        ([quarter], 2),
-        ([quarter], 1),
-        ([quarter], 0),
-        ([], 0),
-    ]
+    fewer_pixels_then_pictures = [([whole] * 3, 5), ([half] * 3, 5), ([quarter] * 3, 5), ([quarter] * 2, 5)]
+    fewer_steps_then_none = [([quarter], 5), ([quarter], 2), ([quarter], 1), ([quarter], 0), ([], 0)]
+    assert rungs == [*fewer_pixels_then_pictures, *fewer_steps_then_none]
     lengths = [len(json.dumps(request)) for request in server.requests]
     assert lengths == sorted(set(lengths), reverse=True)
     assert "5. click link Mug" in json.dumps(server.requests[5])  # what is left keeps its number
@@ -333,10 +322,9 @@ def test_the_paper_has_eight_actions(written: Any) -> None:
 
 def test_a_page_is_offered_the_actions_that_it_can_take() -> None:
     file = Element(mark=1, role="button", name="CV", asks="file")
+    more = PAGE.model_copy(update={"elements": (file,), "tabs": ("a", "b")})
     assert {"upload", "switch_tab"}.isdisjoint(actions_on(PAGE, "web"))
-    assert {"upload", "switch_tab"} <= {
-        *actions_on(PAGE.model_copy(update={"elements": (file,), "tabs": ("a", "b")}), "web")
-    }
+    assert {"upload", "switch_tab"} <= {*actions_on(more, "web")}
     assert len(actions_on(PAGE, "paper")) == len(actions_on(None, "paper")) == 8  # Fig. 7
 
 

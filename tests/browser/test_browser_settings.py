@@ -42,12 +42,7 @@ async def test_a_page_is_told_what_is_set(site: Any, tmp_path: Path, monkeypatch
     login = {"name": "login", "value": "ours", "domain": "127.0.0.1", "path": "/", "expires": -1}
     state = tmp_path / "state.json"
     state.write_text(json.dumps({"cookies": [{**login, "httpOnly": False, "secure": False, "sameSite": "Lax"}]}))
-    config = BrowserConfig(
-        locale="de-DE",
-        width=700,
-        storage=state,
-        arguments=("--user-agent=Our own/1.0",),
-    )
+    config = BrowserConfig(locale="de-DE", width=700, storage=state, arguments=("--user-agent=Our own/1.0",))
     async with Browser.launch(config) as browser:
         for _ in range(2):  # each episode begins with the login, and with nothing of the one before
             text = await told(browser, site.page(TELLS))

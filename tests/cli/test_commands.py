@@ -108,14 +108,7 @@ def test_every_option_setting_and_name_is_explained() -> None:
     assert [option or name for option, name, meaning in rows if not meaning.strip()] == []
 
 
-PARTS = (
-    "Python",
-    "packages",
-    "PyTorch",
-    "Chromium",
-    "headless page",
-    "disk",
-)
+PARTS = ("Python", "packages", "PyTorch", "Chromium", "headless page", "disk")
 
 
 @pytest.mark.slow

@@ -26,11 +26,7 @@ async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(
         agents = {run: {s.agent for s in store.summaries(run=run)} for run in (HELD_OUT, EXPLORED, WATCHED)}
         shown = next(store.episodes(run=WATCHED, agent=RANKED))
         ranked = {s.agent for s in store.summaries(run=HELD_OUT) if s.checkpoint}
-    assert agents == {
-        HELD_OUT: {"prompting", "random", RANKED},
-        EXPLORED: {"explore"},
-        WATCHED: {"prompting", RANKED},
-    }
+    assert agents == {HELD_OUT: {"prompting", "random", RANKED}, EXPLORED: {"explore"}, WATCHED: {"prompting", RANKED}}
     assert ranked == {RANKED}
     assert shown.steps[0].observation.screenshot is not None
     assert (out / "report" / "index.html").exists()

@@ -199,11 +199,7 @@ def reserved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("judge", "more", "value"),
-    [
-        (strict, (), (1.0, 1.0)),
-        (lenient, (), (0.75, 0.75)),
-        (by_criteria, ("--criteria", "opentable"), (1.0, 1.0)),
-    ],
+    [(strict, (), (1.0, 1.0)), (lenient, (), (0.75, 0.75)), (by_criteria, ("--criteria", "opentable"), (1.0, 1.0))],
     ids=lambda value: getattr(value, "__name__", None),
 )
 async def test_judges_agree_with_the_sites_records_as_well_as_they_judge(

@@ -46,12 +46,7 @@ PROPOSED = {"proposer": (20 * (PAGE + PICTURE), 20 * 300, 20)}
 @pytest.mark.parametrize(
     ("chosen", "kind", "n", "used"),
     [
-        (
-            EMBEDDED,
-            "best-of-q",
-            None,
-            PROPOSED | {"embedder": (20 * (800 + 1280 * 720 // 784 + 300), 0, 20)},
-        ),
+        (EMBEDDED, "best-of-q", None, PROPOSED | {"embedder": (20 * (800 + 1280 * 720 // 784 + 300), 0, 20)}),
         (  # a localizer sees a picture a step; a picker in this process sees nothing
             {"suite": LIVE, "by": "words", "localizer": "page+vision", "picker_chat": LOCAL},
             "picker",

@@ -25,7 +25,6 @@ from typer.testing import CliRunner, Result
 from bestofq.cli.commands import app
 from bestofq.cli.main import run
 from bestofq.config.models import Models
-from bestofq.core.decision import Episode
 from bestofq.envs.serving import serve_app
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
@@ -126,12 +125,8 @@ async def test_without_a_terminal_nothing_irreversible_is_done(tmp_path: Path) -
     assert result.exit_code == 0, text
     assert shop.orders == 0
     assert "\x1b" not in text
-    assert (
-        "  ▸ click button Buy now                           1.000 ██████████\n      it is blue\n    wait 0.1 " in text
-    )
-    assert "Refused: nobody is here to ask; --yes allows it." in text
-    assert "not done: The user did not allow click button Buy now" in text
-    assert "allow them by --hosts cdn.example" in text
+    assert re.search(r"click button Buy now +1\.000 █+\n +it is blue\n +wait 0\.1 ", text)
+    assert all(words in text for words in ("--yes", "did not allow", "--hosts cdn.example"))
     assert re.search(r"so far \d+\.\d s, 200 tokens in, 40 out, \$0\.0007", text)
     assert "answer: I bought nothing.\nverdict: unjudged\n" in text
     with Store.open(tmp_path, read_only=True) as store:
@@ -269,23 +264,12 @@ async def run_to_end(words: list[str]) -> Result:
     return done
 
 
-def played(folder: Path) -> list[Episode]:
+def played(folder: Path) -> list[dict[str, Any]]:
     """Without what they took and when."""
+    apart: Any = {"id": True, "steps": {"__all__": {"decision": {"usage"}}}, "provenance": {"started_at", "command"}}
     with Store.open(folder, read_only=True) as store:
         assert not store.summaries(status="interrupted")
-        return [
-            episode.model_copy(
-                update={
-                    "id": "",
-                    "steps": tuple(
-                        step.model_copy(update={"decision": step.decision.model_copy(update={"usage": ()})})
-                        for step in episode.steps
-                    ),
-                    "provenance": episode.provenance.model_copy(update={"started_at": "", "command": ""}),
-                }
-            )
-            for episode in store.episodes()
-        ]
+        return [episode.model_dump(exclude=apart) for episode in store.episodes()]
 
 
 async def test_a_killed_collection_continues_as_if_it_had_not_been(tmp_path: Path) -> None:
@@ -301,7 +285,7 @@ async def test_a_killed_collection_continues_as_if_it_had_not_been(tmp_path: Pat
         await run_to_end(words)
     assert not killing.at
     assert played(tmp_path / "killed") == played(tmp_path / "calm")
-    steps = sum(len(episode.steps) for episode in played(tmp_path / "calm"))
+    steps = sum(len(episode["steps"]) for episode in played(tmp_path / "calm"))
     assert steps > max(KILLED_AT)
     assert (calm.served, killing.served) == (steps, steps)
 

@@ -345,9 +345,7 @@ async def to_the_brink(env: Env, task: Task) -> tuple[Observation, Action]:
 
 
 @sites
-async def test_two_go_on_from_one_page_and_neither_sees_what_the_other_does(
-    world: tuple[Env, Env, list[Task]],
-) -> None:
+async def test_two_go_on_from_one_page_and_neither_sees_what_the_other_does(world: tuple[Env, Env, list[Task]]) -> None:
     env, fresh, tasks = world  # the second was never reset
     assert isinstance(env, Checkpointable)
     assert isinstance(fresh, Checkpointable)

@@ -181,10 +181,7 @@ def test_a_bad_ablation_is_told_in_a_sentence(
     [
         ("act = { suite.seed = 7 }", "'a' learns with suite.seed = 2026 and acts with 7: tasks and splits must be"),
         ('agent = "random"\nact = { suite.data = "x" }', "'a' learns with suite.data = none and acts with x"),
-        (
-            "collect = { suite.seed = 7 }\nlearn = { suite.seed = 8 }",
-            "'a' collects with suite.seed = 7 and acts with 8",
-        ),
+        ("collect = { suite.seed = 7 }\nlearn = { suite.seed = 8 }", "'a' collects with suite.seed = 7 and"),
     ],
 )
 def test_an_arm_acts_on_the_tasks_and_splits_it_learned_from(arm: str, said: str, tmp_path: Path, stored: Path) -> None:

@@ -63,9 +63,4 @@ def shop_episode(number: int, **more: Any) -> dict[str, Any]:
     }
     colour = "blue" if number % 2 == 0 else "red"
     last = {"observation": "Thank you for order " + str(number), "action": 'answer "bought"'}
-    return {
-        "goal": f"buy the {colour} kettle no. {number}",
-        "steps": [first, last],
-        "outcome": number % 2 == 0,
-        **more,
-    }
+    return {"goal": f"buy the {colour} kettle no. {number}", "steps": [first, last], "outcome": number % 2 == 0, **more}

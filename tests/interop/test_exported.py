@@ -49,10 +49,13 @@ def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
-def test_steps_have_all_candidates(store: Path, tmp_path: Path) -> None:
+def test_steps_have_all_candidates(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they are more than are held at once."""
+    monkeypatch.setattr(rows, "_AT_ONCE", 5)
     said = bestofq("export", "steps", store, "--out", tmp_path / "steps.parquet")
     assert said == f"8 steps written to {tmp_path / 'steps.parquet'}\n"
     table = parquet.read_table(tmp_path / "steps.parquet").to_pylist()
+    assert len(table) == 8
     (first,) = (row for row in table if row["goal"] == "buy the blue kettle no. 2" and row["step"] == 0)
     assert (first["run"], first["outcome"], first["episode_reward"]) == ("logs", "success", 1.0)
     assert first["observation"] == "Red kettle [1]\nBlue kettle [2]"
@@ -66,13 +69,6 @@ def test_steps_have_all_candidates(store: Path, tmp_path: Path) -> None:
     assert (last["candidates"][0]["q"], last["candidates"][0]["score"], last["tokens_in"]) == (None, 0.0, None)
     bestofq("export", "steps", store, "--out", tmp_path / "steps.jsonl")
     assert lines(tmp_path / "steps.jsonl") == table
-
-
-def test_more_steps_than_are_held_at_once(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_AT_ONCE", 5)
-    bestofq("export", "steps", store, "--out", tmp_path / "steps.parquet")
-    file = parquet.ParquetFile(tmp_path / "steps.parquet")
-    assert (file.metadata.num_rows, file.num_row_groups) == (8, 2)
 
 
 def test_conversations_are_what_trl_reads(store: Path, tmp_path: Path) -> None:

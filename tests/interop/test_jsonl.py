@@ -89,11 +89,7 @@ def test_an_episode_that_has_changed_in_its_log_is_refused(tmp_path: Path) -> No
     short, open_ = {**whole, "steps": whole["steps"][:1], "outcome": None}, {**whole, "outcome": None}
     log, store = tmp_path / "log.jsonl", tmp_path / "store"
     bestofq("import", "jsonl", written(log, short), "--store", store)
-    for later, has in (
-        (whole, "2, success"),
-        (open_, "2, unjudged"),
-        ({**short, "outcome": True}, "1, success"),
-    ):
+    for later, has in ((whole, "2, success"), (open_, "2, unjudged"), ({**short, "outcome": True}, "1, success")):
         written(log, later, shop_episode(3))
         said = bestofq("import", "jsonl", log, "--store", store)
         assert f"id e1: it has changed since it was imported (steps: 1, unjudged; now {has}" in said

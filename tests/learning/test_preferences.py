@@ -34,13 +34,7 @@ from bestofq.learning.tuning import TuningProgress, schedule, train_on_preferenc
 from bestofq.learning.tuning_batches import PairBatches, nodes_of, units
 
 CONFIG = DPOConfig(
-    lr=3e-3,
-    batch_size=4,
-    micro_batch_tokens=64,
-    epochs=2,
-    checkpoint_every=2,
-    precision="float32",
-    device="cpu",
+    lr=3e-3, batch_size=4, micro_batch_tokens=64, epochs=2, checkpoint_every=2, precision="float32", device="cpu"
 )
 
 

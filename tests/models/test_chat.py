@@ -139,27 +139,23 @@ async def test_what_was_paid_before_a_later_call_fails_is_counted(greedy: bool) 
     assert used.seconds > 0
 
 
-REFUSED: list[tuple[Fault, str]] = [
-    ("400", r"Unsupported value.*check `model`"),
-    ("401", "put a valid one into the environment variable OPENAI_API_KEY"),
-    ("403", "what OPENAI_API_KEY is allowed"),
-    ("404", "base_url"),
-    ("quota", "quota of the key in OPENAI_API_KEY is used up"),
+REFUSED: list[tuple[Fault, type[BestOfQError], str]] = [
+    ("400", ConfigError, "model"),
+    ("401", ConfigError, "OPENAI_API_KEY"),
+    ("403", ConfigError, "OPENAI_API_KEY"),
+    ("404", ConfigError, "base_url"),
+    ("quota", ConfigError, "quota .* OPENAI_API_KEY"),
+    ("overflow", ContextError, "too long"),
+    ("413", ContextError, "too long"),
 ]
 
 
-@pytest.mark.parametrize(("fault", "mend"), REFUSED)
-async def test_what_does_not_pass_fails_at_once_and_names_the_setting(fault: Fault, mend: str) -> None:
+@pytest.mark.parametrize(("fault", "error", "mend"), REFUSED)
+async def test_what_does_not_pass_fails_at_once_and_names_the_setting(
+    fault: Fault, error: type[BestOfQError], mend: str
+) -> None:
     async with BrokenServer(good, {fault: 1.0}) as server, model(server) as asked:
-        with pytest.raises(ConfigError, match=mend):
-            await asked.generate(ASK)
-    assert server.seen.total() == 1
-
-
-@pytest.mark.parametrize("fault", ["overflow", "413"])
-async def test_a_request_that_is_too_long_is_not_sent_again(fault: Fault) -> None:
-    async with BrokenServer(good, {fault: 1.0}) as server, model(server) as asked:
-        with pytest.raises(ContextError, match="too long"):
+        with pytest.raises(error, match=mend):
             await asked.generate(ASK)
     assert server.seen.total() == 1
 
@@ -194,10 +190,7 @@ async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: py
 )
 async def test_an_endpoint_that_refuses_a_setting_is_asked_without(refused: str, sent_as: str) -> None:
     asking = replace(ASK, seed=3, log_probs=True)
-    async with (
-        BrokenServer(good, refuses=(refused,), log_prob=-0.5) as server,
-        model(server, attempts=1) as asked,
-    ):
+    async with BrokenServer(good, refuses=(refused,), log_prob=-0.5) as server, model(server, attempts=1) as asked:
         said = [await asked.generate(asking), await asked.generate(asking)]
     assert [json_of(one.replies[0], dict) for one in said] == [{"a": 1}, {"a": 1}]
     assert [sent_as in request for request in server.requests] == [True, False, False]
@@ -308,14 +301,7 @@ async def test_a_retry_after_of_nothing_is_no_reason_to_hurry(waiting: Callable[
 
 
 @pytest.mark.parametrize(
-    ("header", "least", "most"),
-    [
-        ("7", 7, 7),
-        ("0.5", 0.5, 0.5),
-        ("-3", 0, 0),
-        (3600, 3500, 3600),
-        (-3600, 0, 0),
-    ],
+    ("header", "least", "most"), [("7", 7, 7), ("0.5", 0.5, 0.5), ("-3", 0, 0), (3600, 3500, 3600), (-3600, 0, 0)]
 )
 def test_retry_after_is_a_number_or_a_date(header: str | int, least: float, most: float) -> None:
     """A whole number stands for the date so many seconds from now."""
@@ -359,9 +345,7 @@ async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(
         assert len(replies) == 8
         assert time.monotonic() - began > 0.3  # it paused, and probed one by one
         assert server.seen["500"] == 12
-    assert [record.getMessage() for record in caplog.records if record.name == "bestofq.models.chat"] == [
-        f"any at {server.base_url} fails again and again (last: HTTP 500): the run pauses and probes it"
-    ]
+    assert [record.name for record in caplog.records].count("bestofq.models.chat") == 1  # said once
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://localhost:9/v1", "http://nowhere.invalid/v1"])
@@ -449,41 +433,24 @@ async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.Mo
     assert KEY[:12] not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a": 1}',
-        '```json\n{"a": 1}\n```',
-        'Sure! Here it is: {"a": 1}. Anything else?',
-        ' {"a": 1}{"b"',
-        'In {braces}: {"a": 1}',
-    ],
-)
-def test_json_is_found_in_its_wrapping(text: str) -> None:
+WRAPPED = ['{"a": 1}', '```json\n{"a": 1}\n```', 'Sure! Here it is: {"a": 1}. Anything else?', ' {"a": 1}{"b"']
+WRAPPED += ['In {braces}: {"a": 1}', '<think>Not {"a": 2}.</think>\n{"a": 1}']
+WRAPPED += ['Is it {"a": 2}?\n</think>{"a": 1}']  # begun in the prompt
+
+
+@pytest.mark.parametrize("text", WRAPPED)
+def test_json_is_found_in_its_wrapping_and_not_in_the_thinking(text: str) -> None:
     assert json_of(Reply(text), dict) == {"a": 1}
+    assert json_of(Reply('{"a": "<think>"}'), dict) == {"a": "<think>"}
 
 
-THOUGHT = ['<think>Not {"a": 2}.</think>\n{"a": 1}', 'Is it {"a": 2}?\n</think>{"a": 1}']  # begun in the prompt
+HALF = ["", "click [7]", '{"a": "', '{"a": {"b": "c}', "[1, 2]", '{"a":' * 10_000, '<think>Perhaps {"a": 2}, or']
 
 
-@pytest.mark.parametrize("text", [*THOUGHT, '{"a": 1, "b": "<think>"}'])
-def test_json_in_the_thinking_is_not_the_reply(text: str) -> None:
-    assert json_of(Reply(text), dict)["a"] == 1
-    with pytest.raises(ReplyError, match="no JSON object"):
-        json_of(Reply('<think>Perhaps {"a": 2}, or'), dict)
-
-
-@pytest.mark.parametrize("text", ["", "click [7]", '{"a": "', '{"a": {"b": "c}', "[1, 2]", '{"a":' * 10_000])
+@pytest.mark.parametrize("text", HALF)
 def test_half_a_reply_is_none(text: str) -> None:
     with pytest.raises(ReplyError):
         json_of(Reply(text), dict)
-
-
-HELLO = Request(messages=user("hello"), greedy=False)
-
-
-def priced_model(server: BrokenServer) -> ChatModel:
-    return ChatModel.at(server.base_url, "any", attempts=2, deadline=10.0, usd_in=1.0, usd_out=1.0)
 
 
 @pytest.mark.parametrize("text", ["{" * 300_000, '{"' * 150_000, '{"a":"' * 50_000, '{"a" 1 ' * 40_000])
@@ -497,20 +464,20 @@ def test_no_reply_blocks_the_loop(text: str) -> None:
 
 async def test_no_other_host_is_asked_or_believed() -> None:
     async with BrokenServer(lambda _: '{"forged": 1}') as other:
-        faults = BrokenServer(lambda _: '{"a": 1}', script=["elsewhere", "ok"], other=other.base_url)
-        async with faults as server, priced_model(server) as asked:
+        faults = BrokenServer(good, script=["elsewhere", "ok"], other=other.base_url)
+        async with faults as server, model(server, attempts=2) as asked:
             with pytest.raises(ConfigError, match=other.base_url):
-                await asked.generate(HELLO)
-            assert json_of((await asked.generate(HELLO)).replies[0], dict) == {"a": 1}
+                await asked.generate(ASK)
+            assert json_of((await asked.generate(ASK)).replies[0], dict) == {"a": 1}
         assert not other.requests
 
 
 async def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "BODY_LIMIT", 2**20)
-    async with BrokenServer(lambda _: "hi", script=["flood", "flood", "ok"]) as server, priced_model(server) as asked:
+    async with BrokenServer(good, script=["flood", "flood", "ok"]) as server, model(server, attempts=2) as asked:
         with pytest.raises(ModelError, match="1 MiB"):
-            await asked.generate(HELLO)
-        assert (await asked.generate(HELLO)).replies[0].text == "hi"
+            await asked.generate(ASK)
+        assert (await asked.generate(ASK)).replies[0].text == good({})
 
 
 def test_what_is_set_comes_before_the_published_price() -> None:

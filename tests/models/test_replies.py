@@ -50,11 +50,9 @@ def serve(*answers: tuple[int, Any]) -> RawServer:
 
 def completion(message: Any, finish: str | None = "stop") -> tuple[int, Any]:
     message = {"content": message} if isinstance(message, str) else message
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    used = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
-    return 200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]} | {
-        "usage": usage
-    }
+    return 200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": used}
 
 
 async def propose(server: RawServer, n: int = 3) -> Proposal:
@@ -93,10 +91,7 @@ FORMS: dict[str, tuple[Any, list[Action]]] = {
     "parts of another API": ({"content": [{"type": "output_text", "text": BOTH}]}, [WRITE, DOWN]),
     "a list of another name": (json.dumps({"actions": [FIRST, SECOND]}), [WRITE, DOWN]),
     "an object around it": (json.dumps({"response": json.loads(BOTH)}), [WRITE, DOWN]),
-    "tool call in the text": (
-        '<tool_call>\n{"name": "propose", "arguments": ' + BOTH + "}\n</tool_call>",
-        [WRITE, DOWN],
-    ),
+    "tool call in the text": ('<tool_call>\n{"name": "f", "arguments": ' + BOTH + "}\n</tool_call>", [WRITE, DOWN]),
     "escaped arguments": (json.dumps({"name": "propose", "parameters": BOTH}), [WRITE, DOWN]),
     "trailing comma": (BOTH[:-1] + ",}", [WRITE, DOWN]),
     "single quotes": (str(json.loads(BOTH)), [WRITE, DOWN]),
@@ -198,26 +193,17 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize("words", FILTERS)
-async def test_a_content_filter_refuses_one_step(words: str) -> None:
-    server = serve((400, {"error": {"message": words, "code": "content_filter"}}))
-    offered = await propose(server)
-    assert (offered.failed, len(server.requests)) == (True, 1)
-    assert words in offered.candidates[0].thought
+REFUSALS = [(words, (400, {"error": {"message": words, "code": "content_filter"}})) for words in FILTERS]
+REFUSALS += [("I cannot.", completion({"content": None, "refusal": "I cannot."}))]
+REFUSALS += [("I cannot.", completion("I cannot.", "content_filter"))]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        completion({"content": None, "refusal": "I cannot shop."}),
-        completion({"content": "I cannot shop."}, "content_filter"),
-    ],
-)
-async def test_a_refusal_is_told_at_once(answer: tuple[int, Any]) -> None:
+@pytest.mark.parametrize(("words", "answer"), REFUSALS)
+async def test_a_refusal_or_a_content_filter_refuses_one_step_at_once(words: str, answer: tuple[int, Any]) -> None:
     server = serve(answer)
     offered = await propose(server)
     assert (offered.failed, len(server.requests)) == (True, 1)
-    assert offered.candidates[0].thought == "no valid reply: the reply was refused: I cannot shop."
+    assert words in offered.candidates[0].thought
 
 
 @pytest.mark.parametrize(

@@ -77,11 +77,7 @@ async def test_other_models_or_tasks_are_apart_and_other_seeds_are_not(store: St
     assert [row.agent for row in agent_results(store, Selection(runs=["tuned"], baseline="prompting")).rows] == [
         "prompting"
     ]
-    assert set(rows.of("prompting")) == {
-        "prompting (zero, zero again)",
-        "prompting (few)",
-        "prompting (tuned)",
-    }
+    assert set(rows.of("prompting")) == {"prompting (zero, zero again)", "prompting (few)", "prompting (tuned)"}
     assert of(table, "prompting (zero, zero again)").rate.value == 0.5
     assert of(table, "prompting (tuned)").difference is not None
 

@@ -42,65 +42,53 @@ def page(*elements: tuple[Any, ...], url: str = SHOP, text: str = "") -> Observa
     return Observation(url=url, title="", text=text, elements=tuple(made))
 
 
-NAMED = [  # reason, role, names
-    (
-        BUY,
-        "button",
+NAMED: dict[tuple[str | None, str], str] = {  # reason and role: names
+    (BUY, "button"): (
         "Buy now | Buy Now: Kettle, blue, $24.99 for 1 piece | Place your order | Pay $12.99 | "
         "🔒 Confirm and pay | Complete purchase | Start my free trial | Zahlungspflichtig bestellen | "
-        "Jetzt kaufen | Valider ma commande | Realizar pedido | Acquista ora | Оплатить | 注文を確定する",
+        "Jetzt kaufen | Valider ma commande | Realizar pedido | Acquista ora | Оплатить | 注文を確定する"
     ),
-    (BUY, "link", "Buy now"),
-    (BUY, "clickable", "Donate"),
-    (
-        SEND,
-        "button",
-        "Send | Publish | Post comment | Submit application | Absenden | Nachricht senden | Envoyer | Enviar mensaje",
+    (BUY, "link"): "Buy now",
+    (BUY, "clickable"): "Donate",
+    (SEND, "button"): (
+        "Send | Publish | Post comment | Submit application | Absenden | Nachricht senden | Envoyer | Enviar mensaje"
     ),
-    (SEND, "link", "Send feedback"),
-    (
-        DELETE,
-        "button",
+    (SEND, "link"): "Send feedback",
+    (DELETE, "button"): (
         "Delete | Yes, cancel my subscription | Close my account | Konto löschen | Abo kündigen | "
         "Supprimer le compte | Eliminar cuenta | Cancel booking | Tag löschen | Vil du slette skriptet? | "
         "자동화를 삭제하시겠습니까? | Xóa tất cả các sự kiện trong tương lai | Confirmer la suppression du compte | "
-        "Veranstaltung absagen",
+        "Veranstaltung absagen"
     ),
-    (DELETE, "link", "Delete account | Unsubscribe"),
-    (DELETE, "menuitem", "Remove"),
-    (
-        RESET,
-        "button",
+    (DELETE, "link"): "Delete account | Unsubscribe",
+    (DELETE, "menuitem"): "Remove",
+    (RESET, "button"): (
         "Restore backup | Cloud-Daten zurücksetzen | Přivést zpět tovární nastavení | "
-        "Felhőadatok visszaállítása | 恢复出厂设置",
+        "Felhőadatok visszaállítása | 恢复出厂设置"
     ),
-    (RESET, "link", "Factory reset"),
-    (BOOK, "button", "Book | Book a table | Reserve | Confirm reservation | Termin buchen | Réserver"),
-    (BOOK, "link", "Book now"),
-    (
-        None,
-        "button",
+    (RESET, "link"): "Factory reset",
+    (BOOK, "button"): "Book | Book a table | Reserve | Confirm reservation | Termin buchen | Réserver",
+    (BOOK, "link"): "Book now",
+    (None, "button"): (
         "Choose file | Reset zoom | Reset filters | Reset form | Clear | Create backup | Remove all selections | "
         "Odhlásit se | Add to cart | In den Warenkorb | Ajouter au panier | Order by price | Book reviews | "
         "Delete filter | Filter löschen | Supprimer le filtre | Remove from wishlist | Remove from cart | "
-        "Cancel | Next | Search | Submit | Reply | Share | Accept all cookies | Apply filters | Sign in | Log out",
+        "Cancel | Next | Search | Submit | Reply | Share | Accept all cookies | Apply filters | Sign in | Log out"
     ),
-    (None, "tab", "Reset data | Buy"),
-    (
-        None,
-        "link",
+    (None, "tab"): "Reset data | Buy",
+    (None, "link"): (
         "Checkout | Proceed to checkout | Order history | Orders | Payment methods | Buying guide | "
         "Buy Less, Live More: a book about things | Book | The Book Thief | Book of the month | Books | "
-        "Bookings | Deleted scenes | Blog posts | Post | Sent | Sendung mit der Maus",
+        "Bookings | Deleted scenes | Blog posts | Post | Sent | Sendung mit der Maus"
     ),
-    (None, "radio", "Delete after 30 days"),
-    (None, "checkbox", "Send me offers"),
-    (None, "combobox", "Book"),
-]
+    (None, "radio"): "Delete after 30 days",
+    (None, "checkbox"): "Send me offers",
+    (None, "combobox"): "Book",
+}
 
 
 @pytest.mark.parametrize(
-    ("reason", "role", "name"), [(reason, role, name) for reason, role, names in NAMED for name in names.split(" | ")]
+    ("reason", "role", "name"), [(*of, name) for of, names in NAMED.items() for name in names.split(" | ")]
 )
 def test_what_a_click_does_by_its_name(reason: str | None, role: str, name: str) -> None:
     said = irreversible(Click(mark=1), page((role, name)))

@@ -56,9 +56,7 @@ def test_datasets_loads_pairs_by_trl_names(tmp_path: Path) -> None:
     assert trajectory["ref_chosen_logps"] == pytest.approx(-1.6)
 
 
-def test_pairs_of_another_policy_are_refused_unless_they_are_of_an_earlier_round(
-    tmp_path: Path,
-) -> None:
+def test_pairs_of_another_policy_are_refused_unless_they_are_of_an_earlier_round(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "pairs.parquet", [STEP], SOURCE)
     tuned = SOURCE.model_copy(update={"model": "policy-1", "revision": "def"})
     with pytest.raises(DataError, match="revision 'abc', not 'def'"):

@@ -263,19 +263,17 @@ def test_the_sides_of_a_preference_pair_name_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "chosen", "explored", "said"),
+    ("scores", "explored", "said"),
     [
-        ((0.424, 0.226), 0, False, "Q 0.424, +0.198 over the second."),
-        ((0.424, 0.423), 0, False, "Q 0.424, +0.001 over the second: a tie."),
-        ((0.4, 0.4), 0, False, "Q 0.400, as much as the second: a tie, which the earlier one wins."),
-        ((0.1, 0.4), 0, True, "The best has Q 0.400, +0.300 over the second. Another was taken, to explore."),
+        ((0.424, 0.226), False, r"0\.424.*\+0\.198"),
+        ((0.424, 0.423), False, r"0\.424.*\+0\.001.*tie"),
+        ((0.4, 0.4), False, r"0\.400.*tie.*earlier"),
+        ((0.1, 0.4), True, r"0\.400.*\+0\.300.*explore"),
     ],
 )
-def test_a_sentence_says_how_the_scores_decided(
-    scores: tuple[float, float], chosen: int, explored: bool, said: str
-) -> None:
-    decision = decided(scores, 0.3).model_copy(update={"chosen": chosen, "explored": explored})
-    assert verdict(decision, ScoreTable.of([decision])) == said
+def test_a_sentence_says_how_the_scores_decided(scores: tuple[float, float], explored: bool, said: str) -> None:
+    decision = decided(scores, 0.3).model_copy(update={"chosen": 0, "explored": explored})
+    assert re.search(said, verdict(decision, ScoreTable.of([decision])))
 
 
 def test_the_way_leads_to_full_reward_where_a_rollout_came_to_it() -> None:

@@ -296,11 +296,7 @@ async def test_a_search_tree_folds(shop: Path, look: Looking) -> None:
         await it.go("/trees")
         await it.page.get_by_role("link", name="find a red kettle").click()
         bars = [" ".join(text.split()) for text in await it.page.locator(".node .bars").all_text_contents()]
-        assert bars == [
-            "N 2 Q̃ 0.500 Q̂ 0.400 Q 0.450",
-            "N 1 Q̃ 0.000 Q̂ 0.800 Q 0.400",
-            "N 1 Q̃ 0.000 Q̂ – Q 0.000",
-        ]
+        assert bars == ["N 2 Q̃ 0.500 Q̂ 0.400 Q 0.450", "N 1 Q̃ 0.000 Q̂ 0.800 Q 0.400", "N 1 Q̃ 0.000 Q̂ – Q 0.000"]
         assert await it.text(".instead summary") == "1 other action here, 1 tried: Q 0.40"
         folded = it.page.locator(".instead .node")
         assert not await folded.is_visible()
