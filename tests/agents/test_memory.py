@@ -15,13 +15,10 @@ def keys(goal: str, text: str, names: list[str]) -> list[list[str]]:
     return [[*one] for one in memory_keys(state, clicks)]
 
 
-CART = ["Add to cart"] * 2
-
-
 def test_buttons_of_one_name_are_told_apart_by_the_words_before_them() -> None:
     """The button after the wanted product is the same for another goal, wherever it stands."""
-    chair = keys("buy a brass chair", "Oak desk $20 Add to cart [1]\nBrass chair $30 Add to cart [2]", CART)
-    desk = keys("buy an oak desk", "Oak desk $20 Add to cart [1]\nBrass chair $30 Add to cart [2]", CART)
+    page = "Oak desk $20 Add to cart [1]\nBrass chair $30 Add to cart [2]", ["Add to cart"] * 2
+    chair, desk = keys("buy a brass chair", *page), keys("buy an oak desk", *page)
     assert chair[0][2] != chair[1][2]
     assert chair[1][2] == desk[0][2]
     assert chair[0][3] != chair[1][3]

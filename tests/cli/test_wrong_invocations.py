@@ -49,6 +49,7 @@ pairs booking --out nothing --store empty
 tune --out new --pairs missing
 tune --out new --pairs text.txt
 serve --upstream nonsense
+serve --upstream 'http://a b/v1'
 serve --upstream {NOBODY} --rank missing
 serve --upstream {NOBODY} --rank empty --shadow empty
 serve --upstream {NOBODY} --ab
@@ -57,6 +58,9 @@ view empty --host no.such.host.invalid
 report empty
 report empty --run missing
 report empty --reference human
+report one --by agent --reference human=50
+report postgresqlx://a/b --files new
+report postgresql://[::1 --files new
 report one --html text.txt
 report one --markdown text.txt/below
 report one --by agent --svg text.txt/below.svg
@@ -171,9 +175,10 @@ def test_a_wrong_invocation_is_refused_in_a_sentence(
     assert contents(folder) == before
 
 
-def test_an_error_of_the_system_that_names_no_path_is_not_hidden() -> None:
+@pytest.mark.parametrize(("number", "ends"), [(22, OSError), (28, SystemExit)])  # Invalid argument, No space left
+def test_of_errors_that_name_no_path_only_a_full_disk_is_a_sentence(number: int, ends: type[BaseException]) -> None:
     def fails() -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(number, "what the system says")
 
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(ends, match="3" if ends is SystemExit else "system"):
         exit_with(fails)

@@ -88,7 +88,7 @@ def settings_table(values: BaseModel, name: str | None = None) -> Table:
 def read_tree(path: Path) -> Tree:
     """The tables of a TOML file; the text "none" is None. ConfigError."""
     try:
-        tree: Tree = _to_null(tomllib.loads(path.read_text("utf-8")))
+        tree: Tree = _to_null(tomllib.loads(path.read_text("utf-8-sig")))
         return tree
     except OSError as error:
         raise ConfigError(f"The configuration {path} cannot be read: {error.strerror}.") from error

@@ -1,5 +1,6 @@
 """The command line's entry. Errors are sentences; exit codes say whose fault it is."""
 
+import errno
 import gc
 import logging
 import os
@@ -46,9 +47,9 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
     except ImportError as error:
         message, code = f"{error}: run `bestofq doctor`", 3
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
             raise
-        message, code = f"{error.filename}: {error.strerror}", 2
+        message, code = (f"{error.filename}: {error.strerror}", 2) if error.filename else (str(error.strerror), 3)
     except (SystemExit, KeyboardInterrupt) as end:
         if isinstance(end, SystemExit) and end.code != STOPPED:
             raise

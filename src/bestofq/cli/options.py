@@ -21,7 +21,7 @@ LOGS = ("jsonl", "browser-use", "atif", "chat", "inspect", "webvoyager")
 def some_tasks(tasks: str | None) -> str | None:
     """As given. BadParameter for 0, a negative number, or nothing."""
     if tasks is not None and (not tasks.strip() or (re.fullmatch(r"\s*[+-]?\d+\s*", tasks) and int(tasks) < 1)):
-        raise BadParameter(f"{tasks!r} are no tasks: give a number from 1, or globs of names")
+        raise BadParameter(f"{tasks!r} is not a number of tasks: give one from 1, or globs of names")
     return tasks
 
 

@@ -124,6 +124,9 @@ def _compare_stores(
 ) -> None:
     """Success by settings, over one store or several; each agent has rows of its own."""
     check_out(svg)
+    if references and svg is None:
+        raise InputError("--reference has no effect without --svg: leave it out, or give both")
+    lines = [_reference(text) for text in references]
     with ExitStack() as stack:
         opened = {str(place): stack.enter_context(Store.open(place, read_only=True)) for place in places}
         found = by_setting(opened, by, selection)
@@ -131,7 +134,6 @@ def _compare_stores(
     console.print(table)
     if svg is not None:
         bars = [(row.agent, row.rate) for row in found.rows]
-        lines = [_reference(text) for text in references]
         baseline = selection.baseline or BASELINE
         write_out(svg, bars_svg(bars, title=table.title, references=lines, baseline=baseline))
     _write(tables_to, [table])

@@ -30,7 +30,7 @@ def check_out(*paths: Path | None) -> None:
 def check_folder(path: Path | None) -> None:
     """Check before long work that a folder is there or can be made. InputError. Makes nothing."""
     if path is not None and not ((there := find_place(path)).is_dir() and os.access(there, os.W_OK)):
-        raise InputError(f"{path} can be no folder, as {there} is a file or cannot be written: give another")
+        raise InputError(f"{path} cannot be a folder: {there} is a file or cannot be written to; give another")
 
 
 def find_place(path: Path) -> Path:

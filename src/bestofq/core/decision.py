@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from math import isfinite
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -125,7 +125,7 @@ class Decision(FrozenModel):
     checkpoint: str | None = Field(
         default=None, description="hash of the Q-function that scored; None: none did, or it was not recorded"
     )
-    visits: tuple[int, ...] | None = Field(
+    visits: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] | None = Field(
         default=None, description="[N] rollouts through each; None: none searched, or it was not recorded"
     )
     feedback: tuple[float | None, ...] | None = Field(

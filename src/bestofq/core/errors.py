@@ -36,10 +36,7 @@ class DamageError(DataError):
 
     @classmethod
     def of(cls, what: str, store: object) -> "DamageError":
-        return cls(
-            f"{what} is not what was written: `bestofq doctor --store {store}` says what is lost and what can be "
-            "recovered"
-        )
+        return cls(f"{what} is damaged: `bestofq doctor --store {store}` says what is lost and what can be recovered")
 
 
 class SupersededError(DataError):

@@ -62,7 +62,7 @@ def export_preferences(store: Store, selected: Selected, out: Path, *, alpha: fl
         for row in rows.tree_pairs(run.name, tree, alpha=alpha, threshold=threshold)
     )
     hint = "grow trees by `bestofq search`, or lower --threshold"
-    none = f"the store holds no pairs{selected} whose Q differ by {threshold:g}: {hint}"
+    none = f"the store holds no pairs{selected} whose Q-values differ by at least {threshold:g}: {hint}"
     return rows.write_rows(out, pairs, rows.PREFERENCES, none=none)
 
 

@@ -58,7 +58,7 @@ def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = ""
 
 def files_of(path: Path, pattern: str) -> list[Path]:
     """The file itself, or those of a folder and the folders in it. DataError if a folder has none."""
-    if found := sorted(path.rglob(pattern)) if path.is_dir() else [path]:
+    if found := sorted(one for one in path.rglob(pattern) if one.is_file()) if path.is_dir() else [path]:
         return found
     raise DataError(f"{path} holds no {pattern}")
 

@@ -120,7 +120,7 @@ def address_of(text: str) -> str:
     keep_secrets_of(text)
     try:
         parts = urlsplit(text)
-        fit = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        fit = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and " " not in text
     except ValueError:  # brackets of no IPv6 address, a port above 65535
         fit = False
     if not fit:

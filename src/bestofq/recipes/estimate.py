@@ -139,11 +139,11 @@ def cross_fit(
     """
     tasks = {one.id: one.task for one in episodes}
     found = _cross_fit(models, store, episodes, out, folds, tasks)
-    others, more = dict[Held, LoggedChoices](), dict[Held, dict[str, str]]()
-    if folds == FOLDS:
-        more["groups"] = {one.id: one.task.group or one.task.id for one in episodes_of(store, episodes)}
-    more["passes"] = {one.id: f"{one.task}/{one.run}/{one.repeat}" for one in episodes}
-    for held, names in more.items():
+    others, some = dict[Held, LoggedChoices](), episodes_of(store, episodes) if folds == FOLDS else ()
+    groups = {one.id: one.task.group or one.task.id for one in some} or tasks
+    passes = {one.id: f"{one.task}/{one.run}/{one.repeat}" for one in episodes}
+    held_out: dict[Held, dict[str, str]] = {"groups": groups, "passes": passes}
+    for held, names in held_out.items():
         with suppress(InputError):
             if len({*names.values()}) != len({*tasks.values()}):
                 others[held] = _cross_fit(models, store, episodes, out, folds, names)
@@ -156,7 +156,7 @@ def _cross_fit(
     """By fifths of the names, which depend on these alone, so that more episodes change nothing."""
     fold = {one.id: int(uniform(f"{one.suite}/{names[one.id]}") * FOLDS) for one in episodes}
     if len({*fold.values()}) < 2 or not {*fold.values()}.issuperset(range(folds)):
-        fewer = ", or give fewer --folds" if folds > 1 else ""
+        fewer = ", or run `bestofq estimate --folds 1`" if folds > 1 else ""
         raise DataError(
             f"the episodes are of {len({one.key[:2] for one in episodes})} tasks, too few to hold a fifth of them "
             f"out: collect episodes of more tasks{fewer}"

@@ -38,8 +38,8 @@ def episodes_to_judge(
     theirs = [e for e in store.summaries(run=run, agent=agent) if _is_judges(e, extra)]
     if not theirs:
         raise InputError(
-            f"no finished episode of run {run!r} with a step is a judge's to judge: "
-            + ("none ended by itself" if extra else "its verdicts are its environment's (compare: --against-env)")
+            f"run {run!r} has no finished episode for a judge: "
+            + ("none ended by itself" if extra else "the environment has judged all (compare: --against-env)")
         )
     if extra:
         judged = store.verdicts(run=run, agent=agent, judge=judge.name).get(judge.name, {})

@@ -68,6 +68,9 @@ def train_q(
     identity = q_identity(models, known, config)
     if not again and (out / CARD).exists() and not (out / IDENTITY).exists():
         raise DataError(f"{out} holds a Q-function without {IDENTITY}, of unknown settings: {ADVICE}")
+    foreign = not any((out / name).exists() for name in (IDENTITY, CARD, FILE))
+    if foreign and out.is_dir() and any(map(Path.is_file, out.iterdir())):
+        raise InputError(f"{out} holds something other than a Q-function: give --out a new folder")
     if not again and is_done(out, identity, advice=ADVICE):
         console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
         return load_q(out, models)

@@ -98,8 +98,7 @@ def estimate(
 
 
 def points(lift: PairedDifference) -> str:
-    """The difference in points. From few episodes the estimate can lie beyond the 100 that are possible."""
-    mean, low, high = (100 * max(-1.0, min(1.0, end)) for end in (lift.mean, lift.low, lift.high))
+    mean, low, high = (100 * max(-1.0, min(1.0, end)) for end in (lift.mean, lift.low, lift.high))  # few tasks: beyond
     return f"{mean:+.1f} points [{low:+.1f}, {high:+.1f}]"
 
 

@@ -31,7 +31,7 @@ class Location:
             keep_secrets_of(re.sub("://[^:/?#@]*@", "://", found.name, count=1))
         if found.files is not None and found.is_folder:
             raise ConfigError(f"--files {files} has no effect: the folder {where} holds its files itself, leave it out")
-        if not found.is_folder and not found.name.startswith(("postgresql", "sqlite")):
+        if not found.is_folder and not re.match(r"(postgresql|sqlite)(\+\w+)?://(?!\[[^\]]*$)", found.name):
             raise ConfigError(
                 f"--store {found.name}: a store is a folder, or postgresql+psycopg://user@host/database with --files"
             )

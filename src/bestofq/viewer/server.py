@@ -27,7 +27,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise InputError(
-            f"port {port} of {host} cannot be had ({error.strerror}): give another by --port, or 0 for any free one"
+            f"port {port} of {host} is not available ({error.strerror}): give another by --port, or 0 for any free one"
         ) from error
     return listener
 

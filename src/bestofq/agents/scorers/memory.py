@@ -14,7 +14,6 @@ from bestofq.core.usage import Usage
 from bestofq.learning.memory import Experience, Keys, Memory
 
 BEYOND = "{beyond}"
-NEAR = 20  # words before an element that tell it from others of its name
 
 
 class _Match(NamedTuple):
@@ -45,8 +44,7 @@ def page_pattern(page: Observation) -> str:
 
 
 def _place(action: Action, page: Observation) -> tuple[str, str]:
-    """Return what tells an element from others of its role and name: the words since the last of these, and its number
-    among them. Both empty if there are none."""
+    """Return at most 20 words since the last element of the same role and name, and its number among these."""
     element = element_of(action, page) if isinstance(action, Marked) else None
     equal = [e.mark for e in page.elements if element and (e.role, e.name) == (element.role, element.name)]
     if element is None or len(equal) < 2:
@@ -54,7 +52,7 @@ def _place(action: Action, page: Observation) -> tuple[str, str]:
     number, before = equal.index(element.mark), page.text.partition(f"[{element.mark}]")[0]
     since = before.rpartition(f"[{equal[number - 1]}]")[2] if number else before
     words = re.sub(r"\[\d+\]", "", since).removesuffix(f"{element.name or element.role} ").split()
-    return " ".join(words[-NEAR:]), str(number)
+    return " ".join(words[-20:]), str(number)
 
 
 def memory_keys(state: State, candidates: Sequence[Candidate]) -> list[Keys]:
