@@ -49,7 +49,7 @@ def _place(action: Action, page: Observation) -> tuple[str, str]:
     equal = [e.mark for e in page.elements if element and (e.role, e.name) == (element.role, element.name)]
     if element is None or len(equal) < 2:
         return "", ""
-    number, before = equal.index(element.mark), page.text.partition(f"[{element.mark}]")[0]
+    number, before = equal.index(element.mark), page.text.rpartition(f"[{element.mark}]")[0]  # "": it is cut off
     since = before.rpartition(f"[{equal[number - 1]}]")[2] if number else before
     words = re.sub(r"\[\d+\]", "", since).removesuffix(f"{element.name or element.role} ").split()
     return " ".join(words[-20:]), str(number)
