@@ -21,19 +21,20 @@ from bestofq.store.store import Store
 from bestofq.testing import FaultServer
 
 SCHEMA = {"name": "agent_output", "schema": {"type": "object", "properties": {"action": {"type": "array"}}}}
+FORM = {"type": "json_schema", "json_schema": SCHEMA}
 README = Path(__file__).parents[2] / "README.md"
 PAGE = "<browser_state>\nCurrent tab: A\nTab A: http://a.ex/ - A\n[1]<a />\n\tshoes\n[2]<a />\n\that\n</browser_state>"
 
 
 @contextmanager
-def served(log: Path, *words: str) -> Iterator[str]:
-    """The root of a `bestofq serve` of its own, which is stopped as a user stops it."""
+def served(log: Path, *words: str) -> Iterator[tuple[str, int]]:
+    """The root of a `bestofq serve` of its own and its process, which is stopped as a user stops it."""
     process = Forked(log, app, ["serve", "--port", "0", *words])
     try:
         while "\n" not in process.said:
             assert process.runs
             time.sleep(0.01)
-        yield process.said.split()[0].removesuffix("/v1")
+        yield process.said.split()[0].removesuffix("/v1"), process.pid
     finally:
         os.kill(process.pid, signal.SIGINT)
         assert process.wait() == 0, process.said
@@ -43,7 +44,7 @@ async def act(client: httpx.AsyncClient, root: str, goal: str) -> int:
     """The element that the agent is told to click."""
     content = f"<user_request>{goal}</user_request>{PAGE}"
     asks = {"model": "m", "messages": [{"role": "user", "content": content}], "temperature": 0.0}
-    asks["response_format"] = {"type": "json_schema", "json_schema": SCHEMA}
+    asks["response_format"] = FORM
     got = await client.post(f"{root}/v1/chat/completions", json=asks)
     return int(json.loads(got.json()["choices"][0]["message"]["content"])["action"][0]["click"]["index"])
 
@@ -59,7 +60,7 @@ async def test_the_readme_s_lines_record_learn_and_choose(tmp_path: Path, monkey
     async with FaultServer(reply) as server, httpx.AsyncClient(timeout=60) as client:
         lines = printed.replace("https://…/v1", server.base_url).splitlines()[1:]
         record, (_, outcome, _, told), learn, rank = (shlex.split(line, comments=True) for line in lines)
-        with served(tmp_path / "recording", *record[2:]) as root:
+        with served(tmp_path / "recording", *record[2:]) as (root, _):
             wins = 0
             while wins < 8:
                 wins += (won := await act(client, root, f"buy shoes {server.seen['ok']}") == 1)
@@ -75,7 +76,7 @@ async def test_the_readme_s_lines_record_learn_and_choose(tmp_path: Path, monkey
             assert CliRunner().invoke(app, words).exit_code == 0
         learned = ["--rank", "runs/network", "--insist", "--embedder", "pocket", "--run", "network"]
         for name, words in (("memory", rank[2:]), ("network", [*rank[2:4], *learned])):
-            with served(tmp_path / name, *words) as root:
+            with served(tmp_path / name, *words) as (root, _):
                 assert await act(client, root, "buy shoes") == 1
     with Store.open("runs/serve", read_only=True) as opened:
         [step] = next(iter(opened.episodes(run="network"))).steps
@@ -85,8 +86,19 @@ async def test_the_readme_s_lines_record_learn_and_choose(tmp_path: Path, monkey
 
 async def test_it_stops_while_the_endpoint_says_nothing(tmp_path: Path) -> None:
     async with FaultServer(lambda _: "", {"silence": 1.0}) as server, httpx.AsyncClient(timeout=0.5) as client:
-        with served(tmp_path / "log", "--upstream", server.base_url, "--store", str(tmp_path / "s")) as root:
+        with served(tmp_path / "log", "--upstream", server.base_url, "--store", str(tmp_path / "s")) as (root, _):
             with pytest.raises(httpx.ReadTimeout):
                 await act(client, root, "buy shoes")
             begun = time.monotonic()
         assert time.monotonic() - begun < 30  # it waited for its own patience with the endpoint, 600 s
+
+
+async def test_it_keeps_no_request(tmp_path: Path) -> None:
+    async with FaultServer(lambda _: "{}") as server, httpx.AsyncClient(timeout=60) as client:
+        with served(tmp_path / "log", "--upstream", server.base_url, "--store", str(tmp_path / "s")) as (root, pid):
+            held = list[float]()
+            for number in range(40):
+                asks = {"model": "m", "messages": [{"role": "user", "content": f"{number} {'x' * 2_000_000}"}]}
+                await client.post(f"{root}/v1/chat/completions", json=asks | {"response_format": FORM})
+                held.append(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6)
+    assert held[-1] - held[9] < 30  # MB, of 60

@@ -88,9 +88,6 @@ def test_what_is_gained_behind_it_is_what_the_open_steps_gain() -> None:
     assert found.gated is not None
     assert found.gated.mean == pytest.approx(0.5)
     assert "opens" in gate_line(found)
-
-
-def test_no_more_is_promised_than_all_tasks() -> None:
     assert points(PairedDifference(mean=1.2, low=0.25, high=1.5, tasks=9)) == "+100.0 points [+25.0, +100.0]"
 
 

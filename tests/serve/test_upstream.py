@@ -33,8 +33,6 @@ from tests.serve.agents import (
     serving,
 )
 
-DEEP = "[" * 300_000
-
 
 class Keeping(Upstream):
     """It keeps what it gets as bytes, with how they are encoded."""
