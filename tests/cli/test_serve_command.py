@@ -96,9 +96,9 @@ async def test_it_stops_while_the_endpoint_says_nothing(tmp_path: Path) -> None:
 async def test_it_keeps_no_request(tmp_path: Path) -> None:
     async with FaultServer(lambda _: "{}") as server, httpx.AsyncClient(timeout=60) as client:
         with served(tmp_path / "log", "--upstream", server.base_url, "--store", str(tmp_path / "s")) as (root, pid):
-            held = list[float]()
+            held, memory = list[float](), Path(f"/proc/{pid}/statm").read_text
             for number in range(40):
                 asks = {"model": "m", "messages": [{"role": "user", "content": f"{number} {'x' * 2_000_000}"}]}
                 await client.post(f"{root}/v1/chat/completions", json=asks | {"response_format": FORM})
-                held.append(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6)
+                held.append(int(memory().split()[1]) * 4096 / 1e6)
     assert held[-1] - held[9] < 30  # MB, of 60
