@@ -16,14 +16,14 @@ from bestofq.cli.shared import models_of, open_existing_store, store_of
 from bestofq.config.agents import load_values
 from bestofq.config.models import Models
 from bestofq.core.errors import ConfigError, InputError
-from bestofq.core.gate import Gate
+from bestofq.core.gate import Gate, Held
 from bestofq.core.logged import LoggedChoices
 from bestofq.learning.checkpoint import read_card
 from bestofq.recipes.estimate import FOLDS, cross_fit, learned_from, learned_set, logs_of, not_learned_from, rank_logs
 from bestofq.recipes.q_training import select_episodes
 from bestofq.reports.estimate import OffPolicyEstimate, gate_line, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift
-from bestofq.reports.gate import Held, gate_table
+from bestofq.reports.gate import gate_table
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store

@@ -1,6 +1,7 @@
 """When a decision may leave the proposer's first candidate: a threshold for each level of familiarity."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -18,6 +19,8 @@ FAMILIARITY = (
     "the action is known on the page, for this goal",
 )
 """What the episodes tell of an action, by its level: how many of its memory's keys are known."""
+Held = Literal["tasks", "groups", "passes"]
+"""What values did not learn from. Passes over known tasks tell only of an action that is known for its goal."""
 
 
 class Gate(FrozenModel):

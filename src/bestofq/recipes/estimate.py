@@ -13,6 +13,7 @@ from bestofq.agents.selectors import EpsilonGreedySelector, UniformSelector
 from bestofq.config.models import Models
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError, InputError
+from bestofq.core.gate import Held
 from bestofq.core.identity import key_of
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Floats, Ints, Transitions
@@ -22,7 +23,6 @@ from bestofq.learning.config import CARD, EpisodeSet
 from bestofq.learning.memory import FILE, Memory
 from bestofq.recipes.identity import episode_set, q_identity, task_mark
 from bestofq.recipes.q_training import embed_items, episodes_of, select_episodes, train_q
-from bestofq.reports.gate import Held
 from bestofq.rollouts.transitions import NO_EPISODE, tabulate
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store

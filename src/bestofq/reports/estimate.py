@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.gate import FAMILIARITY
+from bestofq.core.gate import FAMILIARITY, Held
 from bestofq.core.logged import LoggedChoices
-from bestofq.reports.gate import SHUT, GatePoint, Held, Thresholds, calibrate, gate_points, gate_policy
+from bestofq.reports.gate import SHUT, GatePoint, Thresholds, calibrate, gate_points, gate_policy
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation
 from bestofq.reports.stats import Measure, PairedDifference
 

@@ -1,12 +1,11 @@
 """Choose the gate's thresholds on held-out logs: where leaving the first candidate has been shown to help."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.gate import FAMILIARITY
+from bestofq.core.gate import FAMILIARITY, Held
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Bools
 from bestofq.reports.off_policy import first, greedy, local_approximation
@@ -14,8 +13,6 @@ from bestofq.reports.stats import Doubles, PairedDifference, group_by
 from bestofq.reports.table import Table, columns
 
 Thresholds = tuple[float | None, ...]
-Held = Literal["tasks", "groups", "passes"]
-"""What the values did not learn from. Passes over known tasks tell only of an action that is known for its goal."""
 SHUT: Thresholds = (None,) * len(FAMILIARITY)
 QUANTILES = (0.0, 0.25, 0.5, 0.75)
 """Of the margins at a level: the thresholds that are tried."""
