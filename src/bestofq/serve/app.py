@@ -197,7 +197,7 @@ class Proxy:
                 _, late = await asyncio.wait(under_way, timeout=LEAVING)
                 for one in late:
                     one.cancel()
-                await asyncio.gather(*late, return_exceptions=True)
+                await asyncio.wait(under_way, timeout=LEAVING)
             await self.sessions.close()
             await self._client.aclose()
 
