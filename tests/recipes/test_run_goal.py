@@ -261,7 +261,7 @@ async def test_verdicts_beside_the_environments(store: Store) -> None:
 
 async def test_an_episode_without_a_step_is_not_judged(store: Store) -> None:
     await put(store, "empty", OPEN, steps=0)
-    with pytest.raises(InputError, match="with a step is a judge's"):
+    with pytest.raises(InputError, match="no finished episode for a judge"):
         await judged(store, "r", says("success"))
     await put(store, "a", OPEN)
     assert await judged(store, "r", says("success")) == {"success": 1}

@@ -193,7 +193,7 @@ def test_where_it_listens(tmp_path: Path) -> None:
     with listen("127.0.0.1", 0) as taken:
         assert is_loopback(taken)
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=rf"port {port} of 127.0.0.1 cannot be had .*give another by --port"):
+        with pytest.raises(InputError, match=rf"port {port} of 127.0.0.1 is not available .*give another by --port"):
             listen("127.0.0.1", port)
     with listen("0.0.0.0", 0) as everywhere:
         assert not is_loopback(everywhere)
