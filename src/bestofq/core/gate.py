@@ -16,7 +16,7 @@ FAMILIARITY = (
     "the page is known",
     "such an action is known on the page",
     "the action is known on the page, for other goals",
-    "the action is known on the page, for this goal",
+    "the same step of this goal is known",
 )
 """What the episodes tell of an action, by its level: how many of its memory's keys are known."""
 Held = Literal["tasks", "groups", "passes"]

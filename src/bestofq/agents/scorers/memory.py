@@ -62,9 +62,11 @@ def memory_keys(state: State, candidates: Sequence[Candidate]) -> list[Keys]:
     2. The page, the kind of action, how its words fit the goal, and whether a candidate of this kind fits better.
     3. The page and the action in words, without the goal's own (`delexicalise`). If several elements share
        a name, such as `Add to cart`, with the words before it.
-    4. The goal, the page and the action in words; of several elements with one name, which it is.
+    4. The goal, the page, the action before this one and the action, in words; of several elements with one name,
+       which it is. So "click ONE, then TWO" has two steps, though its page stays as it is.
     """
     page, goal = page_pattern(state.observation), state.task.goal
+    before = state.decisions[-1].candidate.label if state.decisions else ""
     matches = [_match(candidate, goal) for candidate in candidates]
     best = {match.kind: max(other.fit for other in matches if other.kind == match.kind) for match in matches}
     alone = {match.kind: sum(other.kind == match.kind for other in matches) == 1 for match in matches}
@@ -72,7 +74,7 @@ def memory_keys(state: State, candidates: Sequence[Candidate]) -> list[Keys]:
     for candidate, (pattern, kind, words, share, beyond) in zip(candidates, matches, strict=True):
         fit = "only" if alone[kind] else "best" if (-1 if beyond else words) == best[kind] else "worse"
         near, number = _place(candidate.action, state.observation)
-        own = (page, f"{pattern} {delexicalise(near, goal)}"), (goal, page, candidate.label, near, number)
+        own = (page, f"{pattern} {delexicalise(near, goal)}"), (goal, page, before, candidate.label, near, number)
         levels = (page,), (page, kind, share, str(beyond), fit), *own
         found.append(["\x1f".join((str(level), *key)) for level, key in enumerate(levels)])
     return found
