@@ -290,3 +290,11 @@ def test_a_changed_count_is_refused(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(CheckpointError):
         Memory.load(tmp_path)
+
+
+def test_a_memory_of_other_keys_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr("bestofq.learning.memory.KEYS", 1)
+        learn(episode("success", "click x")).save(tmp_path)
+    with pytest.raises(CheckpointError):
+        Memory.load(tmp_path)

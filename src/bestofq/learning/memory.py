@@ -18,6 +18,8 @@ from bestofq.core.transitions import Floats
 from bestofq.learning.config import EpisodeSet
 
 FILE = "memory.safetensors"
+KEYS = 3
+"""Version of the keys (`agents.scorers.memory.memory_keys`). A memory of other keys would know nothing."""
 PSEUDO_COUNTS = 2.0
 """Weight of the coarser key's value, in outcomes."""
 DISCOUNT, TRACE, SWEEPS = 0.95, 0.5, 5
@@ -119,7 +121,7 @@ class Memory:
 
     def save(self, folder: Path) -> None:
         """Write it into a folder, in one move."""
-        facts = {"mean": self.mean, "train_n": self.train_n, "digest": _digest(self._arrays())}
+        facts = {"mean": self.mean, "train_n": self.train_n, "keys": KEYS, "digest": _digest(self._arrays())}
         if self.episodes:
             facts["episodes"] = self.episodes.model_dump(mode="json")
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,6 +146,8 @@ class Memory:
             whole = facts["digest"] == _digest(arrays)
         except (SafetensorError, LookupError, ValueError, TypeError) as error:
             raise CheckpointError(f"{path} cannot be read: {error}") from error
+        if facts.get("keys") != KEYS:
+            raise CheckpointError(f"{path} has the keys of another version of bestofq. Train again.")
         if not whole:
             raise CheckpointError(f"{path} is not what was written. Put back a copy, or train again.")
         return replace(memory, gate=Gate.load(folder, memory.checkpoint))

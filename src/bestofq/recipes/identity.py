@@ -28,6 +28,7 @@ from bestofq.core.identity import Difference, Endpoint, as_set, differences, fla
 from bestofq.core.observation import Split
 from bestofq.core.secrets import hidden
 from bestofq.learning.config import EpisodeSet, IQLConfig
+from bestofq.learning.memory import KEYS
 from bestofq.store.configuration import SEARCHES, refusal
 from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
 
@@ -81,6 +82,7 @@ def q_identity(
     if models.settings.value == "memory":
         return {
             "value": "memory",
+            "keys": KEYS,
             "n_candidates": models.settings.n_candidates,
             "episodes": None if episodes is None else identity_of(episodes),
         }
