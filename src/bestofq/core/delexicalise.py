@@ -7,7 +7,7 @@
 import re
 from collections.abc import Collection
 from functools import lru_cache
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 GOAL_WORD = "_"
 _FUNCTION_WORDS = """
@@ -36,8 +36,10 @@ _TOKEN = re.compile(
   | (?P<number>{_NUMBER}%?)
   | (?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.IGNORECASE,
 )
+_NAME_CASES = re.compile("l*(?:u{1,5}l{2,})*u{0,5}")
+"""Small (l) and capital (u) letters of names and words: `myOrders`, `Eiffel_Tower`, `HTMLForm`, `orderID`."""
 _DIGITS = re.compile(_NUMBER)
 
 
@@ -50,12 +52,13 @@ def delexicalise(text: str, goal: str = "") -> str:
       `{number}`.
     - A price becomes `{price}`. If the goal names a price too, it becomes `{within}` (at most the goal's highest) or
       `{beyond}`.
-    - An address becomes its path's pattern: `https://a.example/item/P07?q=b` becomes `/item/{id}`.
+    - An address becomes its path's pattern: `https://a.example/item/P07?q=b` becomes `/item/{id}`. A part of the path
+      that holds an id (`sony-wh1000`, `cG-F9yo6`), or letters in no word's cases (`dQw-wWgXc`), is one.
 
     The result is a fixed point: `delexicalise(delexicalise(text, goal), goal)` changes nothing.
     """
     words, limit = _read_goal(goal)
-    return " ".join(_TOKEN.sub(lambda found: _replace(found, words, limit), text.casefold()).split())
+    return " ".join(_TOKEN.sub(lambda found: _replace(found, words, limit), text).casefold().split())
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -72,6 +75,10 @@ def _read_goal(goal: str) -> tuple[frozenset[str], float | None]:
 
 def _replace(found: re.Match[str], words: Collection[str], limit: float | None) -> str:
     kind, text = str(found.lastgroup), found.group()
+    if kind in ("url", "path"):
+        parts = urlsplit(text).path.split("/")
+        return "/".join("{id}" if _is_id(part) else _delexicalise_part(part, words) for part in parts) or "/"
+    text = text.casefold()
     if kind in ("kind", "word", "number", "id") and text in words:
         return GOAL_WORD
     match kind:
@@ -81,10 +88,21 @@ def _replace(found: re.Match[str], words: Collection[str], limit: float | None) 
             return ""
         case "price" if limit is not None:
             return "{within}" if _amount(text) <= limit else "{beyond}"
-        case "url" | "path":
-            parts = urlsplit(text).path.split("/")
-            return "/".join(_TOKEN.sub(lambda part: _replace(part, words, None), part) for part in parts) or "/"
     return f"{{{kind}}}"
+
+
+def _delexicalise_part(part: str, words: Collection[str]) -> str:
+    return _TOKEN.sub(lambda found: _replace(found, words, None), part)
+
+
+def _is_id(part: str) -> bool:
+    """Return whether a part of a path holds letters with digits, or letters in cases that no name has."""
+    pieces = re.findall(r"[^\W_]+", unquote(part))
+    if any(not piece.isalpha() and not piece.isdigit() for piece in pieces):
+        return True
+    letters = "".join(filter(str.isalpha, pieces))
+    cases = "".join("l" if letter == letter.casefold() else "u" for letter in letters)
+    return not _NAME_CASES.fullmatch(cases)
 
 
 def _amount(price: str) -> float:
