@@ -26,7 +26,7 @@ from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Episode, State
-from bestofq.core.gate import Gate
+from bestofq.core.gate import Gate, Held
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Proposer, Scorer
@@ -37,7 +37,7 @@ from bestofq.recipes import estimate as library
 from bestofq.recipes.identity import current_provenance
 from bestofq.recipes.q_training import episodes_of, select_episodes
 from bestofq.reports.gate import calibrate as choose
-from bestofq.reports.gate import gate_points, gate_policy
+from bestofq.reports.gate import gate_policy
 from bestofq.reports.off_policy import first, greedy, local_approximation
 from bestofq.reports.stats import PairedDifference, attempts_of, paired_difference, success_rate
 from bestofq.rollouts.runner import RunOptions, run_many
@@ -80,10 +80,8 @@ class Judged(NamedTuple):
 
 def calibrate(scorer: Any, memory: Memory, logs: Mapping[str, LoggedChoices]) -> Judged:
     """Put the scorer behind the gate that the logs choose."""
-    points = [
-        point for held, log in logs.items() for point in gate_points(log, "groups" if held == "groups" else "tasks")
-    ]
-    thresholds, _ = choose(logs["tasks"], points, 6)
+    others: dict[Held, LoggedChoices] = {"groups": logs["groups"]} if "groups" in logs else {}
+    thresholds, _ = choose(logs["tasks"], others, 6)
     return Judged(scorer, GatedScorer(scorer, memory, Gate(checkpoint="", thresholds=thresholds)), logs, thresholds)
 
 

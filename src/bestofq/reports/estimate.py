@@ -11,7 +11,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.gate import FAMILIARITY, Held
 from bestofq.core.logged import LoggedChoices
-from bestofq.reports.gate import SHUT, GatePoint, Thresholds, calibrate, gate_points, gate_policy
+from bestofq.reports.gate import SHUT, GatePoint, Thresholds, calibrate, gate_policy
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation
 from bestofq.reports.stats import Measure, PairedDifference
 
@@ -77,10 +77,10 @@ def estimate(
     points, lift, behind, again, thresholds = list[GatePoint](), None, None, None, SHUT
     if exploring is not None:
         told = {held: other.of(known(other)) for held, other in (others or {}).items()}
-        points = [point for held, other in told.items() for point in gate_points(other, held)]
-        lift = local_approximation(exploring, greedy(exploring), first(exploring)).difference
-        points += gate_points(exploring)
-        thresholds, behind = calibrate(exploring, points, LEAST_TASKS)
+        base = first(exploring)
+        lift = local_approximation(exploring, greedy(exploring), base).difference
+        thresholds, points = calibrate(exploring, told, LEAST_TASKS)
+        behind = local_approximation(exploring, gate_policy(exploring, thresholds), base).difference
         if passes := told.get("passes"):
             again = local_approximation(passes, gate_policy(passes, thresholds), first(passes)).difference
     return OffPolicyEstimate(

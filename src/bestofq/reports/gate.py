@@ -1,15 +1,15 @@
 """Choose the gate's thresholds on held-out logs: where leaving the first candidate has been shown to help."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.gate import FAMILIARITY, Held
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.transitions import Bools
+from bestofq.core.transitions import Ints
 from bestofq.reports.off_policy import first, greedy, local_approximation
-from bestofq.reports.stats import Doubles, PairedDifference, group_by
+from bestofq.reports.stats import Doubles, PairedDifference
 from bestofq.reports.table import Table, columns
 
 Thresholds = tuple[float | None, ...]
@@ -19,83 +19,93 @@ QUANTILES = (0.0, 0.25, 0.5, 0.75)
 
 
 class GatePoint(FrozenModel):
-    """A threshold of one level, and what it lets through."""
+    """A threshold of one level that was tried, and what it lets through."""
 
     level: int
     threshold: float
-    share: float  # of all steps, those that leave the first candidate
-    lift: PairedDifference | None  # of success, over the first candidate
+    share: float  # of all steps, those that leave the first candidate at this level
+    lift: PairedDifference | None  # of success, if only these steps leave the first candidate
+    whole: PairedDifference | None  # the same with the steps of all levels that know more
     held: Held = "tasks"
 
-
-def gate_points(log: LoggedChoices, held: Held = "tasks") -> list[GatePoint]:
-    """Return the thresholds that can be tried at each level of familiarity, from the most familiar."""
-    base, best = first(log), greedy(log).argmax(axis=1)
-    rows = np.arange(len(best))
-    margin, level = log.q[rows, best] - log.q[:, 0], log.level[rows, best]
-    points: list[GatePoint] = []
-    for each in reversed(range(len(FAMILIARITY))[-1 if held == "passes" else 0 :]):
-        here = (best > 0) & (level == each)
-        tried = np.unique(np.quantile(margin[here], QUANTILES) - 1e-6) if here.any() else ()
-        for threshold in map(float, tried):
-            leaves = here & (margin > threshold)
-            lift = local_approximation(log, _leave_first(leaves, best, base), base).difference
-            points.append(GatePoint(level=each, threshold=threshold, share=float(leaves.mean()), lift=lift, held=held))
-    return points
+    @property
+    def gains(self) -> bool:
+        return self.share == 0 or (self.lift is not None and self.lift.mean > 0)
 
 
 def calibrate(
-    log: LoggedChoices, points: Sequence[GatePoint], least: int
-) -> tuple[Thresholds, PairedDifference | None]:
-    """Return the thresholds, and the agent's gain behind them. Levels inherit only if its lower bound is above 0."""
-    for inherit in (True, False):
-        thresholds = choose_thresholds(points, least, inherit=inherit)
-        lift = local_approximation(log, gate_policy(log, thresholds), first(log)).difference
-        if lift and lift.low > 0:
-            break
-    return thresholds, lift
+    log: LoggedChoices, others: Mapping[Held, LoggedChoices], least: int
+) -> tuple[Thresholds, list[GatePoint]]:
+    """Return the threshold of each level, and all that were tried. None: the level stays shut.
 
+    Levels open from the one that knows most. A level has the lowest threshold at which leaving the first candidate
 
-def choose_thresholds(points: Sequence[GatePoint], least: int, *, inherit: bool = False) -> Thresholds:
-    """Return the lowest threshold of each level whose lift has a lower bound above 0 over at least `least` tasks.
+    - gains at this level on average, among held-out tasks, and among held-out groups where these reach it;
+    - gains together with all levels that know more: over at least `least` tasks the lower bound is above 0. Those that
+      are shut take part at the same threshold, and open with it.
 
-    Among held-out groups a mean lift above 0 is enough; if both were held out, the higher threshold counts. A level
-    that no held-out step reached has that of the level before it. Held-out passes can open the last level alone. None:
-    shut. The lowest, not the one with the most lift: logs of an agent that explores understate what a decision brings
-    among other good ones.
-
-    `inherit`: if the level before is open, a mean lift above 0 is enough for one that knows more. Its threshold is at
-    least that of the level before.
+    So a level stays shut if what is known better does not help: its own gain is then more likely chance. Held-out
+    passes can open the last level alone. The lowest threshold, not the one with the most lift: logs of an agent that
+    explores understate what a decision brings among other good ones.
     """
-    thresholds, before = list[float | None](), np.inf
-    for level in range(len(FAMILIARITY)):
-        limits = dict[Held, float]()
-        here = group_by((point for point in points if point.level == level), lambda point: point.held)
-        for held, tried in here.items():
-            known = [(point.lift, point.threshold) for point in tried if point.lift]
-            helps = [limit for lift, limit in known if inherit and lift.mean > 0]
-            told = [
-                (lift.mean if held == "groups" else lift.low, limit) for lift, limit in known if lift.tasks >= least
-            ]
-            shown = [limit for gain, limit in told if gain > 0]
-            limits[held] = min(max(before, min(helps, default=np.inf)), min(shown, default=np.inf))
-        again = limits.pop("passes", np.inf)
-        before = min(max(limits.values(), default=before), again)
-        thresholds.append(None if before == np.inf else before)
-    return tuple(thresholds)
+    limits, points, last = list[float | None](SHUT), list[GatePoint](), len(SHUT) - 1
+
+    def is_sure(point: GatePoint) -> bool:
+        return point.whole is not None and point.whole.tasks >= least and point.whole.low > 0
+
+    if passes := others.get("passes"):
+        points += [gate_point(passes, last, limit, SHUT, "passes") for limit in thresholds_of(passes, last)]
+        limits[last] = min((point.threshold for point in points if is_sure(point)), default=None)
+    for level in reversed(range(len(limits))):
+        held: dict[Held, LoggedChoices] = {"tasks": log, **({"groups": others["groups"]} if "groups" in others else {})}
+        reaching = {name: each for name, each in held.items() if thresholds_of(each, level)}
+        shown = list[float]()
+        for limit in next((thresholds_of(each, level) for each in reaching.values()), []):
+            tried = [gate_point(each, level, limit, limits, name) for name, each in reaching.items()]
+            points += tried
+            if is_sure(tried[0]) and all(point.gains for point in tried):
+                shown.append(limit)
+        if shown:
+            limits[level:] = [min(shown) if limit is None else limit for limit in limits[level:]]
+    return tuple(limits), points
+
+
+def thresholds_of(log: LoggedChoices, level: int) -> list[float]:
+    """Return the thresholds to try at a level: quantiles of the margins of the steps that reach it."""
+    margin, reached = _margins(log)
+    here = (margin > 0) & (reached == level)
+    return np.unique(np.quantile(margin[here], QUANTILES) - 1e-6).tolist() if here.any() else []
+
+
+def gate_point(
+    log: LoggedChoices, level: int, threshold: float, limits: Sequence[float | None], held: Held = "tasks"
+) -> GatePoint:
+    """Try a threshold of one level. `limits` are those of the levels that know more; shut ones open with this one."""
+    alone = [threshold if each == level else None for each in range(len(SHUT))]
+    opened = [threshold if limit is None else limit for limit in limits]
+    whole = [limit if each >= level else None for each, limit in enumerate(opened)]
+    base, own, every = first(log), gate_policy(log, alone), gate_policy(log, whole)
+    return GatePoint(
+        level=level,
+        threshold=threshold,
+        share=float((own != base).any(axis=1).mean()),
+        lift=local_approximation(log, own, base).difference,
+        whole=local_approximation(log, every, base).difference,
+        held=held,
+    )
 
 
 def gate_policy(log: LoggedChoices, thresholds: Sequence[float | None]) -> Doubles:
     """π of the agent behind the gate [T, N]."""
-    base, best = first(log), greedy(log).argmax(axis=1)
-    rows = np.arange(len(best))
-    limits = np.array([np.inf if limit is None else limit for limit in thresholds])[log.level[rows, best]]
-    return _leave_first((best > 0) & (log.q[rows, best] - log.q[:, 0] > limits), best, base)
+    margin, level = _margins(log)
+    limits = np.array([np.inf if limit is None else limit for limit in thresholds])
+    return np.where((margin > limits[level])[:, None], greedy(log), first(log))
 
 
-def _leave_first(leaves: Bools, best: "np.ndarray[tuple[int], np.dtype[np.intp]]", base: Doubles) -> Doubles:
-    """π that takes the best candidate in these steps [T], else the first one."""
-    return np.where(leaves[:, None], np.eye(base.shape[1])[best], base)
+def _margins(log: LoggedChoices) -> tuple[Doubles, Ints]:
+    """Return how far the best value is above the first candidate's [T], -∞ if that is best, and the best's level."""
+    rows, best = np.arange(len(log.q)), greedy(log).argmax(axis=1)
+    return np.where(best > 0, log.q[rows, best] - log.q[:, 0], -np.inf), log.level[rows, best]
 
 
 def gate_table(points: Sequence[GatePoint], thresholds: Sequence[float | None]) -> Table:
@@ -104,7 +114,9 @@ def gate_table(points: Sequence[GatePoint], thresholds: Sequence[float | None]) 
         "When to leave the first candidate",
         (
             *columns("what is known", "held out", "threshold", digits=3),
-            *columns("steps %", "difference %", "chosen", signed=["difference"]),
+            *columns(
+                "steps %", "difference %", "with better known %", "chosen", signed=["difference", "with better known"]
+            ),
         ),
         [
             (
@@ -113,10 +125,12 @@ def gate_table(points: Sequence[GatePoint], thresholds: Sequence[float | None]) 
                 point.threshold,
                 point.share,
                 point.lift,
+                point.whole,
                 "yes" if thresholds[point.level] == point.threshold else "",
             )
             for point in points
         ],
         "Threshold: the least margin of the best value over the first candidate's. Difference: of success, if only "
-        "these steps leave the first candidate; the lowest whose lower bound is above 0 is chosen.",
+        "these steps leave the first candidate, and if steps of levels that know more leave it, too. The lowest "
+        "threshold is chosen at which the first is above 0, and the lower bound of the second.",
     )
