@@ -24,7 +24,7 @@ from bestofq.envs.web import WebEnv
 from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.rollouts.resuming import claim_orphans
 from bestofq.safety.irreversible import irreversible
-from bestofq.search.backtracking import EnvPool
+from bestofq.search.backtracking import Backtracker
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search, state_after
 from bestofq.search.tree import MutableTree
@@ -110,7 +110,7 @@ async def test_a_search_of_pages_that_are_renumbered_finds_the_same_tree() -> No
     await changed.run()
     plain, _, _ = await search_of(rewards, depth=2, iterations=4)
     await plain.run()
-    assert envs.costs.count["replayed"] > 1
+    assert envs.costs["replayed"].count > 1
     assert "pruned" not in changed.tree.ending
     assert [seen and seen.url for seen in changed.tree.seen] == [seen and seen.url for seen in plain.tree.seen]
     assert changed.tree.value == plain.tree.value
@@ -240,7 +240,7 @@ async def searched(site: Site, browser: Browser) -> Search:
         return WebEnv(browser, screenshots=False, evaluate=at_the_end)
 
     config = SearchConfig(iterations=2, candidates=2)
-    envs = EnvPool(make_env, site.task, config, lambda page, action: irreversible(action, page) is not None)
+    envs = Backtracker(make_env, site.task, config, lambda page, action: irreversible(action, page) is not None)
     root = await envs.start()
     search = Search(
         MutableTree(site.task, root),

@@ -10,7 +10,7 @@ from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import EnvFactory, Judge, Localizer, Proposer, Scorer
 from bestofq.core.repeating import DivergedError, Unsafe, find_again, same_page
 from bestofq.core.usage import attach_usage
-from bestofq.search.backtracking import EnvPool
+from bestofq.search.backtracking import Backtracker
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import Move, MutableTree
@@ -39,13 +39,13 @@ class TreeScorer:
         self._searches[task.id, seed] = None, [_bare(page) for page in pages]
 
     async def forget(self, task: Task, seed: int) -> None:
-        await self._close(task.id, seed)
+        await self._close((task.id, seed))
 
-    async def _close(self, task_id: str, seed: int) -> None:
-        search, _ = self._searches.pop((task_id, seed), (None, []))
+    async def _close(self, episode: tuple[str, int]) -> None:
+        search, _ = self._searches.pop(episode, (None, []))
         if search is not None:
             with suppress(InfraError):  # what cut the episode may have been one of these
-                await search.envs.aclose()
+                await search.backtracker.aclose()
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
@@ -82,8 +82,8 @@ class TreeScorer:
         return tuple(c for child in held[:n] if (c := tree.candidate[child]) is not None)
 
     async def aclose(self) -> None:
-        for task_id, seed in [*self._searches]:
-            await self._close(task_id, seed)
+        for episode in [*self._searches]:
+            await self._close(episode)
 
     async def _search_at(self, state: State) -> tuple[Search, int]:
         key = state.task.id, state.seed
@@ -92,7 +92,7 @@ class TreeScorer:
         node = None if search is None else _node_of(search, state)
         if search is None or node is None:
             if search is not None:
-                await search.envs.aclose()
+                await search.backtracker.aclose()
             search, node = self._begin(state, pages), 0
         self._searches[key] = search, [*pages, _bare(state.observation)]
         return search, node
@@ -101,11 +101,11 @@ class TreeScorer:
         known = pages if len(pages) == len(state.decisions) else [None] * len(state.decisions)
         before = [Move(page, of.candidate.action) for page, of in zip(known, state.decisions, strict=True)]
         tree = MutableTree(state.task, state.observation, before=before)
-        envs = EnvPool(self.make_env, state.task, self.config, self.irreversible)
+        backtracker = Backtracker(self.make_env, state.task, self.config, self.irreversible)
         return Search(
             tree,
             state,
-            envs,
+            backtracker,
             proposer=self.proposer,
             ranker=self.ranker,
             judge=self.judge,
