@@ -125,8 +125,6 @@ def test_bfloat16_learns_what_float32_learns(data: Transitions, config: IQLConfi
     [
         ({name: np.zeros(0, np.int64) for name in ROWS}, "0 transitions"),
         ({"vectors": np.full((40, 8), np.nan, np.float32)}, "40 of 40 embedding vectors"),
-        ({"reward": np.full(300, np.inf, np.float32)}, "reward is NaN or inf"),
-        ({"state": np.full(300, 40)}, "`state` names row 40"),
     ],
 )
 def test_refuses_data_that_cannot_be_learned_from(

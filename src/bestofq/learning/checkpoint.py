@@ -82,8 +82,12 @@ def export_value(
 def load_value(directory: Path, *, embed: EmbedSpec) -> ValueModel:
     """Load Q and V for inference, from either kind of checkpoint, in float32. `embed` is the spec of the vectors that
     they will read. Raises CheckpointError if they were trained on another."""
-    q, v = load_networks(directory, embed=embed)
-    card = read_card(directory)
+    card = _fitting_card(directory, None, embed)
+    tensors = _read_tensors(directory, card)
+    q, v = QNetwork(card.embed.dim, card.network), VNetwork(card.embed.dim, card.network)
+    with _fits(directory):
+        q.load_state_dict(_below("q", tensors))
+        v.load_state_dict(_below("v", tensors))
     return ValueModel(
         q,
         v,
@@ -94,17 +98,6 @@ def load_value(directory: Path, *, embed: EmbedSpec) -> ValueModel:
         gate=Gate.load(directory, Path(card.weights).stem),
         memory=Memory.load(directory) if (directory / FILE).exists() else None,
     )
-
-
-def load_networks(directory: Path, *, embed: EmbedSpec) -> tuple[QNetwork, VNetwork]:
-    """Load Q and V as stored, from either kind of checkpoint. Raises CheckpointError."""
-    card = _fitting_card(directory, None, embed)
-    tensors = _read_tensors(directory, card)
-    q, v = QNetwork(card.embed.dim, card.network), VNetwork(card.embed.dim, card.network)
-    with _fits(directory):
-        q.load_state_dict(_below("q", tensors))
-        v.load_state_dict(_below("v", tensors))
-    return q, v
 
 
 @contextmanager

@@ -11,9 +11,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bestofq.core.errors import CheckpointError, ConfigError
+from bestofq.core.errors import CheckpointError
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.identity import differences, identity_of
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
 from bestofq.learning.config import IQLConfig
@@ -169,10 +168,12 @@ def train_iql(
         resume: a loaded checkpoint of the same data and settings, from which the training continues.
         on_step: called after each step.
 
-    Raises: DataError, ConfigError, CheckpointError.
+    Raises: DataError, CheckpointError.
     """
     iql = resume or IQL(data.dim, config or IQLConfig())
-    _claim(iql, data, config)
+    if config is not None:
+        iql.config = config.at(iql.dim)
+    _claim(iql, data)
     gpus = [iql.device] if iql.device.type == "cuda" else []
     with torch.random.fork_rng(devices=gpus):
         size, seed = iql.config.batch_size, iql.config.seed
@@ -231,15 +232,8 @@ def choose_update(iql: IQL, batches: Batches) -> Callable[[], Tensor]:
     return update
 
 
-def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
-    """Tie a learner to its data; refuse other data or another configuration than it began with."""
-    if data.dim != iql.dim:
-        raise CheckpointError(f"The data has vectors of {data.dim} numbers, the checkpoint is for {iql.dim}.")
-    if config is not None:
-        config = config.at(iql.dim)
-        for name, began, now in differences(identity_of(iql.config), identity_of(config)):
-            raise ConfigError(f"A resumed run keeps its configuration: it began with {name} {began}, this says {now}.")
-        iql.config = config
+def _claim(iql: IQL, data: Transitions) -> None:
+    """Tie a learner to its data, and refuse other data than it began with."""
     data_now = fingerprint(data)
     if iql.data not in ("", data_now):
         raise CheckpointError(

@@ -7,7 +7,7 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -64,44 +64,22 @@ class SentenceEmbedder(_TextEmbedder):
     """`Embedder` over a sentence encoder, as its sentence-transformers files say: pooling, normalizing, length."""
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        config: EmbedConfig,
-        *,
-        name: str,
-        revision: str,
-        pooling: str,
-        normalizes: bool,
+        self, path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
     ) -> None:
-        super().__init__(config, model=name, revision=revision, dim=int(model.config.hidden_size))
-        self._model, self._tokenizer = model.eval().requires_grad_(False), tokenizer
-        self._pooling, self._normalizes = pooling, normalizes
-        tokenizer.padding_side = "right"
-
-    @classmethod
-    def load(
-        cls, path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
-    ) -> Self:
         """Load a directory or hub name with modules.json. SetupError if it cannot be read, ConfigError for a module
         other than a transformer, pooling by mean, first or last token, and normalizing."""
         folders = {module["type"].rpartition(".")[2]: module["path"] for module in _read_json(path, "modules.json")}
         if others := folders.keys() - {"Transformer", "Pooling", "Normalize"}:
             raise ConfigError(f"{path} has a module {others.pop()}: known are Transformer, Pooling and Normalize")
-        pooling = _read_pooling(path, folders["Pooling"]) if "Pooling" in folders else "mean"
+        self._pooling = _read_pooling(path, folders["Pooling"]) if "Pooling" in folders else "mean"
+        self._normalizes = "Normalize" in folders
         with checkpoint_errors(path):
-            model, tokenizer, target, revision = load_checkpoint(transformers.AutoModel, path, device, precision)
+            model, self._tokenizer, target, revision = load_checkpoint(transformers.AutoModel, path, device, precision)
+        super().__init__(config, model=Path(path).name, revision=revision, dim=int(model.config.hidden_size))
+        self._model = model.to(target).eval().requires_grad_(False)
+        self._tokenizer.padding_side = "right"
         if length := (_read_json(path, "sentence_bert_config.json") or {}).get("max_seq_length"):
-            tokenizer.model_max_length = length
-        return cls(
-            model.to(target),
-            tokenizer,
-            config,
-            name=Path(path).name,
-            revision=revision,
-            pooling=pooling,
-            normalizes="Normalize" in folders,
-        )
+            self._tokenizer.model_max_length = length
 
     @torch.inference_mode()
     def _embed(self, texts: list[str]) -> list[Vector]:
