@@ -325,13 +325,11 @@ class Tab:
                 self.dismissed.add(key)
         with suppress(BrowserError, PlaywrightError):  # the page may be gone, and its dialog with it
             try:
-                await within(self.limit, "dialog.dismiss", self._answer(dialog, leaving or accepts))
+                answer = dialog.accept(dialog.default_value) if leaving or accepts else dialog.dismiss()
+                await within(self.limit, "dialog.dismiss", answer)
             except PlaywrightError as error:
                 self.stuck = self.navigating and NOT_ACTIVE in error.message
                 self.wake()
-
-    async def _answer(self, dialog: Dialog, accepts: bool) -> None:
-        await (dialog.accept(dialog.default_value) if accepts else dialog.dismiss())
 
     def _on_download(self, download: Download) -> None:
         name, url = (page_words(words, WORDS) for words in (download.suggested_filename, download.url))
@@ -350,14 +348,11 @@ class Tab:
 
     def _on_navigating(self, event: dict[str, Any]) -> None:
         if event["navigationType"] not in {"sameDocument", "historySameDocument"}:
-            self._on_loading(event)
+            self._loading.add(event["frameId"])
+            self._requested.pop(event["frameId"], None)
+            self.wake()
             if event["frameId"] == self._world.frame:
                 self.visits[re.sub(r"[?#].*|\d", "", event["url"])] += 1
-
-    def _on_loading(self, event: dict[str, Any]) -> None:
-        self._loading.add(event["frameId"])
-        self._requested.pop(event["frameId"], None)
-        self.wake()
 
     def _on_navigated(self, event: dict[str, Any]) -> None:
         frame = event["frame"]

@@ -1,9 +1,9 @@
 """A search tree over web pages: node 0 is the root, every other node is one action proposed at its parent."""
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from bestofq.core.decision import Candidate
 from bestofq.core.frozen import FrozenModel
@@ -46,15 +46,6 @@ class SearchTree(FrozenModel):
     pages: tuple[Observation, ...]
     usage: tuple[Usage, ...] = Field(default=(), description="of all proposals and feedback, by role")
     back: tuple[BacktrackCost, ...] = Field(default=(), description="to pages where rollouts began, by way")
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        columns = (self.depth, self.visits, self.value, self.prior, self.reward, self.ending, self.expanded)
-        if any(len(column) != len(self.parent) for column in (*columns, self.candidate, self.page)):
-            raise ValueError(f"columns of a search tree differ in length: {len(self.parent)} parents")
-        if not self.parent or self.parent[0] != -1 or any(not 0 <= p < i for i, p in enumerate(self.parent[1:], 1)):
-            raise ValueError("the root comes first, and every parent before its children")
-        return self
 
     def __len__(self) -> int:
         return len(self.parent)

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 from bestofq.core.loading import make_part
 from bestofq.core.transitions import Transitions
@@ -44,7 +44,7 @@ def train_stoppable(
                 save(iql)
                 saved = time.monotonic()
             if number is not None:
-                _end(number)
+                raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
         return train_iql(data, config, resume=begun, on_step=after, on_row=on_row)
 
@@ -83,7 +83,3 @@ def _signals() -> Iterator[Callable[[], int | None]]:
         yield lambda: came[0] if came else None
     finally:
         restore()
-
-
-def _end(number: int) -> NoReturn:
-    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)

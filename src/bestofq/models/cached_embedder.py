@@ -63,22 +63,18 @@ class CachedEmbedder(ABC):
 
     async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
         """Vectors [B, D] and the tokens they took, batched with requests in flight; each item is counted once."""
-        vectors = await self.vectors(items)
+        vectors = await asyncio.gather(*map(self._vector, items))
         found = {item.key: vector.values for item, vector in zip(items, vectors, strict=True)}
         return self._stack_vectors(items, found), sum(vector.tokens for vector in vectors)
 
-    async def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
-        """The same, each with its tokens: 0 for what is known, or is being embedded for another."""
-
-        async def one(item: EmbedItem) -> Vector:
-            if (known := self._memory.get(item.key)) is not None:
-                return Vector(known, 0)
-            pending = self._pending.get(item.key)
-            # A caller that is cancelled leaves the work to the others that wait for it.
-            vector = await asyncio.shield(pending or self._begin(item))
-            return Vector(vector.values, 0) if pending else vector
-
-        return await asyncio.gather(*map(one, items))
+    async def _vector(self, item: EmbedItem) -> Vector:
+        """One item's, with 0 tokens if it is known, or is being embedded for another."""
+        if (known := self._memory.get(item.key)) is not None:
+            return Vector(known, 0)
+        pending = self._pending.get(item.key)
+        # A caller that is cancelled leaves the work to the others that wait for it.
+        vector = await asyncio.shield(pending or self._begin(item))
+        return Vector(vector.values, 0) if pending else vector
 
     def embed_all(
         self,

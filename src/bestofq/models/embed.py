@@ -103,10 +103,8 @@ class LocalEmbedder(CachedEmbedder):
         ids, real = pad_ids([row.tokens for row in rows], self._model.device)
         starts = torch.tensor([row.start for row in rows], device=ids.device)
         own = real & (torch.arange(ids.shape[1], device=ids.device) >= starts[:, None])
-        return pool_vectors(self._hidden(input_ids=ids, use_cache=False), own, self.spec.pooling)
-
-    def _hidden(self, **inputs: Any) -> Tensor:
-        return hidden_states(self._model.model.base_model, self.spec.layer, **inputs)
+        hidden = hidden_states(self._model.model.base_model, self.spec.layer, input_ids=ids, use_cache=False)
+        return pool_vectors(hidden, own, self.spec.pooling)
 
 
 MATCHES = 8

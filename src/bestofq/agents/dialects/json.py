@@ -107,14 +107,11 @@ def actions_on(page: Observation | None, actions: Actions) -> Sequence[str]:
     """The actions that a page offers, or any page (None): an upload needs a file field, and a switch another tab."""
     if actions == "paper":
         return _PAPER
-    left = set()
-    if page is not None and len(page.tabs) < 2:
-        left.add("switch_tab")
-    if page is not None and not (
-        any(element.asks == "file" for element in page.elements) or any(" a file" in words for words in page.notices)
-    ):
-        left.add("upload")
-    return [kind for kind in _FIELDS if kind not in left]
+    if page is None:
+        return [*_FIELDS]
+    asks = any(element.asks == "file" for element in page.elements) or any(" a file" in words for words in page.notices)
+    offered = {"upload": asks, "switch_tab": len(page.tabs) > 1}
+    return [kind for kind in _FIELDS if offered.get(kind, True)]
 
 
 def parse_candidates(
