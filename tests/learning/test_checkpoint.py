@@ -137,8 +137,6 @@ def test_says_what_is_missing_or_broken(tmp_path: Path, config: IQLConfig, embed
     with pytest.raises(CheckpointError, match="no checkpoint"):
         load_value(tmp_path, embed=embed)
     export_value(tmp_path, IQL(8, config), embed=embed, train_n=3)
-    with pytest.raises(CheckpointError, match="holds a value checkpoint, but a training checkpoint is needed"):
-        load_learner(tmp_path, embed=embed)
     weights = tmp_path / read_card(tmp_path).weights
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(CheckpointError, match=weights.name):

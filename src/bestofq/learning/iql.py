@@ -200,10 +200,10 @@ def train_iql(
 def choose_update(iql: IQL, batches: Batches) -> Callable[[], Tensor]:
     """Return the fastest way to make a step with the next batch. What it returns is valid until its next call.
 
-    On one GPU that holds the whole table it is a CUDA graph. The networks are small, and the GPU would otherwise wait
+    On a GPU it is a CUDA graph. The networks are small, and the GPU would otherwise wait
     for Python to launch each kernel. The first steps choose kernels and make Adam's state, so they are not captured.
     """
-    if batches.table.device.type != "cuda":
+    if iql.device.type != "cuda":
         return lambda: iql.update(batches[iql.step])
     drawn = torch.zeros(batches.batch_size, dtype=torch.int64, device=iql.device)
     graph, apart = torch.cuda.CUDAGraph(), torch.cuda.Stream(iql.device)  # type: ignore[no-untyped-call]

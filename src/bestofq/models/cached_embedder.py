@@ -87,10 +87,6 @@ class CachedEmbedder(ABC):
         `progress` hears how many are done; `pictures` gives stored screenshots their bytes."""
         distinct = {item.key: item for item in items}
         found = dict(store.get_many(list(distinct))) if store is not None else {}
-        known = {key: self._memory[key] for key in distinct if key not in found and key in self._memory}
-        if store is not None and known:
-            store.put_many(known)
-        found |= known
         progress(len(found))
         missing = (item for key, item in distinct.items() if key not in found)
         todo = sorted(missing, key=lambda item: (len(item.screenshots), len(item.text)))  # alike lengths together
