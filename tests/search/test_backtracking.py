@@ -1,6 +1,7 @@
 """The way back to a page that has changed: each element is found again by what it is, or nothing is done."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -165,7 +166,7 @@ async def test_a_search_that_begins_late_carries_out_again_what_the_agent_did() 
 
     proposer = ScriptedProposer(by_name)
     config = SearchConfig(iterations=1, candidates=2)
-    scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config, depth=2)
+    scorer = TreeScorer(make_env, partial(Search, proposer=proposer, ranker=None, depth=2), config)
     env = BranchEnv({}, depth=2, steps=[])
     hall = State(task=TASK, observation=await env.reset(TASK, seed=0))
     doors = (await proposer.propose(hall, 2)).candidates
@@ -293,7 +294,7 @@ def world(
 
     config = SearchConfig(iterations=30, candidates=2, stop_at_success=stop_at_success)
     proposer = ScriptedProposer(doors)
-    return TreeScorer(make_env, proposer=proposer, ranker=ranker, config=config, depth=4), steps
+    return TreeScorer(make_env, partial(Search, proposer=proposer, ranker=ranker, depth=4), config), steps
 
 
 async def play(scorer: TreeScorer, proposer: Proposer | None = None) -> tuple[str, list[Decision]]:
@@ -429,7 +430,7 @@ async def search_before_each_step(
 
     proposer = ScriptedProposer(both_doors)
     config = SearchConfig(iterations=30, candidates=2)
-    scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config, depth=4)
+    scorer = TreeScorer(make_env, partial(Search, proposer=proposer, ranker=None, depth=4), config)
     agent = Agent(name="mcts", proposer=proposer, scorer=scorer, n_candidates=2)
     options = EpisodeOptions(on_step=stepped)
     return await record_episode(agent, await make_env(), TASK, store=store, run="r", options=options, begun=begun)

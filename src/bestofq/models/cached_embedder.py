@@ -37,8 +37,7 @@ class CachedEmbedder(ABC):
 
     def __init__(self, spec: EmbedSpec, *, batch: int) -> None:
         self.spec = spec
-        self._memory: dict[str, Floats] = {}
-        self._pending: dict[str, asyncio.Task[Vector]] = {}
+        self._tasks: dict[str, asyncio.Task[Vector]] = {}
         self._kept: VectorStore | None = None
         self._batcher: MicroBatcher[EmbedItem, Vector] = MicroBatcher(self._compute_kept, limit=batch)
 
@@ -69,12 +68,10 @@ class CachedEmbedder(ABC):
 
     async def _vector(self, item: EmbedItem) -> Vector:
         """One item's, with 0 tokens if it is known, or is being embedded for another."""
-        if (known := self._memory.get(item.key)) is not None:
-            return Vector(known, 0)
-        pending = self._pending.get(item.key)
+        known = self._tasks.get(item.key)
         # A caller that is cancelled leaves the work to the others that wait for it.
-        vector = await asyncio.shield(pending or self._begin(item))
-        return Vector(vector.values, 0) if pending else vector
+        vector = await asyncio.shield(known or self._begin(item))
+        return Vector(vector.values, 0) if known else vector
 
     def embed_all(
         self,
@@ -103,15 +100,14 @@ class CachedEmbedder(ABC):
     def _begin(self, item: EmbedItem) -> asyncio.Task[Vector]:
         task = asyncio.ensure_future(self._batcher.submit(item))
 
-        def finish(done: asyncio.Task[Vector]) -> None:
-            self._pending.pop(item.key, None)
-            if not done.cancelled() and done.exception() is None:
-                if len(self._memory) >= _REMEMBERED:
-                    self._memory.clear()
-                self._memory[item.key] = done.result().values
+        def forget_failure(done: asyncio.Task[Vector]) -> None:
+            if done.cancelled() or done.exception() is not None:
+                self._tasks.pop(item.key, None)
 
-        task.add_done_callback(finish)
-        self._pending[item.key] = task
+        task.add_done_callback(forget_failure)
+        if len(self._tasks) >= _REMEMBERED:
+            self._tasks.clear()
+        self._tasks[item.key] = task
         return task
 
     def _stack_vectors(self, items: Sequence[EmbedItem], found: Mapping[str, Floats]) -> Floats:

@@ -156,22 +156,22 @@ def ranker(models: Models, values: Values | None) -> Scorer | None:
 async def searching_agent(models: Models, suite: OpenSuite, values: Values | None) -> AsyncIterator[Agent]:
     """An agent whose scorer is a search; its environments are closed when the context ends."""
     config = models.settings.agent_q.search
-    scorer = TreeScorer(
-        suite.make_env,
-        proposer=make_proposer(models),
+    proposer, localizer = make_proposer(models), make_localizer(models)
+    search = partial(
+        Search,
+        proposer=proposer,
         ranker=ranker(models, values),
-        config=config,
-        depth=suite.step_limit,
-        irreversible=suite.irreversible,
         judge=suite.judge,
-        localizer=make_localizer(models),
+        localizer=localizer,
+        depth=suite.step_limit,
     )
+    scorer = TreeScorer(suite.make_env, search, config, suite.irreversible)
     async with aclosing(scorer):
         yield Agent(
             name="mcts",
-            proposer=FoundProposer(scorer, make_proposer(models)),
+            proposer=FoundProposer(scorer, proposer),
             scorer=scorer,
             selector=GreedySelector(),
-            localizer=scorer.localizer,
+            localizer=localizer,
             n_candidates=config.candidates,
         )

@@ -1,13 +1,13 @@
 """Search at inference as a scorer (Agent Q, 5.1 and 6.2): candidates are worth what rollouts through them brought."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import EnvFactory, Judge, Localizer, Proposer, Scorer
+from bestofq.core.protocols import EnvFactory, Proposer
 from bestofq.core.repeating import DivergedError, Unsafe, find_again, same_page
 from bestofq.core.usage import attach_usage
 from bestofq.search.backtracking import Backtracker
@@ -22,14 +22,9 @@ class TreeScorer:
     tree begins if the agent's page differs from the tree's, or if an action would mean another element."""
 
     make_env: EnvFactory
-    _: KW_ONLY
-    proposer: Proposer
-    ranker: Scorer | None
+    make_search: Callable[[MutableTree, State, Backtracker], Search]
     config: SearchConfig
-    depth: int  # steps of an episode, at most
     irreversible: Unsafe | None = None  # None: a sandbox, where nothing is
-    judge: Judge | None = None
-    localizer: Localizer | None = None
     _searches: dict[tuple[str, int], tuple[Search | None, list[Observation]]] = field(default_factory=dict)
     """By an episode's task and seed: its search, and the pages that it has been on."""
 
@@ -65,7 +60,7 @@ class TreeScorer:
             state_value=tree.value[node],
             checkpoint=search.checkpoint,
             visits=tuple(tree.visits[child] for child in children),
-            feedback=None if self.ranker is None else tuple(tree.prior[child] for child in children),
+            feedback=None if search.ranker is None else tuple(tree.prior[child] for child in children),
             usage=tuple(search.usage),
         )
 
@@ -102,16 +97,7 @@ class TreeScorer:
         before = [Move(page, of.candidate.action) for page, of in zip(known, state.decisions, strict=True)]
         tree = MutableTree(state.task, state.observation, before=before)
         backtracker = Backtracker(self.make_env, state.task, self.config, self.irreversible)
-        return Search(
-            tree,
-            state,
-            backtracker,
-            proposer=self.proposer,
-            ranker=self.ranker,
-            judge=self.judge,
-            localizer=self.localizer,
-            depth=self.depth,
-        )
+        return self.make_search(tree, state, backtracker)
 
 
 @dataclass(frozen=True)
