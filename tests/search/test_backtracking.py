@@ -105,13 +105,12 @@ class Renumbering(BranchEnv):
 async def test_a_search_of_pages_that_are_renumbered_finds_the_same_tree() -> None:
     steps: list[str] = []
     rewards = {"21": 1.0, "12": 0.5}
-    changed, envs, _ = await search_of(
+    changed, _, _ = await search_of(
         rewards, depth=2, iterations=4, doors=by_name, make=lambda: Renumbering(rewards, depth=2, steps=steps)
     )
     await changed.run()
     plain, _, _ = await search_of(rewards, depth=2, iterations=4)
     await plain.run()
-    assert envs.costs["replayed"].count > 1
     assert "pruned" not in changed.tree.ending
     assert [seen and seen.url for seen in changed.tree.seen] == [seen and seen.url for seen in plain.tree.seen]
     assert changed.tree.value == plain.tree.value

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from bestofq.core.decision import Candidate
 from bestofq.core.frozen import FrozenModel
@@ -16,21 +16,11 @@ that search does not carry out, valued by feedback alone; pruned: it could not b
 proposed, or the judge could not tell how it ended."""
 
 
-Way = Literal["stayed", "restored", "replayed"]
-"""How a search came back to a page: it was there, put what the environment had saved, or carried its actions out."""
-
-
-class BacktrackCost(FrozenModel):
-    """What one way back to pages took."""
-
-    way: Way
-    count: int
-    seconds: float
-
-
 class SearchTree(FrozenModel):
     """M nodes, parents before children, as flat columns. A node counts the edge into it: Q(h, a) and N(h, a)
     (Agent Q, 5.1). A node without visits was proposed and never carried out."""
+
+    model_config = ConfigDict(extra="ignore")  # trees of earlier versions say more
 
     task: Task
     parent: tuple[int, ...]  # [M], -1 at the root
@@ -45,7 +35,6 @@ class SearchTree(FrozenModel):
     page: tuple[int, ...]  # [M] index of what is seen there in `pages`; -1 where nobody has been
     pages: tuple[Observation, ...]
     usage: tuple[Usage, ...] = Field(default=(), description="of all proposals and feedback, by role")
-    back: tuple[BacktrackCost, ...] = Field(default=(), description="to pages where rollouts began, by way")
 
     def __len__(self) -> int:
         return len(self.parent)

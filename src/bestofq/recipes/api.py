@@ -136,7 +136,7 @@ async def search_tree(
                 depth=suite.step_limit,
             )
             await search.run()
-        found = tree.to_tree(merge_usage(search.usage), tuple(backtracker.costs.values()))
+        found = tree.to_tree(merge_usage(search.usage))
         await store.trees.save(run, found)
     return found
 

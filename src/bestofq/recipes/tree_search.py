@@ -122,8 +122,6 @@ async def _search(
         )
         if kept is not None:
             search.usage += kept.usage
-            for before in kept.back:
-                backtracker.add_cost(before.way, before.count, before.seconds)
         for _ in range(tree.visits[0]):
             report(())
 
@@ -131,12 +129,12 @@ async def _search(
             nonlocal kept
             report(())
             search.usage[:] = merge_usage(search.usage)
-            kept = tree.to_tree(search.usage, tuple(backtracker.costs.values()))
+            kept = tree.to_tree(search.usage)
             await trees.save(run, kept)
             await store.keep_note(replies, None)
 
         await search.run(config.iterations - tree.visits[0], keep)
-        return kept or tree.to_tree(search.usage, tuple(backtracker.costs.values()))
+        return kept or tree.to_tree(search.usage)
 
 
 def ranker(models: Models, values: Values | None) -> Scorer | None:

@@ -1,10 +1,8 @@
 """Getting back to a page of the tree (Agent Q, 5.1.2)."""
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import get_args
 
 from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
@@ -12,14 +10,9 @@ from bestofq.core.errors import InfraError, ModelError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env, EnvFactory
 from bestofq.core.repeating import DivergedError, Unsafe, repeat, same_page
-from bestofq.core.tree import BacktrackCost, Way
 from bestofq.core.usage import Usage
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree import Move, MutableTree
-
-
-def _no_costs() -> dict[Way, BacktrackCost]:
-    return {way: BacktrackCost(way=way, count=0, seconds=0.0) for way in get_args(Way)}
 
 
 @dataclass
@@ -35,7 +28,6 @@ class Backtracker:
     task: Task
     config: SearchConfig
     irreversible: Unsafe | None  # None: a sandbox, where nothing is
-    costs: dict[Way, BacktrackCost] = field(default_factory=_no_costs)
     usage: list[Usage] = field(default_factory=list)  # of models that answered as users, replayed questions included
     page: Observation | None = None  # what it shows
     _env: Env | None = None
@@ -59,10 +51,8 @@ class Backtracker:
     async def start(self) -> Observation:
         """What is seen where the episode starts, which is the root unless the agent has acted before."""
         async with self.ready() as env:
-            started = time.perf_counter()
             page = self.page = await env.reset(self.task, seed=self.task.seed)
             await self.save(env, 0)
-            self.add_cost("replayed", 1, time.perf_counter() - started)
             return page
 
     async def save(self, env: Env, node: int) -> None:
@@ -71,25 +61,16 @@ class Backtracker:
         if isinstance(env, Checkpointable):
             self._saved[node] = await env.save()
 
-    def add_cost(self, way: Way, count: int, seconds: float) -> None:
-        before = self.costs[way]
-        self.costs[way] = BacktrackCost(way=way, count=before.count + count, seconds=before.seconds + seconds)
-
     async def reach(self, env: Env, tree: MutableTree, node: int) -> None:
         """Put the environment at a node that was seen. DivergedError if a page is another now."""
-        started = time.perf_counter()
-        way: Way = "stayed"
         if self._at != node and isinstance(env, Checkpointable) and node in self._saved:
-            way = "restored"
             self.page = await env.restore(self._saved[node])
         elif self._at != node:
-            way = "replayed"
             await self._replay(env, tree.moves(node))
-        self.add_cost(way, 1, time.perf_counter() - started)
         before = tree.seen[node]
         if before is None or self.page is None or not same_page(before, self.page):
             raise DivergedError(f"{before and before.url} shows {self.page and self.page.url} now")
-        if way == "replayed":
+        if node not in self._saved:
             await self.save(env, node)
         self._at = node
 
