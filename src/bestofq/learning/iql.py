@@ -8,31 +8,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from bestofq.core.errors import CheckpointError
-from bestofq.core.frozen import FrozenModel
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import choose_device, fast_bfloat16
 from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
+from bestofq.learning.tracking import Log, discard_log
 
 UNCAPTURED_STEPS = 3
 MEANS = ("v_loss", "q_loss", "v_mean", "q_mean")  # of a step, in the order in which `IQL.update` gives them
-
-
-class IQLRow(FrozenModel):
-    """Means over the steps since the row before."""
-
-    step: int
-    v_loss: float
-    q_loss: float
-    v_mean: float
-    q_mean: float
-    lr_q: float
-    seconds: float = Field(description="since this process began to train")
 
 
 def expectile_loss(diff: Tensor, expectile: float) -> Tensor:
@@ -159,13 +146,14 @@ def train_iql(
     config: IQLConfig | None = None,
     *,
     resume: IQL | None = None,
-    on_row: Callable[[IQLRow], Any] | None = None,
+    log: Log = discard_log,
     on_step: Callable[[IQL], Any] | None = None,
 ) -> IQL:
     """Train Q and V on `data`, up to `config.steps` steps.
 
     Args:
         resume: a loaded checkpoint of the same data and settings, from which the training continues.
+        log: gets the means since the row before, the rate of Q and the seconds of this process.
         on_step: called after each step.
 
     Raises: DataError, CheckpointError.
@@ -187,10 +175,9 @@ def train_iql(
         while iql.step < iql.config.steps:
             sums += update()
             if iql.step == iql.config.steps or iql.step % iql.config.log_every == 0:
-                if on_row is not None:
-                    means = zip(MEANS, (sums / (iql.step - since)).tolist(), strict=True)
-                    rate, seconds = float(iql.adam_q.param_groups[0]["lr"]), time.perf_counter() - began
-                    on_row(IQLRow(step=iql.step, **dict(means), lr_q=rate, seconds=seconds))
+                means = dict(zip(MEANS, (sums / (iql.step - since)).tolist(), strict=True))
+                rate, seconds = float(iql.adam_q.param_groups[0]["lr"]), time.perf_counter() - began
+                log(iql.step, {**means, "lr_q": rate, "seconds": seconds})
                 sums, since = torch.zeros_like(sums), iql.step
             if on_step is not None:
                 on_step(iql)

@@ -11,7 +11,8 @@ from bestofq.core.loading import make_part
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import fingerprint
 from bestofq.learning.config import IQLConfig
-from bestofq.learning.iql import IQL, IQLRow, train_iql
+from bestofq.learning.iql import IQL, train_iql
+from bestofq.learning.tracking import Log, discard_log
 
 
 def train_stoppable(
@@ -21,7 +22,7 @@ def train_stoppable(
     begun: IQL | None = None,
     save: Callable[[IQL], Any] | None = None,
     on_step: Callable[[IQL], Any] | None = None,
-    on_row: Callable[[IQLRow], Any] | None = None,
+    log: Log = discard_log,
 ) -> IQL:
     """`train_iql`, with `save` called every `config.checkpoint_seconds` and when SIGINT or SIGTERM ends the training.
 
@@ -46,7 +47,7 @@ def train_stoppable(
             if number is not None:
                 raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
-        return train_iql(data, config, resume=begun, on_step=after, on_row=on_row)
+        return train_iql(data, config, resume=begun, on_step=after, log=log)
 
 
 def train_own(data: Transitions, config: IQLConfig) -> IQL:
