@@ -250,7 +250,10 @@ def compare(
     )
     order = PairBatches(pairs, preferences(config.beta).turns, config, share=True)
     in_order = [pair for step in order.steps for unit in step for pair in unit]
-    timed = sum(map(order.tokens, range(1, len(order))))  # the first step warms up
+    turns = [
+        turn for step in order.steps[1:] for unit in step for pair in unit for turn in (*pair.chosen, *pair.rejected)
+    ]
+    timed = sum(len(turn.prompt_ids) + len(turn.reply_ids) for turn in turns)  # the first step warms up
     rates: dict[str, list[tuple[float, ...]]] = {"train_on_preferences": [], "TRL DPOTrainer": []}
     apart = gradients_apart = 0.0
     for _ in range(rounds):

@@ -35,7 +35,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.observation import Screenshot
 from bestofq.models.checkpoints import Precision
-from bestofq.models.embed_vision import QwenReader, VisionEmbedder
+from bestofq.models.embed_vision import AREA, VisionEmbedder
 
 WIDTH, HEIGHT = 1280, 800
 CONTROL = ("<|endoftext|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
@@ -88,10 +88,7 @@ def embedder(size: str, vocabulary: Sequence[str], folder: Path, device: str, pr
     with torch.device(device):
         dtype = getattr(torch, precision)
         model = transformers.AutoModel.from_config(config_of(size, ids), dtype=dtype, attn_implementation="sdpa")
-    config = EmbedConfig()
-    return VisionEmbedder(
-        model, QwenReader(folder, tokenizer, model, config), name=size, revision="random", config=config
-    )
+    return VisionEmbedder(model, tokenizer, folder, name=size, revision="random", config=EmbedConfig())
 
 
 def screenshot(draw: random.Random, words: Sequence[str]) -> Screenshot:
@@ -129,12 +126,12 @@ def measure(size: str, args: argparse.Namespace, device: str, precision: Precisi
     states = [EmbedItem(text=text, screenshots=(screenshot(draw, words),)) for text in said]
     with TemporaryDirectory() as folder:
         ours = embedder(size, words, Path(folder), device, precision)
-    per_batch = max(1, ours._batches.area // max(map(ours._reader.length, states)))
+    per_batch = max(1, AREA // max(map(ours._length, states)))
     batches = [states[at : at + per_batch] for at in range(0, len(states), per_batch)]
 
     def alone() -> float:
         read = [ours._read(batch) for batch in batches]
-        return timed(lambda: [ours._embed(batch) for batch in read], device)
+        return timed(lambda: [ours._embed(*batch) for batch in read], device)
 
     ways: dict[str, Callable[[], float]] = {
         "states": lambda: timed(lambda: ours.embed_all(states), device),
@@ -162,8 +159,8 @@ def measure(size: str, args: argparse.Namespace, device: str, precision: Precisi
     rates = {name: args.states / took for name, took in took.items() if name not in ("actions", "preparing")}
     return {
         "parameters": sum(weight.numel() for weight in ours._model.parameters()),
-        "tokens_a_state": ours._reader.length(states[0]),
-        "tokens_an_action": ours._reader.length(actions[0]),
+        "tokens_a_state": ours._length(states[0]),
+        "tokens_an_action": ours._length(actions[0]),
         "states_a_batch": per_batch,
         "tflop_a_state": round(flop / 1e12, 4),
         "states_per_s": round(rates["states"], 2),

@@ -15,7 +15,7 @@ from bestofq.agents.scorers.learned import QScorer
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.learning.config import IQLConfig, NetworkConfig
-from bestofq.learning.iql import IQLRow, train_iql
+from bestofq.learning.iql import train_iql
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.q_training import transitions_of
 from bestofq.reports.figures import values_svg
@@ -69,10 +69,10 @@ data = transitions_of(models, store.episodes(run="seed"), store)
 config = IQLConfig(
     steps=500, batch_size=64, lr_q=1e-3, lr_v=1e-3, network=NetworkConfig(scaling="whiten", hidden=(64, 32))
 )
-curve: list[IQLRow] = []
-iql = train_iql(data, config, on_row=curve.append)
+losses: list[float] = []
+iql = train_iql(data, config, log=lambda step, means: losses.append(means["q_loss"]))
 values = ValueModel(iql.q, iql.v, embed=models.embedder.spec, train_n=5)
-print(f"{len(data)} transitions; loss of Q {curve[0].q_loss:.3f} → {curve[-1].q_loss:.3f}")
+print(f"{len(data)} transitions; loss of Q {losses[0]:.3f} → {losses[-1]:.3f}")
 
 # %% [markdown]
 # ## Let Q choose

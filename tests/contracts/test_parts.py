@@ -37,6 +37,7 @@ from bestofq.learning.memory import Memory
 from bestofq.models.cached_embedder import CachedEmbedder
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.embed import LocalEmbedder
+from bestofq.models.embed_text import MatchEmbedder
 from bestofq.models.embed_vision import VisionEmbedder
 from bestofq.models.local import LocalModel
 from bestofq.recipes.run_goal import UserJudge
@@ -214,9 +215,11 @@ def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> It
     match request.param:
         case "local":
             yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"))
-        case "last token" | "beside the goal":
-            how = EmbedConfig(pooling="last") if request.param == "last token" else EmbedConfig(matches=True)
-            yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"), how)
+        case "last token":
+            model = LocalModel.load(weights, device="cpu", precision="float32")
+            yield LocalEmbedder(model, EmbedConfig(pooling="last"))
+        case "beside the goal":
+            yield MatchEmbedder(LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32")))
         case "one of my own":
             yield Models(BestOfQSettings(model=ModelSettings(embedder="experiments.one_hot:OneHot"))).embedder
         case _:

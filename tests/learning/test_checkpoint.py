@@ -14,13 +14,12 @@ from power import Disk, watched
 from safetensors import torch as safetensors
 
 from bestofq.core.embedding import EmbedSpec
-from bestofq.core.errors import CheckpointError, ConfigError
+from bestofq.core.errors import CheckpointError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import (
     CARD,
     export_value,
     load_learner,
-    load_networks,
     load_value,
     read_card,
     save_learner,
@@ -52,15 +51,11 @@ def test_resuming_is_bit_for_bit(
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_resuming_refuses_other_data_or_config(
-    tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec
-) -> None:
+def test_resuming_refuses_other_data(tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec) -> None:
     save_learner(tmp_path, train_iql(data, config.model_copy(update={"steps": 3})), embed=embed, train_n=3)
     fields = {name: getattr(data, name) for name in Transitions.__dataclass_fields__}
     with pytest.raises(CheckpointError, match="was trained on data"):
         train_iql(Transitions(**{**fields, "reward": 1 - data.reward}), resume=load_learner(tmp_path, embed=embed))
-    with pytest.raises(ConfigError, match="began with steps 3, this says 200"):
-        train_iql(data, config, resume=load_learner(tmp_path, embed=embed))
 
 
 def test_export_is_small_and_values_agree(
@@ -126,7 +121,7 @@ def test_refuses_another_embedding_by_name(
 ) -> None:
     save_learner(tmp_path, IQL(8, config), embed=embed, train_n=3)
     other = embed.model_copy(update=change)
-    for load in (load_learner, load_value, load_networks):
+    for load in (load_learner, load_value):
         with pytest.raises(CheckpointError, match=message):
             load(tmp_path, embed=other)
 
@@ -142,8 +137,6 @@ def test_says_what_is_missing_or_broken(tmp_path: Path, config: IQLConfig, embed
     with pytest.raises(CheckpointError, match="no checkpoint"):
         load_value(tmp_path, embed=embed)
     export_value(tmp_path, IQL(8, config), embed=embed, train_n=3)
-    with pytest.raises(CheckpointError, match="holds a value checkpoint, but a training checkpoint is needed"):
-        load_learner(tmp_path, embed=embed)
     weights = tmp_path / read_card(tmp_path).weights
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(CheckpointError, match=weights.name):

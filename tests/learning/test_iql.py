@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batches
 from bestofq.learning.config import PAPER, IQLConfig, NetworkConfig
-from bestofq.learning.iql import IQL, IQLRow, expectile_loss, td_loss, train_iql
+from bestofq.learning.iql import IQL, expectile_loss, td_loss, train_iql
 from bestofq.learning.value import ValueModel
 
 
@@ -95,11 +97,11 @@ def test_the_target_values_each_transition_once_and_the_losses_are_the_same(
 
 @pytest.mark.slow
 def test_rows_are_means_since_the_row_before_and_rates_fall_as_a_cosine(data: Transitions, config: IQLConfig) -> None:
-    rows: list[IQLRow] = []
-    train_iql(data, config, on_row=rows.append)
-    assert [row.step for row in rows] == [50, 100, 150, 200]
-    assert rows[1].lr_q == pytest.approx(3e-4 * 0.5 * (1 + np.cos(np.pi * 99 / 200)))
-    assert rows[-1].q_loss < rows[0].q_loss
+    rows: dict[int, Mapping[str, float]] = {}
+    train_iql(data, config, log=rows.__setitem__)
+    assert [*rows] == [50, 100, 150, 200]
+    assert rows[100]["lr_q"] == pytest.approx(3e-4 * 0.5 * (1 + np.cos(np.pi * 99 / 200)))
+    assert rows[200]["q_loss"] < rows[50]["q_loss"]
 
 
 def test_training_leaves_the_users_random_numbers_alone(data: Transitions, config: IQLConfig) -> None:
@@ -112,12 +114,12 @@ def test_training_leaves_the_users_random_numbers_alone(data: Transitions, confi
 
 @pytest.mark.slow
 def test_bfloat16_learns_what_float32_learns(data: Transitions, config: IQLConfig) -> None:
-    def last_row(precision: str) -> IQLRow:
-        rows: list[IQLRow] = []
-        train_iql(data, config.model_copy(update={"precision": precision}), on_row=rows.append)
-        return rows[-1]
+    def last_loss(precision: str) -> float:
+        rows: list[Mapping[str, float]] = []
+        train_iql(data, config.model_copy(update={"precision": precision}), log=lambda _, row: rows.append(row))
+        return rows[-1]["q_loss"]
 
-    assert last_row("bf16").q_loss == pytest.approx(last_row("fp32").q_loss, rel=0.05)
+    assert last_loss("bf16") == pytest.approx(last_loss("fp32"), rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +127,6 @@ def test_bfloat16_learns_what_float32_learns(data: Transitions, config: IQLConfi
     [
         ({name: np.zeros(0, np.int64) for name in ROWS}, "0 transitions"),
         ({"vectors": np.full((40, 8), np.nan, np.float32)}, "40 of 40 embedding vectors"),
-        ({"reward": np.full(300, np.inf, np.float32)}, "reward is NaN or inf"),
-        ({"state": np.full(300, 40)}, "`state` names row 40"),
     ],
 )
 def test_refuses_data_that_cannot_be_learned_from(

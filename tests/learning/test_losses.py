@@ -1,3 +1,4 @@
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -7,48 +8,44 @@ import torch
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 from benchmarks.tuning_memory import tuning_memory
+from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig
-from bestofq.learning.objectives import implicit_reward, rft_loss, step_dpo_loss, trajectory_dpo_loss
+from bestofq.learning.objectives import dpo_loss, implicit_reward, preferences, rft_loss
 from bestofq.learning.shared_prefix import Branches, can_share, reply_log_probs, shared_prefix
+from bestofq.learning.tuning_batches import nodes_of
 
 
 def test_equation_5_by_hand() -> None:
     chosen, rejected = torch.tensor([-1.0, -4.0]), torch.tensor([-3.0, -2.0])
     ref_chosen, ref_rejected = torch.tensor([-2.0, -4.0]), torch.tensor([-2.5, -2.0])
-    loss = step_dpo_loss(chosen, rejected, ref_chosen, ref_rejected, beta=0.5)
+    rewards = implicit_reward(chosen, ref_chosen, beta=0.5), implicit_reward(rejected, ref_rejected, beta=0.5)
+    torch.testing.assert_close(rewards[0], torch.tensor([0.5, 0.0]))
     # 0.5 · (1.0 - -0.5) = 0.75; the second pair is where the reference is: log 2
-    torch.testing.assert_close(loss, torch.tensor([math.log1p(math.exp(-0.75)), math.log(2)]))
-    torch.testing.assert_close(implicit_reward(chosen, ref_chosen, beta=0.5), torch.tensor([0.5, 0.0]))
+    torch.testing.assert_close(dpo_loss(*rewards), torch.tensor([math.log1p(math.exp(-0.75)), math.log(2)]))
 
 
 def test_its_slope_is_largest_where_the_pair_is_most_wrong() -> None:
     chosen = torch.tensor([-1.0, -9.0], requires_grad=True)
-    loss = step_dpo_loss(chosen, torch.tensor([-1.0, -1.0]), torch.zeros(2), torch.zeros(2), beta=0.25)
-    loss.sum().backward()
+    rewards = (implicit_reward(side, torch.zeros(2), beta=0.25) for side in (chosen, torch.tensor([-1.0, -1.0])))
+    dpo_loss(*rewards).sum().backward()
     # -β·σ(-margin), of margins 0 and 0.25 · (-9 - -1) = -2
     torch.testing.assert_close(chosen.grad, torch.tensor([-0.125, -0.25 / (1 + math.exp(-2))]))
 
 
 def test_equation_6_by_hand() -> None:
-    loss = trajectory_dpo_loss(
-        torch.tensor([-1.0, -2.0, -3.0]),  # pair 0 has two turns, pair 1 one
-        torch.tensor([-2.0, -2.0, -1.0]),  # pair 0 has one turn, pair 1 two
-        torch.tensor([-1.5, -3.0, -3.0]),
-        torch.tensor([-1.0, -2.5, -1.5]),
-        torch.tensor([0, 0, 1]),
-        torch.tensor([0, 1, 1]),
-        pairs=2,
-        beta=0.1,
-    )
+    def turns(*references: float) -> tuple[Turn, ...]:
+        return tuple(Turn(prompt_ids=(next(numbers),), reply_ids=(1,), log_prob=one) for one in references)
+
+    numbers = itertools.count()
+    pairs = [
+        PreferencePair(chosen=turns(-1.5, -3.0), rejected=turns(-1.0), margin=1, task="two turns against one"),
+        PreferencePair(chosen=turns(-3.0), rejected=turns(-2.5, -1.5), margin=1, task="one against two"),
+    ]
+    nodes = nodes_of(turn for pair in pairs for turn in (*pair.chosen, *pair.rejected))
+    sums = preferences(0.1).terms(pairs, nodes, torch.device("cpu"))(torch.tensor([-1.0, -2, -2, -3, -2, -1]))
     # pair 0: 0.1 · ((0.5 + 1.0) - (-1.0)) = 0.25; pair 1: 0.1 · (0 - (0.5 + 0.5)) = -0.1
-    torch.testing.assert_close(loss, torch.tensor([math.log1p(math.exp(-0.25)), math.log1p(math.exp(0.1))]))
-
-
-def test_one_turn_a_side_is_equation_5() -> None:
-    sides = torch.randn((4, 6), generator=torch.Generator().manual_seed(0))
-    own = torch.arange(6)
-    of_turns = trajectory_dpo_loss(*sides, own, own, pairs=6, beta=0.3)
-    torch.testing.assert_close(of_turns, step_dpo_loss(*sides, beta=0.3))
+    loss = math.log1p(math.exp(-0.25)) + math.log1p(math.exp(0.1))
+    torch.testing.assert_close(sums, torch.tensor([loss, 1, 0.15, 0.15, 0.0]))
 
 
 def test_theorem_1_the_minimiser_of_equation_5_is_the_optimal_policy() -> None:
@@ -67,9 +64,8 @@ def test_theorem_1_the_minimiser_of_equation_5_is_the_optimal_policy() -> None:
     def expected_loss() -> torch.Tensor:
         solver.zero_grad()
         policy = logits.log_softmax(-1)
-        losses = step_dpo_loss(
-            policy[:, first], policy[:, second], reference[:, first], reference[:, second], beta=beta
-        )
+        rewards = implicit_reward(policy, reference, beta=beta)
+        losses = dpo_loss(rewards[:, first], rewards[:, second])
         loss = (preferred * losses).sum()
         loss.backward()
         return loss

@@ -124,7 +124,6 @@ def test_shared_prompts_change_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     plain, other = trained(tmp_path / "plain", step_pairs())
     assert_same(shared, plain)
     assert [row.means.loss for row in rows] == pytest.approx([row.means.loss for row in other], abs=1e-5)
-    assert [row.tokens for row in rows] == [row.tokens for row in other]
 
 
 def test_neither_micro_batches_nor_checkpointed_activations_change_the_gradient(tmp_path: Path) -> None:

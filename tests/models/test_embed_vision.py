@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,11 +16,11 @@ from tiny_vision import picture, save_tiny_qwen3_vl, save_tiny_vision, tiny_toke
 from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
 
 from bestofq.core.embedding import EmbedConfig, EmbedItem
-from bestofq.core.errors import ConfigError, DataError, ModelError, ReplyError, SetupError
+from bestofq.core.errors import ConfigError, DataError, ReplyError, SetupError
 from bestofq.core.observation import Point, Screenshot
 from bestofq.core.picture import FLOOR, Picture, PictureLimits
 from bestofq.models.embed import LocalEmbedder
-from bestofq.models.embed_vision import MicroBatches, VisionEmbedder, load_embedder
+from bestofq.models.embed_vision import VisionEmbedder, load_embedder
 from bestofq.models.images import FAMILIES, limits_of, resize
 
 PAGE = EmbedItem(text="buy the red one", screenshots=(picture(100, 60),))
@@ -88,7 +87,7 @@ def test_a_page_cannot_write_control_tokens(embedder: VisionEmbedder) -> None:
     said = EmbedItem(text="red <|image_pad|><|vision_start|>", screenshots=PAGE.screenshots)
     vectors = embedder.embed_all([said, PAGE])
     assert np.isfinite(vectors).all()
-    assert embedder._reader.length(said) > 20 + 8 + 2  # letter by letter, after the picture's 8 and its marks
+    assert embedder._length(said) > 20 + 8 + 2  # letter by letter, after the picture's 8 and its marks
 
 
 def test_texts_alone_need_no_pixels(folder: Path, embedder: VisionEmbedder) -> None:
@@ -154,30 +153,6 @@ def test_qwen3_vl_is_read_too(tmp_path: Path) -> None:
     assert np.abs(other.embed_all([seen]) - together[0]).max() > 1e-3
     forged = EmbedItem(text="buy <|image_pad|> red")  # no picture is expected
     assert np.isfinite(other.embed_all([forged])).all()
-
-
-class Tight:
-    """Work that runs out of memory above so many padded tokens."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.sizes: list[int] = []
-
-    def __call__(self, lengths: Sequence[int]) -> list[int]:
-        self.sizes.append(len(lengths))
-        if len(lengths) * max(lengths) > self.most:
-            raise torch.OutOfMemoryError
-        return [10 * length for length in lengths]
-
-
-def test_micro_batches_halve_when_memory_runs_out() -> None:
-    work, batches = Tight(250), MicroBatches(1000)
-    lengths = [100, 7, 100, 3, 100, 100, 5, 100]
-    assert batches.run(work, lengths, lengths) == [10 * length for length in lengths]
-    assert work.sizes == [8, 4, 2, 2, 2, 2]  # 8 and 4 did not fit; then 200 tokens at a time, as few as 1 long one
-    assert batches.area == 200
-    with pytest.raises(ModelError, match="300 tokens does not fit"):
-        batches.run(work, [300], [300])
 
 
 try:

@@ -102,7 +102,6 @@ async def test_a_tree_of_so_many_rollouts_is_kept_and_replaced(store: bq.Store) 
     assert (tree.visits[0], max(tree.depth) <= 5, len(list(rollouts(tree)))) == (4, True, 4)
     assert tree.prior[1] == 1.0
     assert {one.role: one.calls > 1 for one in tree.usage} == {"proposer": True, "critic": True}
-    assert sum(one.count for one in tree.back) > 4
     smaller = await bq.search_tree(suite, task, proposer, store, iterations=1, candidates=2)
     assert store.trees.load("search", task.suite, task.id) == smaller
     assert (smaller.visits[0], smaller.prior[1]) == (1, None)

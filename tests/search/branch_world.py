@@ -6,7 +6,7 @@ from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, State, StepResult
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.core.protocols import Judge, Proposer, Scorer
-from bestofq.search.backtracking import EnvPool
+from bestofq.search.backtracking import Backtracker
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import Move, MutableTree
@@ -77,7 +77,7 @@ async def search_of(
     state: State | None = None,
     before: Sequence[Move] = (),
     **settings: object,
-) -> tuple[Search, EnvPool, list[str]]:
+) -> tuple[Search, Backtracker, list[str]]:
     """A search about to begin in the world of these rewards, its environments, and the steps taken so far; `state` at
     its root, none: the start. Rollouts follow the first door offered unless `rollout` says otherwise."""
     steps: list[str] = []
@@ -87,7 +87,7 @@ async def search_of(
         return make() if make else kind(rewards, depth=depth, steps=steps)
 
     config = SearchConfig.model_validate({"candidates": 2, "rollout": "greedy", **settings})
-    envs = EnvPool(make_env, TASK, config, irreversible)
+    envs = Backtracker(make_env, TASK, config, irreversible)
     state = state or State(task=TASK, observation=await envs.start())
     search = Search(
         MutableTree(TASK, state.observation, before=before),

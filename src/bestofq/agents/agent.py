@@ -67,26 +67,19 @@ class Agent:
             )
 
     async def _propose(self, state: State, used: list[Usage]) -> Proposal:
-        """Propose while the scorer prepares: embedding the state hides behind the model's latency. If one fails, the
-        other is cancelled. After a ReplyError the scorer may finish. What both used is added to `used`."""
+        """Propose while the scorer prepares: embedding the state hides behind the model's latency. What both used is
+        added to `used`, also if one of them fails."""
         proposing = self.proposer.propose(state, self.n_candidates)
         if not isinstance(self.scorer, Prefetching):
             proposal = await proposing
             used += proposal.usage
             return proposal
-        thinking = asyncio.ensure_future(proposing)
-        preparing = asyncio.ensure_future(self.scorer.prepare(state))
-        try:
-            await asyncio.gather(thinking, preparing)
-        except ReplyError as error:
-            used += error.usage  # before what the scorer used
-            error.usage = ()
-            await asyncio.wait([preparing])
-            raise
-        finally:
-            thinking.cancel()
-            preparing.cancel()
-            proposed, prepared = await asyncio.gather(thinking, preparing, return_exceptions=True)
-            used += () if isinstance(proposed, BaseException) else proposed.usage
-            used += () if isinstance(prepared, BaseException) else prepared
-        return thinking.result()
+        preparing = self.scorer.prepare(state)
+        proposed, prepared = await asyncio.gather(proposing, preparing, return_exceptions=True)
+        used += () if isinstance(proposed, BaseException) else proposed.usage
+        used += () if isinstance(prepared, BaseException) else prepared
+        if isinstance(proposed, BaseException):
+            raise proposed
+        if isinstance(prepared, BaseException):
+            raise prepared
+        return proposed

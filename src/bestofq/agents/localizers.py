@@ -60,7 +60,9 @@ class PageLocalizer:
             return Located(
                 refusal=f'"{target}" fits several elements: {names}. Describe the one you mean more closely.'
             )
-        return point_at(best, target)
+        if (box := best.box) is None:
+            return Located(refusal=f'"{target}" is {best.role} {best.name}, which has no place on the page.')
+        return Located(point=Point(box.x + box.width / 2, box.y + box.height / 2))
 
 
 def rank_elements(observation: Observation, target: str) -> list[tuple[float, Element]]:
@@ -78,14 +80,6 @@ def rank_elements(observation: Observation, target: str) -> list[tuple[float, El
     whole = default_process(target)
     scored = [(_score(element, wanted, whole, kinds, roles), element) for element in observation.elements]
     return sorted(scored, key=lambda pair: -pair[0])
-
-
-def point_at(element: Element, target: str) -> Located:
-    """The middle of the element that `target` names. A refusal if there is no layout."""
-    box = element.box
-    if box is None:
-        return Located(refusal=f'"{target}" is {element.role} {element.name}, which has no place on the page.')
-    return Located(point=Point(box.x + box.width / 2, box.y + box.height / 2))
 
 
 def _score(element: Element, wanted: str, whole: str, kinds: set[str], roles: set[str]) -> float:

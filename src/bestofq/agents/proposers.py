@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
-from bestofq.agents.dialects.commands import COMMANDS
-from bestofq.agents.dialects.dialect import ChatDialect, Dialect
+from bestofq.agents.dialects.commands import COMMANDS, CommandsDialect
+from bestofq.agents.dialects.composite import CompositeDialect
 from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.prompting import SAMPLES_PER_CANDIDATE, TEMPERATURE, CandidateSource
 from bestofq.agents.structured_output import ask, state_prompts
@@ -17,6 +17,10 @@ from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, VisionModel
 from bestofq.core.usage import attach_usage, merge_usage
 
+Dialect = CommandsDialect | CompositeDialect
+"""How a prompt asks for one action, and how its reply is read."""
+ChatDialect = JsonDialect | CompositeDialect
+"""How messages ask for n actions, or for one in each reply, and how its reply is read."""
 _JSON = JsonDialect()
 
 

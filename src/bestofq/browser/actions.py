@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from bestofq.browser.config import TEXT_LIMIT
 from bestofq.browser.snapshot import observe
 from bestofq.browser.tab import NO_UPLOADS, Tab, within
 from bestofq.core.actions import Action, Clear, Click, Other, Press, Scroll, Submit, Targeted, Upload, Wait, Write
@@ -109,7 +110,7 @@ async def _look_again(
     """Read the page at the press, after hovering and typing, until `may` has no more questions. Raises Impossible if
     the action no longer means what would be pressed, or if it is not allowed."""
     for _ in range(LOOKS):
-        answer = await _ask(tab, name, *arguments, tab.text_limit)
+        answer = await _ask(tab, name, *arguments, TEXT_LIMIT)
         at = arguments[1] if name == "press" else None
         if answer.get("hidden") or (at is not None and await tab.has_closed_root(at)):
             answer["page"]["elements"].append([UNREADABLE, "", None, (0, 0, 0, 0), [], None, None, None, None])

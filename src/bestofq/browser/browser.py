@@ -51,13 +51,9 @@ class Browser:
     async def _ensure_chromium(self) -> Chromium:
         async with self._launching:
             if self._chromium is None or not self._chromium.is_connected():
-                self._chromium = await self._start()
+                cdp = self.config.cdp
+                self._chromium = await (start(self._playwright, self.config) if cdp is None else self._connect(cdp))
             return self._chromium
-
-    async def _start(self) -> Chromium:
-        if self.config.cdp is not None:
-            return await self._connect(self.config.cdp)
-        return await start(self._playwright, self.config)
 
     async def _connect(self, address: str) -> Chromium:
         """SetupError if no browser answers. It does not reveal the value of a `$NAME` in the address."""

@@ -8,15 +8,14 @@ from pydantic import Field
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
 
+TEXT_LIMIT = 20_000  # characters of an observation's text
+JPEG_QUALITY = 70
 _SETTLE = "patient: wait for all that an act or a load began; instant: for pages that answer at once"
 
 
 class BrowserConfig(FrozenModel):
     """How Chromium is started, and the limits of every call to it."""
 
-    text_limit: ClassVar[int] = 20_000
-    """Characters of an observation's text."""
-    jpeg_quality: ClassVar[int] = 70
     deadline: ClassVar[float] = 15.0
     """Seconds that any one call to the browser may take, or `load_patience` if that is longer."""
 

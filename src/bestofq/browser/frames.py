@@ -13,6 +13,7 @@ from typing import Any
 from playwright.async_api import CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
+from bestofq.browser.config import TEXT_LIMIT
 from bestofq.browser.snapshot import ROOM, SOURCE, PageSnapshot
 from bestofq.core.errors import BrowserError
 
@@ -114,8 +115,8 @@ class Frame(World):
 class ForeignFrames:
     """The frames of other origins of a tab's page, at its last snapshot."""
 
-    def __init__(self, page: Page, cdp: CDPSession, text_limit: int) -> None:
-        self._page, self._cdp, self._text_limit = page, cdp, text_limit
+    def __init__(self, page: Page, cdp: CDPSession) -> None:
+        self._page, self._cdp = page, cdp
         self._sessions: dict[Any, CDPSession] = {}  # by Playwright's frame, of those in other processes
         self._processes: dict[str, CDPSession] = {}  # by the id of each frame
         self._root: Frame | None = None
@@ -144,7 +145,7 @@ class ForeignFrames:
         id = await around.find_inner(index)
         frame, before = Frame(self._processes[id].send, id, outer=around, index=index), len(page["elements"])
         how = {"before": before, "place": seen["frames"][index], "size": page["size"]}
-        inner: PageSnapshot = await frame.call("snapshot", self._text_limit, how)
+        inner: PageSnapshot = await frame.call("snapshot", TEXT_LIMIT, how)
         if inner["url"].startswith("chrome-error:"):
             return ""
         page["elements"] += inner["elements"]

@@ -22,11 +22,11 @@ page the parts far from the viewport. The text says so.
 import hashlib
 import io
 from importlib.resources import files
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from PIL import Image
 
-from bestofq.core.observation import Box, Element, Observation, Screenshot
+from bestofq.core.observation import Element, Observation, Screenshot
 
 SOURCE = "\n".join(
     files("bestofq.browser").joinpath(name).read_text("utf-8")
@@ -38,17 +38,18 @@ ROOM = "\ufdd1"
 """Where snapshot.js leaves room for the words of a frame of another origin."""
 
 
-_Text = str | None
-_Row = tuple[str, str, _Text, tuple[float, float, float, float], list[str], _Text, int | None, _Text, _Text]
+FIELDS = ("role", "name", "value", "box", "states", "asks", "form", "shown", "href")
+"""Of an `Element`, in the order in which snapshot.js gives them."""
 
 
 class PageSnapshot(TypedDict):
-    """What `bestofq.snapshot` answers: of an element its role, name, value, box, states, asks, form, shown, href."""
+    """What `bestofq.snapshot` answers."""
 
     url: str
     title: str
     text: str
-    elements: list[_Row]
+    elements: list[list[Any]]
+    """`FIELDS` of each."""
     frames: list[list[float]]
     """Of other origins: the matrix [a, b, c, d, e, f] from its points to those of the viewport."""
     size: list[float]
@@ -60,19 +61,7 @@ class PageSnapshot(TypedDict):
 def observe(page: PageSnapshot) -> Observation:
     """The observation of a page that is its only tab."""
     elements = tuple(
-        Element(
-            mark=mark,
-            role=role,
-            name=name,
-            value=value,
-            box=Box(*box),
-            states=tuple(states),
-            asks=asks,
-            form=form,
-            shown=shown,
-            href=href,
-        )
-        for mark, (role, name, value, box, states, asks, form, shown, href) in enumerate(page["elements"], start=1)
+        Element(mark=mark, **dict(zip(FIELDS, row, strict=True))) for mark, row in enumerate(page["elements"], start=1)
     )
     title = page["title"]
     return Observation(

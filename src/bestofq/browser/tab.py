@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import CDPSession, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
-from bestofq.browser.config import BrowserConfig
+from bestofq.browser.config import JPEG_QUALITY, TEXT_LIMIT, BrowserConfig
 from bestofq.browser.frames import ForeignFrames, Frame, World, evaluate
 from bestofq.browser.settling import PULSE, Traffic
 from bestofq.browser.snapshot import LISTENERS, PageSnapshot
@@ -78,9 +78,7 @@ class Tab:
         self.reason = ""  # Chromium's own word for why
         self.title = ""  # at the last snapshot
         self._cdp = cdp
-        self._config = config
         self.limit = max(config.deadline, config.load_patience)  # seconds any one call may take
-        self.text_limit = config.text_limit
         self.uploads = config.uploads
         self.uploading = False  # a file chooser is expected
         self.dismissed: set[tuple[str, str]] = set()  # dialogs of the last act, by type and message
@@ -95,7 +93,7 @@ class Tab:
         self.loaded = True  # its document is new since the page last came to rest
         self.visits: Counter[str] = Counter()  # of each address, less its numbers and query, in this wait
         self.traffic = Traffic(page, self.wake)
-        self._frames = ForeignFrames(page, cdp, config.text_limit)
+        self._frames = ForeignFrames(page, cdp)
 
     @classmethod
     async def open(cls, page: Page, config: BrowserConfig) -> "Tab":
@@ -181,7 +179,7 @@ class Tab:
 
     async def read(self) -> PageSnapshot:
         """The page now, with its frames. Marks mean its elements until the next call."""
-        page: PageSnapshot = await self.call("snapshot", self.text_limit)
+        page: PageSnapshot = await self.call("snapshot", TEXT_LIMIT)
         await self._frames.read(page, Frame(self._cdp.send, self._world.frame, self._world.id))
         return page
 
@@ -255,9 +253,7 @@ class Tab:
 
     async def jpeg(self) -> bytes:
         """The viewport as an encoded picture."""
-        shot = await self.send(
-            "Page.captureScreenshot", format="jpeg", quality=self._config.jpeg_quality, optimizeForSpeed=True
-        )
+        shot = await self.send("Page.captureScreenshot", format="jpeg", quality=JPEG_QUALITY, optimizeForSpeed=True)
         return base64.b64decode(shot["data"])
 
     # What it is doing
@@ -325,13 +321,11 @@ class Tab:
                 self.dismissed.add(key)
         with suppress(BrowserError, PlaywrightError):  # the page may be gone, and its dialog with it
             try:
-                await within(self.limit, "dialog.dismiss", self._answer(dialog, leaving or accepts))
+                answer = dialog.accept(dialog.default_value) if leaving or accepts else dialog.dismiss()
+                await within(self.limit, "dialog.dismiss", answer)
             except PlaywrightError as error:
                 self.stuck = self.navigating and NOT_ACTIVE in error.message
                 self.wake()
-
-    async def _answer(self, dialog: Dialog, accepts: bool) -> None:
-        await (dialog.accept(dialog.default_value) if accepts else dialog.dismiss())
 
     def _on_download(self, download: Download) -> None:
         name, url = (page_words(words, WORDS) for words in (download.suggested_filename, download.url))
@@ -350,14 +344,11 @@ class Tab:
 
     def _on_navigating(self, event: dict[str, Any]) -> None:
         if event["navigationType"] not in {"sameDocument", "historySameDocument"}:
-            self._on_loading(event)
+            self._loading.add(event["frameId"])
+            self._requested.pop(event["frameId"], None)
+            self.wake()
             if event["frameId"] == self._world.frame:
                 self.visits[re.sub(r"[?#].*|\d", "", event["url"])] += 1
-
-    def _on_loading(self, event: dict[str, Any]) -> None:
-        self._loading.add(event["frameId"])
-        self._requested.pop(event["frameId"], None)
-        self.wake()
 
     def _on_navigated(self, event: dict[str, Any]) -> None:
         frame = event["frame"]

@@ -13,11 +13,10 @@ from pydantic import AfterValidator, JsonValue
 from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.composite import COMPOSITE
-from bestofq.agents.dialects.dialect import Dialect
 from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, VisionLocalizer
 from bestofq.agents.prompting import VERIFIER, prompt_hash
-from bestofq.agents.proposers import ChatProposer, SamplingProposer
+from bestofq.agents.proposers import ChatProposer, Dialect, SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer, VoteScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer, ChatVerifierScorer, PickerScorer, VerifierScorer
 from bestofq.agents.scorers.gated import GatedScorer

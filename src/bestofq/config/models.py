@@ -175,12 +175,11 @@ class Models:
         """The proposer's own model, or another one (Table 12).
         ConfigError where no model is named that embeds for an endpoint, or the user's own is no `CachedEmbedder`."""
         check_embedder(self.settings)
-        embedder = self._load_embedder(EmbedConfig(prompt=prompt_hash(), **self.settings.model.embed.model_dump()))
-        if not self.settings.model.embed.matches or embedder.spec.matches:
-            return embedder
         from bestofq.models.embed_text import MatchEmbedder
 
-        return MatchEmbedder(embedder)
+        embedder = self._load_embedder(EmbedConfig(prompt=prompt_hash(), **self.settings.model.embed.model_dump()))
+        add = self.settings.model.embed.matches and not embedder.spec.matches  # an own one may have them
+        return MatchEmbedder(embedder) if add else embedder
 
     def _load_embedder(self, how: EmbedConfig) -> "CachedEmbedder":
         from bestofq.models.cached_embedder import CachedEmbedder

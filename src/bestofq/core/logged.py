@@ -25,11 +25,6 @@ class LoggedChoices:
     chosen: Ints  # [T] the column taken
     propensity: Floats  # [T, N] with which the agent takes each candidate, 0 beyond the last; NaN: it does not tell
 
-    def __post_init__(self) -> None:
-        for name, of in (*((name, "episode") for name in _BY_STEP), ("success", "task")):
-            if len(getattr(self, name)) != len(getattr(self, of)):
-                raise ValueError(f"{name} has {len(getattr(self, name))} rows, {of} has {len(getattr(self, of))}")
-
     @property
     def last(self) -> Bools:
         """[T] whether a step is the last of its episode."""

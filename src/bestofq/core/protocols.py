@@ -99,19 +99,14 @@ class Scorer(Protocol):
 
 
 @runtime_checkable
-class Resumes(Protocol):
-    """A scorer that remembers an episode's pages, so that it must be told of those before a process died."""
+class Remembers(Protocol):
+    """A scorer that remembers an episode while it is played. `seed` is that of the episode's draws (`State.seed`)."""
 
     async def resume(self, task: Task, seed: int, pages: Sequence[Observation]) -> None:
-        """The pages at which the episode's decisions so far were made; `seed` is its draws' (`State.seed`)."""
-
-
-@runtime_checkable
-class Forgets(Protocol):
-    """A scorer that holds on to something while an episode is played."""
+        """Get the pages at which decisions were made before a process died."""
 
     async def forget(self, task: Task, seed: int) -> None:
-        """Let go of it: the episode has ended, or was cut. `seed` is its draws' (`State.seed`)."""
+        """Let go of the episode: it has ended, or was cut."""
 
 
 @runtime_checkable

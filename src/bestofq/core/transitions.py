@@ -24,13 +24,6 @@ class Transitions:
     terminal: Bools  # [T]
     others: Ints | None = None  # [T, K] candidates that were not taken, -1 beyond a step's last; None: left out
 
-    def __post_init__(self) -> None:
-        count = len(self.reward)
-        several = ("others",) if self.others is not None else ()
-        for name in ("state", "action", "task", "next_state", "terminal", *several):
-            if len(getattr(self, name)) != count:
-                raise ValueError(f"{name} has {len(getattr(self, name))} rows, reward has {count}")
-
     def __len__(self) -> int:
         return len(self.reward)
 

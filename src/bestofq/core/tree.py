@@ -1,9 +1,9 @@
 """A search tree over web pages: node 0 is the root, every other node is one action proposed at its parent."""
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field
 
 from bestofq.core.decision import Candidate
 from bestofq.core.frozen import FrozenModel
@@ -16,21 +16,11 @@ that search does not carry out, valued by feedback alone; pruned: it could not b
 proposed, or the judge could not tell how it ended."""
 
 
-Way = Literal["stayed", "restored", "replayed"]
-"""How a search came back to a page: it was there, put what the environment had saved, or carried its actions out."""
-
-
-class BacktrackCost(FrozenModel):
-    """What one way back to pages took."""
-
-    way: Way
-    count: int
-    seconds: float
-
-
 class SearchTree(FrozenModel):
     """M nodes, parents before children, as flat columns. A node counts the edge into it: Q(h, a) and N(h, a)
     (Agent Q, 5.1). A node without visits was proposed and never carried out."""
+
+    model_config = ConfigDict(extra="ignore")  # trees of earlier versions say more
 
     task: Task
     parent: tuple[int, ...]  # [M], -1 at the root
@@ -45,16 +35,6 @@ class SearchTree(FrozenModel):
     page: tuple[int, ...]  # [M] index of what is seen there in `pages`; -1 where nobody has been
     pages: tuple[Observation, ...]
     usage: tuple[Usage, ...] = Field(default=(), description="of all proposals and feedback, by role")
-    back: tuple[BacktrackCost, ...] = Field(default=(), description="to pages where rollouts began, by way")
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        columns = (self.depth, self.visits, self.value, self.prior, self.reward, self.ending, self.expanded)
-        if any(len(column) != len(self.parent) for column in (*columns, self.candidate, self.page)):
-            raise ValueError(f"columns of a search tree differ in length: {len(self.parent)} parents")
-        if not self.parent or self.parent[0] != -1 or any(not 0 <= p < i for i, p in enumerate(self.parent[1:], 1)):
-            raise ValueError("the root comes first, and every parent before its children")
-        return self
 
     def __len__(self) -> int:
         return len(self.parent)

@@ -1,4 +1,4 @@
-"""Random batches of transitions, drawn from a table of vectors that stays on the device when it fits."""
+"""Random batches of transitions, drawn from a table of vectors that stays on the device."""
 
 import hashlib
 from typing import NamedTuple
@@ -9,8 +9,6 @@ from torch import Tensor
 
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
-
-RESIDENT_SHARE = 0.6  # of the free GPU memory that the table may take
 
 
 class Batch(NamedTuple):
@@ -40,9 +38,9 @@ class Batches:
         check(data)
         self.size, self.batch_size, self.seed, self.device = len(data), batch_size, seed, device
         vectors = torch.from_numpy(np.require(data.vectors, np.float32, ["C", "W"]))
-        self.table = _place(vectors.to(dtype), device)
+        self.table = vectors.to(dtype).to(device)
         rows = np.stack([data.state, data.action, data.task, data.next_state])  # [4, T]
-        self.rows = torch.from_numpy(rows).to(self.table.device)
+        self.rows = torch.from_numpy(rows).to(device)
         self.scalars = torch.from_numpy(np.stack([data.reward, 1.0 - data.terminal]).astype(np.float32)).to(device)
 
     def __getitem__(self, step: int) -> Batch:
@@ -54,28 +52,21 @@ class Batches:
         return torch.from_numpy(drawn)
 
     def at(self, drawn: Tensor) -> Batch:
-        rows = self.rows[:, drawn.to(self.rows.device)]
+        drawn = drawn.to(self.device)
+        rows = self.rows[:, drawn]
         vectors = self.table.index_select(0, rows.flatten()).view(*rows.shape, -1)  # [4, B, D]
-        if vectors.device != self.device:
-            vectors = vectors.pin_memory().to(self.device, non_blocking=True)
         state, action, task, next_state = vectors.unbind()
-        reward, continues = self.scalars[:, drawn.to(self.device)].unbind()
-        return Batch(state, action, task, next_state, reward, continues, drawn.to(self.device))
+        reward, continues = self.scalars[:, drawn].unbind()
+        return Batch(state, action, task, next_state, reward, continues, drawn)
 
 
 def check(data: Transitions) -> None:
-    """DataError where there is nothing to learn from, a row does not exist, or a number is not finite."""
+    """DataError where there is nothing to learn from, or a vector holds no numbers."""
     if not len(data):
         raise DataError("There are 0 transitions to train on; collect episodes first (`bestofq collect`).")
     bad = np.flatnonzero(~np.isfinite(data.vectors).all(axis=1))
     if len(bad):
         raise DataError(f"{len(bad)} of {len(data.vectors)} embedding vectors hold NaN or inf, the first is {bad[0]}.")
-    for name in ("state", "action", "task", "next_state"):
-        rows = getattr(data, name)
-        if rows.min() < 0 or rows.max() >= len(data.vectors):
-            raise DataError(f"`{name}` names row {rows.min()} or {rows.max()} of {len(data.vectors)} vectors.")
-    if not np.isfinite(data.reward).all():
-        raise DataError("A reward is NaN or inf; rewards lie in [0, 1].")
 
 
 def fingerprint(data: Transitions) -> str:
@@ -84,10 +75,3 @@ def fingerprint(data: Transitions) -> str:
     for name in ("vectors", "state", "action", "task", "next_state", "reward", "terminal"):
         digest.update(np.ascontiguousarray(getattr(data, name)).data)
     return digest.hexdigest()
-
-
-def _place(table: Tensor, device: torch.device) -> Tensor:
-    if device.type != "cuda":
-        return table.to(device)
-    free, _ = torch.cuda.mem_get_info(device)
-    return table.to(device) if table.nbytes <= RESIDENT_SHARE * free else table

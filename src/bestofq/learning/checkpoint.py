@@ -60,7 +60,7 @@ def save_learner(
 
 def load_learner(directory: Path, *, embed: EmbedSpec, device: str | None = None) -> IQL:
     """Load the learner as it was saved, for `train_iql(..., resume=...)`. Raises CheckpointError."""
-    card = _fitting_card(directory, "training", embed)
+    card = _fitting_card(directory, embed)
     iql = IQL(card.embed.dim, card.config if device is None else card.config.model_copy(update={"device": device}))
     with _fits(directory):
         put_training_tensors(iql, _read_tensors(directory, card))
@@ -82,8 +82,12 @@ def export_value(
 def load_value(directory: Path, *, embed: EmbedSpec) -> ValueModel:
     """Load Q and V for inference, from either kind of checkpoint, in float32. `embed` is the spec of the vectors that
     they will read. Raises CheckpointError if they were trained on another."""
-    q, v = load_networks(directory, embed=embed)
-    card = read_card(directory)
+    card = _fitting_card(directory, embed)
+    tensors = _read_tensors(directory, card)
+    q, v = QNetwork(card.embed.dim, card.network), VNetwork(card.embed.dim, card.network)
+    with _fits(directory):
+        q.load_state_dict(_below("q", tensors))
+        v.load_state_dict(_below("v", tensors))
     return ValueModel(
         q,
         v,
@@ -94,17 +98,6 @@ def load_value(directory: Path, *, embed: EmbedSpec) -> ValueModel:
         gate=Gate.load(directory, Path(card.weights).stem),
         memory=Memory.load(directory) if (directory / FILE).exists() else None,
     )
-
-
-def load_networks(directory: Path, *, embed: EmbedSpec) -> tuple[QNetwork, VNetwork]:
-    """Load Q and V as stored, from either kind of checkpoint. Raises CheckpointError."""
-    card = _fitting_card(directory, None, embed)
-    tensors = _read_tensors(directory, card)
-    q, v = QNetwork(card.embed.dim, card.network), VNetwork(card.embed.dim, card.network)
-    with _fits(directory):
-        q.load_state_dict(_below("q", tensors))
-        v.load_state_dict(_below("v", tensors))
-    return q, v
 
 
 @contextmanager
@@ -133,10 +126,8 @@ def read_card(directory: Path) -> Card:
     return card
 
 
-def _fitting_card(directory: Path, kind: Kind | None, embed: EmbedSpec) -> Card:
+def _fitting_card(directory: Path, embed: EmbedSpec) -> Card:
     card = read_card(directory)
-    if kind is not None and card.kind != kind:
-        raise CheckpointError(f"{directory} holds a {card.kind} checkpoint, but a {kind} checkpoint is needed.")
     if embed != card.embed:
         pairs = [(name, getattr(card.embed, name), getattr(embed, name)) for name in EmbedSpec.model_fields]
         other = ", ".join(f"{name} {trained!r}, not {now!r}" for name, trained, now in pairs if trained != now)

@@ -28,16 +28,12 @@ def is_first_process() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def _is_initialized() -> bool:
-    return distributed.is_available() and distributed.is_initialized()
-
-
 @contextmanager
 def group_left() -> Iterator[None]:
     """After the block, leave the group of processes that a training made in it."""
-    before = _is_initialized()
+    before = distributed.is_initialized()
     try:
         yield
     finally:
-        if not before and _is_initialized():
+        if not before and distributed.is_initialized():
             distributed.destroy_process_group()

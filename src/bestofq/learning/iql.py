@@ -8,32 +8,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from bestofq.core.errors import CheckpointError, ConfigError
-from bestofq.core.frozen import FrozenModel
-from bestofq.core.identity import differences, identity_of
+from bestofq.core.errors import CheckpointError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import choose_device, fast_bfloat16
 from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
+from bestofq.learning.tracking import Log, discard_log
 
 UNCAPTURED_STEPS = 3
 MEANS = ("v_loss", "q_loss", "v_mean", "q_mean")  # of a step, in the order in which `IQL.update` gives them
-
-
-class IQLRow(FrozenModel):
-    """Means over the steps since the row before."""
-
-    step: int
-    v_loss: float
-    q_loss: float
-    v_mean: float
-    q_mean: float
-    lr_q: float
-    seconds: float = Field(description="since this process began to train")
 
 
 def expectile_loss(diff: Tensor, expectile: float) -> Tensor:
@@ -160,19 +146,22 @@ def train_iql(
     config: IQLConfig | None = None,
     *,
     resume: IQL | None = None,
-    on_row: Callable[[IQLRow], Any] | None = None,
+    log: Log = discard_log,
     on_step: Callable[[IQL], Any] | None = None,
 ) -> IQL:
     """Train Q and V on `data`, up to `config.steps` steps.
 
     Args:
         resume: a loaded checkpoint of the same data and settings, from which the training continues.
+        log: gets the means since the row before, the rate of Q and the seconds of this process.
         on_step: called after each step.
 
-    Raises: DataError, ConfigError, CheckpointError.
+    Raises: DataError, CheckpointError.
     """
     iql = resume or IQL(data.dim, config or IQLConfig())
-    _claim(iql, data, config)
+    if config is not None:
+        iql.config = config.at(iql.dim)
+    _claim(iql, data)
     gpus = [iql.device] if iql.device.type == "cuda" else []
     with torch.random.fork_rng(devices=gpus):
         size, seed = iql.config.batch_size, iql.config.seed
@@ -186,10 +175,9 @@ def train_iql(
         while iql.step < iql.config.steps:
             sums += update()
             if iql.step == iql.config.steps or iql.step % iql.config.log_every == 0:
-                if on_row is not None:
-                    means = zip(MEANS, (sums / (iql.step - since)).tolist(), strict=True)
-                    rate, seconds = float(iql.adam_q.param_groups[0]["lr"]), time.perf_counter() - began
-                    on_row(IQLRow(step=iql.step, **dict(means), lr_q=rate, seconds=seconds))
+                means = dict(zip(MEANS, (sums / (iql.step - since)).tolist(), strict=True))
+                rate, seconds = float(iql.adam_q.param_groups[0]["lr"]), time.perf_counter() - began
+                log(iql.step, {**means, "lr_q": rate, "seconds": seconds})
                 sums, since = torch.zeros_like(sums), iql.step
             if on_step is not None:
                 on_step(iql)
@@ -199,10 +187,10 @@ def train_iql(
 def choose_update(iql: IQL, batches: Batches) -> Callable[[], Tensor]:
     """Return the fastest way to make a step with the next batch. What it returns is valid until its next call.
 
-    On one GPU that holds the whole table it is a CUDA graph. The networks are small, and the GPU would otherwise wait
+    On a GPU it is a CUDA graph. The networks are small, and the GPU would otherwise wait
     for Python to launch each kernel. The first steps choose kernels and make Adam's state, so they are not captured.
     """
-    if batches.table.device.type != "cuda":
+    if iql.device.type != "cuda":
         return lambda: iql.update(batches[iql.step])
     drawn = torch.zeros(batches.batch_size, dtype=torch.int64, device=iql.device)
     graph, apart = torch.cuda.CUDAGraph(), torch.cuda.Stream(iql.device)  # type: ignore[no-untyped-call]
@@ -231,15 +219,8 @@ def choose_update(iql: IQL, batches: Batches) -> Callable[[], Tensor]:
     return update
 
 
-def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
-    """Tie a learner to its data; refuse other data or another configuration than it began with."""
-    if data.dim != iql.dim:
-        raise CheckpointError(f"The data has vectors of {data.dim} numbers, the checkpoint is for {iql.dim}.")
-    if config is not None:
-        config = config.at(iql.dim)
-        for name, began, now in differences(identity_of(iql.config), identity_of(config)):
-            raise ConfigError(f"A resumed run keeps its configuration: it began with {name} {began}, this says {now}.")
-        iql.config = config
+def _claim(iql: IQL, data: Transitions) -> None:
+    """Tie a learner to its data, and refuse other data than it began with."""
     data_now = fingerprint(data)
     if iql.data not in ("", data_now):
         raise CheckpointError(

@@ -28,51 +28,21 @@ def implicit_reward(log_prob: Tensor, reference: Tensor, *, beta: float) -> Tens
     return beta * (log_prob - reference)
 
 
-def step_dpo_loss(chosen: Tensor, rejected: Tensor, ref_chosen: Tensor, ref_rejected: Tensor, *, beta: float) -> Tensor:
-    """Loss of each pair [P], Agent Q Eq. 5 (3.2.2), at the level of a node (5.2):
+def dpo_loss(chosen: Tensor, rejected: Tensor) -> Tensor:
+    """Loss of each pair [P] by the implicit rewards [P] of its two members (Agent Q, 3.2.2).
+
+    Eq. 5, at the level of a node (5.2):
 
         -log σ( β·log[π_θ(a_w|h) / π_ref(a_w|h)] - β·log[π_θ(a_l|h) / π_ref(a_l|h)] )
 
-    Arguments are log-likelihoods [P] of whole composite actions, the sum over ALL their tokens (3.1, Eq. 1: plan,
+    Eq. 6, of two trajectories, has the sums of the rewards of their turns. Turns are not averaged, so long trajectories
+    weigh more. A likelihood is that of a whole composite action, the sum over ALL its tokens (3.1, Eq. 1: plan,
     thought, command and explanation weigh alike).
 
     Deviations. Eq. 5 has a history for each member, h_w and h_l; at a node they are one, h. π_ref is the policy that
     drew the action, which in Algorithm 1 is the one each iteration begins with; pairs of older iterations keep theirs.
     """
-    rewards = implicit_reward(chosen, ref_chosen, beta=beta) - implicit_reward(rejected, ref_rejected, beta=beta)
-    return -functional.logsigmoid(rewards)
-
-
-def trajectory_dpo_loss(
-    chosen: Tensor,
-    rejected: Tensor,
-    ref_chosen: Tensor,
-    ref_rejected: Tensor,
-    chosen_pair: Tensor,
-    rejected_pair: Tensor,
-    *,
-    pairs: int,
-    beta: float,
-) -> Tensor:
-    """Loss of each pair of trajectories [P = `pairs`], Agent Q Eq. 6 (3.2.2):
-
-        -log σ( Σ_t β·log[π_θ(a_t^w|h_t^w) / π_ref(a_t^w|h_t^w)] - Σ_t β·log[π_θ(a_t^l|h_t^l) / π_ref(a_t^l|h_t^l)] )
-
-    `chosen`, `ref_chosen` [T_w] and `rejected`, `ref_rejected` [T_l] are log-likelihoods of turns, laid end to end;
-    `chosen_pair` [T_w] and `rejected_pair` [T_l] int64 say to which pair each turn belongs. With one turn a side it
-    is Eq. 5. No deviation: turns are not averaged, so long trajectories weigh more.
-    """
-
-    def sum_by_pair(turns: Tensor, pair: Tensor) -> Tensor:
-        return turns.new_zeros(pairs).index_add(0, pair, turns)
-
-    return step_dpo_loss(
-        sum_by_pair(chosen, chosen_pair),
-        sum_by_pair(rejected, rejected_pair),
-        sum_by_pair(ref_chosen, chosen_pair),
-        sum_by_pair(ref_rejected, rejected_pair),
-        beta=beta,
-    )
+    return -functional.logsigmoid(chosen - rejected)
 
 
 class PairMeans(NamedTuple):
@@ -159,14 +129,11 @@ def _pair_terms(pairs: Sequence[PreferencePair], nodes: Sequence[Branches], devi
     at_l, pair_l, ref_l = laid_out([pair.rejected for pair in pairs])
 
     def terms(log_probs: Tensor) -> Tensor:
-        loss = trajectory_dpo_loss(
-            log_probs[at_w], log_probs[at_l], ref_w, ref_l, pair_w, pair_l, pairs=len(pairs), beta=beta
-        )  # [P]
-        values = log_probs.detach()
-        zeros = values.new_zeros(len(pairs))
-        chosen = zeros.index_add(0, pair_w, implicit_reward(values[at_w], ref_w, beta=beta))  # [P]
-        rejected = zeros.index_add(0, pair_l, implicit_reward(values[at_l], ref_l, beta=beta))  # [P]
+        zeros = log_probs.new_zeros(len(pairs))
+        chosen = zeros.index_add(0, pair_w, implicit_reward(log_probs[at_w], ref_w, beta=beta))  # [P]
+        rejected = zeros.index_add(0, pair_l, implicit_reward(log_probs[at_l], ref_l, beta=beta))  # [P]
         margins = chosen - rejected
+        loss = dpo_loss(chosen, rejected)
         return torch.stack([loss.sum(), (margins > 0).sum(), margins.sum(), chosen.sum(), rejected.sum()])
 
     return terms

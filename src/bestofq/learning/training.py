@@ -5,13 +5,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 from bestofq.core.loading import make_part
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import fingerprint
 from bestofq.learning.config import IQLConfig
-from bestofq.learning.iql import IQL, IQLRow, train_iql
+from bestofq.learning.iql import IQL, train_iql
+from bestofq.learning.tracking import Log, discard_log
 
 
 def train_stoppable(
@@ -21,7 +22,7 @@ def train_stoppable(
     begun: IQL | None = None,
     save: Callable[[IQL], Any] | None = None,
     on_step: Callable[[IQL], Any] | None = None,
-    on_row: Callable[[IQLRow], Any] | None = None,
+    log: Log = discard_log,
 ) -> IQL:
     """`train_iql`, with `save` called every `config.checkpoint_seconds` and when SIGINT or SIGTERM ends the training.
 
@@ -44,9 +45,9 @@ def train_stoppable(
                 save(iql)
                 saved = time.monotonic()
             if number is not None:
-                _end(number)
+                raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
-        return train_iql(data, config, resume=begun, on_step=after, on_row=on_row)
+        return train_iql(data, config, resume=begun, on_step=after, log=log)
 
 
 def train_own(data: Transitions, config: IQLConfig) -> IQL:
@@ -83,7 +84,3 @@ def _signals() -> Iterator[Callable[[], int | None]]:
         yield lambda: came[0] if came else None
     finally:
         restore()
-
-
-def _end(number: int) -> NoReturn:
-    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)

@@ -38,7 +38,6 @@ class TuningProgress(Generic[Means]):
     means: Means
     gradient_norm: float  # before clipping
     lr: float
-    tokens: int  # own prompts and replies, since step 1
 
 
 Report = Callable[[TuningProgress[Means]], None]
@@ -93,7 +92,6 @@ def _tune(
         policy, adam = accelerator.prepare(model, adam)
         begin = load_step(out, policy, adam.optimizer, accelerator)
         policy.train()
-        tokens = sum(map(batches.tokens, range(begin)))
         for step in range(begin, len(batches)):
             lr = config.lr * schedule(step, len(batches), config.warmup_share)
             for parameters in adam.param_groups:
@@ -104,11 +102,10 @@ def _tune(
                 raise CheckpointError(f"Training diverged at step {step + 1}: lower lr (now {config.lr:g}).")
             adam.step()
             adam.zero_grad()
-            tokens += batches.tokens(step)
             if (step + 1) % config.checkpoint_every == 0 and step + 1 < len(batches):
                 save_step(out, policy, adam.optimizer, accelerator, step + 1)
             if accelerator.is_main_process:
-                report(TuningProgress(step + 1, len(batches), objective.means(means), norm, lr, tokens))
+                report(TuningProgress(step + 1, len(batches), objective.means(means), norm, lr))
     _save(accelerator, policy, out, lora=config.lora is not None)
     if accelerator.is_main_process:
         clear_steps(out)

@@ -78,11 +78,6 @@ class PairBatches(Generic[Item]):
     def __len__(self) -> int:
         return len(self.steps)
 
-    def tokens(self, step: int) -> int:
-        """The step's own prompts and replies, of all processes, whatever is shared."""
-        turns = (turn for item in _items(self.steps[step]) for turn in self._turns(item))
-        return sum(len(turn.prompt_ids) + len(turn.reply_ids) for turn in turns)
-
     def __getitem__(self, step: int) -> PairBatch[Item]:
         """This process's share of a step: as many micro-batches as the busiest process has, the last for no item."""
         some, rank = self.steps[step], self.rank

@@ -40,8 +40,6 @@ class ValueModel:
         memory: Memory | None = None,
         gate: Gate | None = None,
     ) -> None:
-        if q.dim != embed.dim or v.dim != embed.dim:
-            raise CheckpointError(f"Q reads {q.dim} numbers and V {v.dim}, the EmbedSpec says {embed.dim}.")
         self.q_network, self.v_network = fold_projections(q).eval(), fold_projections(v).eval()
         self.embed, self.train_n = embed, train_n
         self.checkpoint, self.discount, self.memory, self.gate = checkpoint, discount, memory, gate

@@ -37,8 +37,7 @@ class CachedEmbedder(ABC):
 
     def __init__(self, spec: EmbedSpec, *, batch: int) -> None:
         self.spec = spec
-        self._memory: dict[str, Floats] = {}
-        self._pending: dict[str, asyncio.Task[Vector]] = {}
+        self._tasks: dict[str, asyncio.Task[Vector]] = {}
         self._kept: VectorStore | None = None
         self._batcher: MicroBatcher[EmbedItem, Vector] = MicroBatcher(self._compute_kept, limit=batch)
 
@@ -63,22 +62,16 @@ class CachedEmbedder(ABC):
 
     async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
         """Vectors [B, D] and the tokens they took, batched with requests in flight; each item is counted once."""
-        vectors = await self.vectors(items)
+        vectors = await asyncio.gather(*map(self._vector, items))
         found = {item.key: vector.values for item, vector in zip(items, vectors, strict=True)}
         return self._stack_vectors(items, found), sum(vector.tokens for vector in vectors)
 
-    async def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
-        """The same, each with its tokens: 0 for what is known, or is being embedded for another."""
-
-        async def one(item: EmbedItem) -> Vector:
-            if (known := self._memory.get(item.key)) is not None:
-                return Vector(known, 0)
-            pending = self._pending.get(item.key)
-            # A caller that is cancelled leaves the work to the others that wait for it.
-            vector = await asyncio.shield(pending or self._begin(item))
-            return Vector(vector.values, 0) if pending else vector
-
-        return await asyncio.gather(*map(one, items))
+    async def _vector(self, item: EmbedItem) -> Vector:
+        """One item's, with 0 tokens if it is known, or is being embedded for another."""
+        known = self._tasks.get(item.key)
+        # A caller that is cancelled leaves the work to the others that wait for it.
+        vector = await asyncio.shield(known or self._begin(item))
+        return Vector(vector.values, 0) if known else vector
 
     def embed_all(
         self,
@@ -91,10 +84,6 @@ class CachedEmbedder(ABC):
         `progress` hears how many are done; `pictures` gives stored screenshots their bytes."""
         distinct = {item.key: item for item in items}
         found = dict(store.get_many(list(distinct))) if store is not None else {}
-        known = {key: self._memory[key] for key in distinct if key not in found and key in self._memory}
-        if store is not None and known:
-            store.put_many(known)
-        found |= known
         progress(len(found))
         missing = (item for key, item in distinct.items() if key not in found)
         todo = sorted(missing, key=lambda item: (len(item.screenshots), len(item.text)))  # alike lengths together
@@ -111,15 +100,14 @@ class CachedEmbedder(ABC):
     def _begin(self, item: EmbedItem) -> asyncio.Task[Vector]:
         task = asyncio.ensure_future(self._batcher.submit(item))
 
-        def finish(done: asyncio.Task[Vector]) -> None:
-            self._pending.pop(item.key, None)
-            if not done.cancelled() and done.exception() is None:
-                if len(self._memory) >= _REMEMBERED:
-                    self._memory.clear()
-                self._memory[item.key] = done.result().values
+        def forget_failure(done: asyncio.Task[Vector]) -> None:
+            if done.cancelled() or done.exception() is not None:
+                self._tasks.pop(item.key, None)
 
-        task.add_done_callback(finish)
-        self._pending[item.key] = task
+        task.add_done_callback(forget_failure)
+        if len(self._tasks) >= _REMEMBERED:
+            self._tasks.clear()
+        self._tasks[item.key] = task
         return task
 
     def _stack_vectors(self, items: Sequence[EmbedItem], found: Mapping[str, Floats]) -> Floats:

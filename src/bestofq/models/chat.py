@@ -26,7 +26,7 @@ from bestofq.core.language import Finish, Generation, Message, Reply, Request, b
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.core.secrets import hide
-from bestofq.core.usage import attach_usage, token_count
+from bestofq.core.usage import attach_usage, merge_usage, token_count
 from bestofq.models.endpoint import (
     NEEDS,
     ApiError,
@@ -211,15 +211,8 @@ class ChatModel:
                 replies += drawn[:missing]
         if request.one_line:
             replies = [replace(reply, text=reply.text.partition("\n")[0]) for reply in replies]
-        prices = [one.usd for one in generations if one.usd is not None]
-        return Generation(
-            replies=tuple(replies),
-            prompt_tokens=sum(one.prompt_tokens for one in generations),
-            reply_tokens=sum(one.reply_tokens for one in generations),
-            calls=len(generations),
-            seconds=sum(one.seconds for one in generations),
-            usd=sum(prices) if len(prices) == len(generations) else None,
-        )
+        [used] = merge_usage(one.usage(request.role) for one in generations)
+        return Generation(tuple(replies), used.tokens_in, used.tokens_out, used.calls, used.seconds, used.usd)
 
     async def _call_whole(self, request: Request, generations: list[Generation]) -> Sequence[Reply]:
         """Return the replies of one call, or of a second with twice the token limit if one with a schema was cut and

@@ -106,14 +106,9 @@ def _template(path: str | Path) -> str | None:
     return found
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """Of a checkpoint, as transformers chooses them; none where there are none."""
-    return sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
-
-
 def weights_hash(path: Path) -> str:
     """16 hex digits over a checkpoint's weight files: a GGUF file, or a directory's. SetupError without any."""
-    files = [path] if path.is_file() else weight_files(path)
+    files = [path] if path.is_file() else sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
     if not files:
         raise SetupError(f"no weights in {path}: copy the model's .safetensors or pytorch_model.bin files there")
     digest = hashlib.sha256()

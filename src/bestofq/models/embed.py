@@ -3,13 +3,12 @@
 State, action and task are embedded separately. A text is read after the model's start token, where it has one, and
 without a chat's frame; the start token is read but not pooled. An empty text is read as one end token. An EmbedSpec
 names the variants: another layer, or the last token instead of the mean. Numbers on how the text's tokens match those
-of a goal may follow the vector (`matches`).
+of a goal may follow the vector (`MatchEmbedder`).
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,13 +34,13 @@ class LocalEmbedder(CachedEmbedder):
     """`Embedder` over a LocalModel, which reads texts only."""
 
     def __init__(self, model: LocalModel, config: EmbedConfig = DEFAULTS) -> None:
-        """Its `pixels` have no meaning for a model that reads texts only."""
+        """Its `pixels` have no meaning for a model that reads texts only, and `MatchEmbedder` adds `matches`."""
         spec = EmbedSpec(
             model=model.name,
             revision=model.revision,
             tokens="own",
-            dim=model.dim + (MATCHES if config.matches else 0),
-            **config.model_dump(exclude={"pixels"}),
+            dim=model.dim,
+            **config.model_dump(exclude={"pixels", "matches"}),
         )
         super().__init__(spec, batch=4 * model.max_batch)
         self._model = model
@@ -49,12 +48,6 @@ class LocalEmbedder(CachedEmbedder):
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
         if any(item.screenshots for item in items):
             raise ConfigError(f"{self.spec.model} reads no pictures: embed texts alone, or use a vision-language model")
-        vectors = self._vectors(items)
-        if not self.spec.matches:
-            return vectors
-        return [Vector(np.append(v.values, self._matches(i)), v.tokens) for i, v in zip(items, vectors, strict=True)]
-
-    def _vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
         readings = self._read(items)
         unread = [reading for reading in readings if reading.vector is None]
         size = self._model.max_batch
@@ -63,14 +56,11 @@ class LocalEmbedder(CachedEmbedder):
         return [Vector(vector, len(r.tokens)) for vector, r in zip(vectors, readings, strict=True)]
 
     @torch.inference_mode()
-    def _matches(self, item: EmbedItem) -> Floats:
-        """[MATCHES], of the words' tokens with their goal's, whatever their case; zeros for the goal itself."""
-        if item.matched is None:
-            return np.zeros(MATCHES, np.float32)
-        table = self._model.model.get_input_embeddings()
-        tokens = (self._own(" " + part.casefold()) for part in item.matched)
-        words, goal = (torch.tensor(ids, device=self._model.device) for ids in tokens)
-        return matches(table(words), table(goal)).cpu().numpy()
+    def word_vectors(self, text: str) -> Tensor:
+        """The model's input embeddings [T, D] of a text's tokens, whatever their case."""
+        ids = torch.tensor(self._own(" " + text.casefold()), device=self._model.device)
+        found: Tensor = self._model.model.get_input_embeddings()(ids)
+        return found
 
     def _read(self, items: Sequence[EmbedItem]) -> list[_Reading]:
         prompts = [item for item in items if item.answer]
@@ -103,10 +93,8 @@ class LocalEmbedder(CachedEmbedder):
         ids, real = pad_ids([row.tokens for row in rows], self._model.device)
         starts = torch.tensor([row.start for row in rows], device=ids.device)
         own = real & (torch.arange(ids.shape[1], device=ids.device) >= starts[:, None])
-        return pool_vectors(self._hidden(input_ids=ids, use_cache=False), own, self.spec.pooling)
-
-    def _hidden(self, **inputs: Any) -> Tensor:
-        return hidden_states(self._model.model.base_model, self.spec.layer, **inputs)
+        hidden = hidden_states(self._model.model.base_model, self.spec.layer, input_ids=ids, use_cache=False)
+        return pool_vectors(hidden, own, self.spec.pooling)
 
 
 MATCHES = 8

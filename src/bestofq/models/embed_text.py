@@ -7,24 +7,26 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 import openai
 import torch
 import transformers
+from torch import Tensor
 from transformers.utils.hub import cached_file
 
 from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
 from bestofq.core.language import break_tokens
 from bestofq.core.secrets import hide
+from bestofq.core.transitions import Floats
 from bestofq.models.batching import in_groups
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.checkpoints import Precision, checkpoint_errors, load_checkpoint
-from bestofq.models.embed import MATCHES, matches, pool_vectors
+from bestofq.models.embed import MATCHES, LocalEmbedder, matches, pool_vectors
 from bestofq.models.endpoint import api_error_of, http_client, key_of, limit_body
 
 log = logging.getLogger(__name__)
@@ -64,44 +66,22 @@ class SentenceEmbedder(_TextEmbedder):
     """`Embedder` over a sentence encoder, as its sentence-transformers files say: pooling, normalizing, length."""
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        config: EmbedConfig,
-        *,
-        name: str,
-        revision: str,
-        pooling: str,
-        normalizes: bool,
+        self, path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
     ) -> None:
-        super().__init__(config, model=name, revision=revision, dim=int(model.config.hidden_size))
-        self._model, self._tokenizer = model.eval().requires_grad_(False), tokenizer
-        self._pooling, self._normalizes = pooling, normalizes
-        tokenizer.padding_side = "right"
-
-    @classmethod
-    def load(
-        cls, path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
-    ) -> Self:
         """Load a directory or hub name with modules.json. SetupError if it cannot be read, ConfigError for a module
         other than a transformer, pooling by mean, first or last token, and normalizing."""
         folders = {module["type"].rpartition(".")[2]: module["path"] for module in _read_json(path, "modules.json")}
         if others := folders.keys() - {"Transformer", "Pooling", "Normalize"}:
             raise ConfigError(f"{path} has a module {others.pop()}: known are Transformer, Pooling and Normalize")
-        pooling = _read_pooling(path, folders["Pooling"]) if "Pooling" in folders else "mean"
+        self._pooling = _read_pooling(path, folders["Pooling"]) if "Pooling" in folders else "mean"
+        self._normalizes = "Normalize" in folders
         with checkpoint_errors(path):
-            model, tokenizer, target, revision = load_checkpoint(transformers.AutoModel, path, device, precision)
+            model, self._tokenizer, target, revision = load_checkpoint(transformers.AutoModel, path, device, precision)
+        super().__init__(config, model=Path(path).name, revision=revision, dim=int(model.config.hidden_size))
+        self._model = model.to(target).eval().requires_grad_(False)
+        self._tokenizer.padding_side = "right"
         if length := (_read_json(path, "sentence_bert_config.json") or {}).get("max_seq_length"):
-            tokenizer.model_max_length = length
-        return cls(
-            model.to(target),
-            tokenizer,
-            config,
-            name=Path(path).name,
-            revision=revision,
-            pooling=pooling,
-            normalizes="Normalize" in folders,
-        )
+            self._tokenizer.model_max_length = length
 
     @torch.inference_mode()
     def _embed(self, texts: list[str]) -> list[Vector]:
@@ -196,33 +176,32 @@ class EndpointEmbedder(_TextEmbedder):
 class MatchEmbedder(CachedEmbedder):
     """An embedder's vectors, each followed by how the words of its text match those of the goal (`embed.matches`).
 
-    A word's vector counts its groups of three letters, so that like words are close.
+    A language model compares its input embeddings of their tokens. For other embedders a word's vector counts its
+    groups of three letters, so that like words are close.
     """
 
     def __init__(self, embedder: CachedEmbedder) -> None:
         spec = embedder.spec
         super().__init__(spec.model_copy(update={"matches": True, "dim": spec.dim + MATCHES}), batch=4 * BATCH)
         self._embedder = embedder
+        self._words = embedder.word_vectors if isinstance(embedder, LocalEmbedder) else _word_vectors
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
         vectors = self._embedder._compute(items)
-        return [Vector(np.append(v.values, _match_words(i)), v.tokens) for i, v in zip(items, vectors, strict=True)]
+        return [Vector(np.append(v.values, self._match(i)), v.tokens) for i, v in zip(items, vectors, strict=True)]
+
+    def _match(self, item: EmbedItem) -> Floats:
+        """[MATCHES]; zeros for the goal itself."""
+        if item.matched is None:
+            return np.zeros(MATCHES, np.float32)
+        found: Floats = matches(*map(self._words, item.matched)).cpu().numpy()
+        return found
 
 
-def _match_words(item: EmbedItem) -> Any:
-    """[MATCHES] float32; zeros for the goal itself."""
-    if item.matched is None:
-        return np.zeros(MATCHES, np.float32)
-    ours, theirs = (torch.from_numpy(np.stack([*map(_word_vector, _words(text))])) for text in item.matched)
-    return matches(ours, theirs).numpy()
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold()) or [""]
-
-
-def _word_vector(word: str) -> Any:
-    vector = np.zeros(WORD_NUMBERS, np.float32)
-    for start in range(len(word)):
-        vector[crc32(f"^{word}$"[start : start + 3].encode()) % WORD_NUMBERS] += 1
-    return vector
+def _word_vectors(text: str) -> Tensor:
+    words = re.findall(r"\w+", text.casefold()) or [""]
+    vectors = np.zeros((len(words), WORD_NUMBERS), np.float32)
+    for vector, word in zip(vectors, words, strict=True):
+        for start in range(len(word)):
+            vector[crc32(f"^{word}$"[start : start + 3].encode()) % WORD_NUMBERS] += 1
+    return torch.from_numpy(vectors)

@@ -33,7 +33,7 @@ from bestofq.recipes import run_goal
 from bestofq.recipes.identity import this_command
 from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.rollouts.runner import RunOptions, run_many
-from bestofq.search.backtracking import EnvPool
+from bestofq.search.backtracking import Backtracker
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
@@ -121,14 +121,14 @@ async def search_tree(
     config = validate_settings(TypeAdapter(SearchConfig), settings)
     await _begin(store, run, suite)
     async with suite.open() as make_env, store.trees.grow_tree(run, task):
-        async with aclosing(EnvPool(make_env, task, config, irreversible_of(suite))) as envs:
-            root = await envs.start()
+        async with aclosing(Backtracker(make_env, task, config, irreversible_of(suite))) as backtracker:
+            root = await backtracker.start()
             tree = MutableTree(task, root)
             state = State(task=task, observation=root)
             search = Search(
                 tree,
                 state,
-                envs,
+                backtracker,
                 proposer=proposer,
                 ranker=ranker,
                 judge=suite.judge,
@@ -136,7 +136,7 @@ async def search_tree(
                 depth=suite.step_limit,
             )
             await search.run()
-        found = tree.to_tree(merge_usage(search.usage), envs.costs.to_tuple())
+        found = tree.to_tree(merge_usage(search.usage))
         await store.trees.save(run, found)
     return found
 

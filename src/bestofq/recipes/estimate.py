@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bestofq.agents.scorers.learned import NetworkValues, Values
+from bestofq.agents.scorers.learned import Values
 from bestofq.agents.scorers.memory import step_keys
 from bestofq.agents.selectors import EpsilonGreedySelector, UniformSelector
 from bestofq.config.models import Models
@@ -21,6 +21,7 @@ from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import read_card
 from bestofq.learning.config import CARD, EpisodeSet
 from bestofq.learning.memory import FILE, Memory
+from bestofq.learning.value import ValueModel
 from bestofq.recipes.identity import episode_set, q_identity, task_mark
 from bestofq.recipes.q_training import embed_items, episodes_of, select_episodes, train_q
 from bestofq.rollouts.transitions import NO_EPISODE, tabulate
@@ -101,7 +102,7 @@ def _recall_values(episodes: Sequence[Episode], memory: Memory) -> tuple[Floats,
     return q, np.array([memory.recall(one[0][:1]) for one in keys], np.float32)
 
 
-def _compute_values(data: Transitions, actions: Ints, values: NetworkValues) -> tuple[Floats, Floats]:
+def _compute_values(data: Transitions, actions: Ints, values: ValueModel) -> tuple[Floats, Floats]:
     """Q [T, N], -∞ where there is no candidate, and V [T]."""
     q, v = [], []
     for start in range(0, len(data), _ROWS):

@@ -91,7 +91,7 @@ def train_q(
             begun=begun,
             save=partial(save_learner, unfinished, **card),
             on_step=progress,
-            on_row=lambda row: log(row.step, row.model_dump(exclude={"step"})),
+            log=log,
         )
     export_value(out, trained, **card)
     learn_memory(models, store, episodes).save(out)

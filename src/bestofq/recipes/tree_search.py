@@ -24,7 +24,7 @@ from bestofq.core.usage import merge_usage
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.workers import SHARED, Do, Hosts, Report, Worker, queue_of, work_off
-from bestofq.search.backtracking import EnvPool
+from bestofq.search.backtracking import Backtracker
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
@@ -98,10 +98,10 @@ async def _search(
     task: Task,
 ) -> SearchTree:
     trees, config = store.trees, models.settings.agent_q.search
-    envs = EnvPool(suite.make_env, task, config, suite.irreversible)
+    backtracker = Backtracker(suite.make_env, task, config, suite.irreversible)
     replies = f"replies {run} {task.suite} {task.id}"  # of the rollout under way
-    async with trees.grow_tree(run, task) as kept, aclosing(envs):
-        root = await envs.start()
+    async with trees.grow_tree(run, task) as kept, aclosing(backtracker):
+        root = await backtracker.start()
         if kept is not None and not same_page(kept.pages[kept.page[0]], root):
             log.warning("%s begins on another page than when its tree was begun: it is searched anew", task.id)
             kept = None
@@ -111,7 +111,7 @@ async def _search(
         search = Search(
             tree,
             state,
-            envs,
+            backtracker,
             proposer=make_proposer(models),
             ranker=ranker(models, values),
             judge=suite.judge,
@@ -122,8 +122,6 @@ async def _search(
         )
         if kept is not None:
             search.usage += kept.usage
-            for before in kept.back:
-                envs.costs.add(before.way, before.count, before.seconds)
         for _ in range(tree.visits[0]):
             report(())
 
@@ -131,12 +129,12 @@ async def _search(
             nonlocal kept
             report(())
             search.usage[:] = merge_usage(search.usage)
-            kept = tree.to_tree(search.usage, envs.costs.to_tuple())
+            kept = tree.to_tree(search.usage)
             await trees.save(run, kept)
             await store.keep_note(replies, None)
 
         await search.run(config.iterations - tree.visits[0], keep)
-        return kept or tree.to_tree(search.usage, envs.costs.to_tuple())
+        return kept or tree.to_tree(search.usage)
 
 
 def ranker(models: Models, values: Values | None) -> Scorer | None:
@@ -156,22 +154,22 @@ def ranker(models: Models, values: Values | None) -> Scorer | None:
 async def searching_agent(models: Models, suite: OpenSuite, values: Values | None) -> AsyncIterator[Agent]:
     """An agent whose scorer is a search; its environments are closed when the context ends."""
     config = models.settings.agent_q.search
-    scorer = TreeScorer(
-        suite.make_env,
-        proposer=make_proposer(models),
+    proposer, localizer = make_proposer(models), make_localizer(models)
+    search = partial(
+        Search,
+        proposer=proposer,
         ranker=ranker(models, values),
-        config=config,
-        depth=suite.step_limit,
-        irreversible=suite.irreversible,
         judge=suite.judge,
-        localizer=make_localizer(models),
+        localizer=localizer,
+        depth=suite.step_limit,
     )
+    scorer = TreeScorer(suite.make_env, search, config, suite.irreversible)
     async with aclosing(scorer):
         yield Agent(
             name="mcts",
-            proposer=FoundProposer(scorer, make_proposer(models)),
+            proposer=FoundProposer(scorer, proposer),
             scorer=scorer,
             selector=GreedySelector(),
-            localizer=scorer.localizer,
+            localizer=localizer,
             n_candidates=config.candidates,
         )

@@ -13,7 +13,7 @@ from bestofq.agents.agent import Agent
 from bestofq.core.decision import Decision, Episode, Provenance, State, Step, StepResult, Verdict, state_at
 from bestofq.core.errors import BestOfQError, InfraError, ReplyError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import Env, Forgets, Judge, Resumes
+from bestofq.core.protocols import Env, Judge, Remembers
 from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import episode_seed
 from bestofq.core.usage import Usage, merge_usage
@@ -102,7 +102,7 @@ async def record_episode(
         record.id = await store.begin_episode(run, agent.name, task, repeat, record.provenance)
     episode = await run_episode(agent, env, task, record)
     verdict = episode.verdict
-    if isinstance(agent.scorer, Forgets):
+    if isinstance(agent.scorer, Remembers):
         await agent.scorer.forget(task, seed)
     if verdict.outcome == "infra_error" and options.go_on_when_cut and options.may_repeat is not None:
         return episode  # the caller resumes it
@@ -222,7 +222,7 @@ class EpisodeRecord:
             self.last, self.final = last, last.observation
             for step in self.in_flight:
                 await self._commit(step.observation, step.decision, last)
-        if isinstance(agent.scorer, Resumes):
+        if isinstance(agent.scorer, Remembers):
             await agent.scorer.resume(self.task, self.seed, [step.observation for step in self.steps])
         return True
 

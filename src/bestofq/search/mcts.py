@@ -29,11 +29,11 @@ from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Observation
 from bestofq.core.placing import locate_candidate
-from bestofq.core.protocols import Judge, Localizer, Proposer, Samples, Scorer
+from bestofq.core.protocols import Env, Judge, Localizer, Proposer, Samples, Scorer
 from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import step_seed
 from bestofq.core.usage import Usage
-from bestofq.search.backtracking import BranchSlot, EnvPool
+from bestofq.search.backtracking import Backtracker
 from bestofq.search.tree import MutableTree, taken_to
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class Search:
 
     tree: MutableTree
     state: State
-    envs: EnvPool
+    backtracker: Backtracker
     _: KW_ONLY
     proposer: Proposer
     ranker: Scorer | None
@@ -80,8 +80,8 @@ class Search:
 
     def __post_init__(self) -> None:
         self._told = self.tree.visits[0] > 0  # of a tree that is gone on with
-        self.config = self.envs.config
-        self.envs.usage = self.usage  # one list for both
+        self.config = self.backtracker.config
+        self.backtracker.usage = self.usage  # one list for both
         self._left = _REPLIES.validate_json(self.kept)
         self._replies: list[tuple[str, Reply]] = []  # of the rollout under way
 
@@ -152,15 +152,13 @@ class Search:
         tree = self.tree
         if tree.ending[path[-1]] != "open":
             return
-        async with self.envs.borrow() as slot:
-            await self.envs.reach(slot, tree, tree.parent[path[-1]])
-            await self._carry_out(slot, path[-1])
+        async with self.backtracker.ready() as env:
+            await self._go_to(env, tree.parent[path[-1]])
+            await self._go_to(env, path[-1])
             while tree.ending[path[-1]] == "open" and (node := await self._follow_policy(path[-1])) is not None:
                 path.append(node)
-                if tree.ending[node] == "open" and tree.seen[node] is not None:
-                    await self.envs.reach(slot, tree, node)
-                elif tree.ending[node] == "open":
-                    await self._carry_out(slot, node)
+                if tree.ending[node] == "open":
+                    await self._go_to(env, node)
 
     def evaluate(self, node: int) -> float | None:
         """Return R of a rollout that ended at the node: the reward of the environment or of the judge (6.1). It is Q̂
@@ -202,7 +200,7 @@ class Search:
     def _add(self, parent: int, candidate: Candidate) -> int:
         """The node of an action at a page that was seen; unsafe where it must not be carried out there."""
         node, page = self.tree.child(parent, candidate), self.tree.seen[parent]
-        if page is not None and self.tree.seen[node] is None and self.envs.unsafe(page, candidate.action):
+        if page is not None and self.tree.seen[node] is None and self.backtracker.unsafe(page, candidate.action):
             self.tree.ending[node] = "unsafe"
         return node
 
@@ -258,11 +256,23 @@ class Search:
             return await self.proposer.sample(state)
         return await self.proposer.propose(state, 1)
 
-    async def _carry_out(self, slot: BranchSlot, node: int) -> None:
+    async def _go_to(self, env: Env, node: int) -> None:
+        """Get back to a page that was seen, or carry out the action that leads to a new one. If a page is another now,
+        the node is pruned: DivergedError."""
+        try:
+            if self.tree.seen[node] is None:
+                await self._carry_out(env, node)
+            else:
+                await self.backtracker.reach(env, self.tree, node)
+        except DivergedError:
+            self.tree.ending[node] = "pruned"
+            raise
+
+    async def _carry_out(self, env: Env, node: int) -> None:
         """Carry out the action that leads to the node, and keep what is seen there and what it brought."""
         tree = self.tree
-        await self._place(slot, node)
-        result = await self.envs.carry_out(slot, tree, node)
+        await self._place(node)
+        result = await self.backtracker.step(env, tree.move(node))
         if result.truncated:
             raise InfraError("the environment was cut off")
         at_depth = tree.depth[node] >= self.depth
@@ -273,13 +283,13 @@ class Search:
         if result.terminated or at_depth:
             tree.ending[node] = "ended"
         tree.seen[node] = result.observation
-        await self.envs.save(slot, node)
+        await self.backtracker.save(env, node)
 
-    async def _place(self, slot: BranchSlot, node: int) -> None:
+    async def _place(self, node: int) -> None:
         """Find what the action that leads to the node names in words. The tree keeps the point, for replays."""
-        candidate = self.tree.candidate[node]
-        if self.localizer is not None and candidate is not None and slot.page is not None:
-            placed = await self._reply(node, slot.page, partial(self._locate, candidate, slot.page, self.localizer))
+        candidate, page = self.tree.candidate[node], self.backtracker.page
+        if self.localizer is not None and candidate is not None and page is not None:
+            placed = await self._reply(node, page, partial(self._locate, candidate, page, self.localizer))
             self.tree.candidate[node] = placed.candidates[0]
             self.usage += placed.usage
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation, Task
-from bestofq.core.tree import BacktrackCost, Ending, SearchTree, path_to
+from bestofq.core.tree import Ending, SearchTree, path_to
 from bestofq.core.usage import Usage
 
 _GROWN = ("parent", "depth", "candidate")  # columns of a tree that are known as soon as a node is
@@ -116,7 +116,7 @@ class MutableTree:
 
     # ---- as it is stored
 
-    def to_tree(self, usage: Sequence[Usage] = (), back: Sequence[BacktrackCost] = ()) -> SearchTree:
+    def to_tree(self, usage: Sequence[Usage] = ()) -> SearchTree:
         pages: dict[Observation, int] = {}
         page = tuple(-1 if seen is None else pages.setdefault(seen, len(pages)) for seen in self.seen)
         return SearchTree(
@@ -125,7 +125,6 @@ class MutableTree:
             page=page,
             pages=tuple(pages),
             usage=tuple(usage),
-            back=tuple(back),
         )
 
     @classmethod

@@ -1,16 +1,16 @@
 """Search at inference as a scorer (Agent Q, 5.1 and 6.2): candidates are worth what rollouts through them brought."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import EnvFactory, Judge, Localizer, Proposer, Scorer
+from bestofq.core.protocols import EnvFactory, Proposer
 from bestofq.core.repeating import DivergedError, Unsafe, find_again, same_page
 from bestofq.core.usage import attach_usage
-from bestofq.search.backtracking import EnvPool
+from bestofq.search.backtracking import Backtracker
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import Move, MutableTree
@@ -22,14 +22,9 @@ class TreeScorer:
     tree begins if the agent's page differs from the tree's, or if an action would mean another element."""
 
     make_env: EnvFactory
-    _: KW_ONLY
-    proposer: Proposer
-    ranker: Scorer | None
+    make_search: Callable[[MutableTree, State, Backtracker], Search]
     config: SearchConfig
-    depth: int  # steps of an episode, at most
     irreversible: Unsafe | None = None  # None: a sandbox, where nothing is
-    judge: Judge | None = None
-    localizer: Localizer | None = None
     _searches: dict[tuple[str, int], tuple[Search | None, list[Observation]]] = field(default_factory=dict)
     """By an episode's task and seed: its search, and the pages that it has been on."""
 
@@ -39,13 +34,13 @@ class TreeScorer:
         self._searches[task.id, seed] = None, [_bare(page) for page in pages]
 
     async def forget(self, task: Task, seed: int) -> None:
-        await self._close(task.id, seed)
+        await self._close((task.id, seed))
 
-    async def _close(self, task_id: str, seed: int) -> None:
-        search, _ = self._searches.pop((task_id, seed), (None, []))
+    async def _close(self, episode: tuple[str, int]) -> None:
+        search, _ = self._searches.pop(episode, (None, []))
         if search is not None:
             with suppress(InfraError):  # what cut the episode may have been one of these
-                await search.envs.aclose()
+                await search.backtracker.aclose()
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
@@ -65,7 +60,7 @@ class TreeScorer:
             state_value=tree.value[node],
             checkpoint=search.checkpoint,
             visits=tuple(tree.visits[child] for child in children),
-            feedback=None if self.ranker is None else tuple(tree.prior[child] for child in children),
+            feedback=None if search.ranker is None else tuple(tree.prior[child] for child in children),
             usage=tuple(search.usage),
         )
 
@@ -82,8 +77,8 @@ class TreeScorer:
         return tuple(c for child in held[:n] if (c := tree.candidate[child]) is not None)
 
     async def aclose(self) -> None:
-        for task_id, seed in [*self._searches]:
-            await self._close(task_id, seed)
+        for episode in [*self._searches]:
+            await self._close(episode)
 
     async def _search_at(self, state: State) -> tuple[Search, int]:
         key = state.task.id, state.seed
@@ -92,7 +87,7 @@ class TreeScorer:
         node = None if search is None else _node_of(search, state)
         if search is None or node is None:
             if search is not None:
-                await search.envs.aclose()
+                await search.backtracker.aclose()
             search, node = self._begin(state, pages), 0
         self._searches[key] = search, [*pages, _bare(state.observation)]
         return search, node
@@ -101,17 +96,8 @@ class TreeScorer:
         known = pages if len(pages) == len(state.decisions) else [None] * len(state.decisions)
         before = [Move(page, of.candidate.action) for page, of in zip(known, state.decisions, strict=True)]
         tree = MutableTree(state.task, state.observation, before=before)
-        envs = EnvPool(self.make_env, state.task, self.config, self.irreversible)
-        return Search(
-            tree,
-            state,
-            envs,
-            proposer=self.proposer,
-            ranker=self.ranker,
-            judge=self.judge,
-            localizer=self.localizer,
-            depth=self.depth,
-        )
+        backtracker = Backtracker(self.make_env, state.task, self.config, self.irreversible)
+        return self.make_search(tree, state, backtracker)
 
 
 @dataclass(frozen=True)

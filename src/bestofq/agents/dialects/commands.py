@@ -107,9 +107,9 @@ def parse_reply(reply: str, observation: Observation) -> Candidate:
 
 @dataclass(frozen=True)
 class CommandsDialect:
-    """`Dialect`: a thought and a command."""
+    """A thought and a command."""
 
-    keeps_ids = False
+    keeps_ids = False  # no policy is tuned on the tokens of such replies
     prompt = staticmethod(propose_prompt)
     parse = staticmethod(parse_reply)
 

@@ -95,10 +95,10 @@ def parse_command(command: str) -> Action:
 
 @dataclass(frozen=True)
 class CompositeDialect:
-    """`Dialect` and `ChatDialect`: one composite action a reply. The history is all composite actions so far (3.1)."""
+    """One composite action a reply. The history is all composite actions so far (3.1)."""
 
-    keeps_ids = True
-    single = True
+    keeps_ids = True  # a candidate keeps the tokens of its reply: policies are tuned on them
+    single = True  # a reply holds one action only
     pointing = False
     repair = "in the form that was asked for, with nothing around it"
     prompt = staticmethod(composite_prompt)

@@ -107,14 +107,11 @@ def actions_on(page: Observation | None, actions: Actions) -> Sequence[str]:
     """The actions that a page offers, or any page (None): an upload needs a file field, and a switch another tab."""
     if actions == "paper":
         return _PAPER
-    left = set()
-    if page is not None and len(page.tabs) < 2:
-        left.add("switch_tab")
-    if page is not None and not (
-        any(element.asks == "file" for element in page.elements) or any(" a file" in words for words in page.notices)
-    ):
-        left.add("upload")
-    return [kind for kind in _FIELDS if kind not in left]
+    if page is None:
+        return [*_FIELDS]
+    asks = any(element.asks == "file" for element in page.elements) or any(" a file" in words for words in page.notices)
+    offered = {"upload": asks, "switch_tab": len(page.tabs) > 1}
+    return [kind for kind in _FIELDS if offered.get(kind, True)]
 
 
 def parse_candidates(
@@ -228,7 +225,7 @@ def point_of(given: Any, picture: Picture) -> Point:
 
 @dataclass(frozen=True)
 class JsonDialect:
-    """`ChatDialect`: several candidates in one JSON object.
+    """Several candidates in one JSON object.
 
     With `page_marks` the schema names the marks of the page, so that a server that holds replies to it cannot let a
     model invent one. OpenAI compiles each new schema for seconds: there it is the same for all pages. Without
@@ -240,11 +237,12 @@ class JsonDialect:
     thoughts: bool = True
     actions: Actions = "web"
     single = False
-    repair = "with JSON only"
+    repair = "with JSON only"  # how to reply, after a reply that could not be read
     user = staticmethod(candidates_user)
 
     @property
     def pointing(self) -> bool:
+        """Whether elements are points on the picture of the page."""
         return self.by == "point"
 
     def schema(self, n: int, page: Observation) -> dict[str, Any]:
@@ -277,4 +275,5 @@ class JsonDialect:
         )
 
     def read(self, reply: Reply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
+        """The first n candidates with distinct actions. ReplyError, in words for the model, when there is none."""
         return read_json(reply, lambda data: parse_candidates(data, observation, n, self.by, picture, self.actions))

@@ -21,13 +21,12 @@ from bestofq.agents.prompting import pick_prompt, render, review_prompt
 from bestofq.agents.structured_output import ask_json, state_prompts
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Request, user
+from bestofq.core.language import JsonSchema, Request, user
 from bestofq.core.protocols import LanguageModel, Picker, VisionModel
 from bestofq.core.usage import Usage, attach_usage, merge_usage
 
 T = TypeVar("T")
 Reader = Callable[[dict[str, Any]], T]
-Text = Callable[[int, int], str]
 _CHOICE = object_schema({"reasoning": {"type": "string"}, "best": {"type": "integer"}})  # in this order (section 5)
 _VERDICT = re.compile(r"\b(right|wrong)\W*$")
 _UNCLEAR = 0.5
@@ -43,11 +42,21 @@ class _ChatCritic:
     screenshots: int = 1  # the last so many
 
     async def _ask(
-        self, state: State, request: Request, read: Reader[T], *, system: str, text: Text, attempts: int
+        self, state: State, read: Reader[T], *, name: str, schema: JsonSchema, attempts: int, **values: object
     ) -> tuple[T | None, Usage]:
-        """What `read` makes of the reply. None after as many `attempts` that cannot be read: `Usage.unusable`."""
+        """What `read` makes of the reply to the prompts of that name, with these values. None after as many `attempts`
+        that cannot be read: `Usage.unusable`."""
+
+        def text(history: int, pictures: int) -> str:  # what is asked comes last: all questions begin alike
+            return render(f"{name}_user", state=candidates_user(state, history, pictures), **values)
+
         prompts = state_prompts(
-            self.model, state, request, system=lambda _: system, text=text, screenshots=self.screenshots
+            self.model,
+            state,
+            Request(messages=(), schema=schema, name=name),
+            system=lambda _: render(f"{name}_system"),
+            text=text,
+            screenshots=self.screenshots,
         )
         answer, (usage,) = await ask_json(self.model, prompts, read, "critic", lambda _: None, attempts=attempts)
         return answer, count_unusable(usage, answer)
@@ -86,18 +95,11 @@ class ChatPickerScorer(_ChatCritic, _Picking):
     """`PickerScorer` for a model that follows instructions, over the same candidates (Fig. 11)."""
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
-        def text(history: int, pictures: int) -> str:  # the candidates last, and never in the system's turn
-            state_, step = candidates_user(state, history, pictures), len(state.decisions) + 1
-            return render("picker_user", state=state_, step=step, candidates=candidates)
+        def read(data: dict[str, Any]) -> int | None:
+            return _to_index(to_number(data.get("best")), len(candidates))
 
-        return await self._ask(
-            state,
-            Request(messages=(), schema=_CHOICE, name="choice"),
-            lambda data: _to_index(to_number(data.get("best")), len(candidates)),
-            system=render("picker_system"),
-            text=text,
-            attempts=1,
-        )
+        step = len(state.decisions) + 1
+        return await self._ask(state, read, name="picker", schema=_CHOICE, attempts=1, step=step, candidates=candidates)
 
 
 def _to_index(number: object, count: int) -> int | None:
@@ -173,12 +175,9 @@ class ChatVerifierScorer(_ChatCritic, _Reviewing):
     candidate with its thought. Without a verdict after one repair turn: `unclear`, counted in `Usage.unusable`."""
 
     async def review(self, state: State, candidate: Candidate) -> tuple[float, Usage]:
-        def text(history: int, pictures: int) -> str:  # the candidate last: all reviews begin alike
-            return render("verifier_user", state=candidates_user(state, history, pictures), candidate=candidate)
-
-        request = Request(messages=(), schema=_REVIEW, name="review")
-        system = render("verifier_system")
-        value, usage = await self._ask(state, request, _read_verdict, system=system, text=text, attempts=2)
+        value, usage = await self._ask(
+            state, _read_verdict, name="verifier", schema=_REVIEW, attempts=2, candidate=candidate
+        )
         return _UNCLEAR if value is None else value, usage
 
 

@@ -3,41 +3,23 @@
 import time
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.memory import MemoryScorer
 from bestofq.core.decision import Candidate, Scores, State
-from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import InputError
-from bestofq.core.gate import Gate
 from bestofq.core.protocols import Embedder
-from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
 from bestofq.learning.memory import Memory
 from bestofq.models.prices import price_of
 
+if TYPE_CHECKING:  # a memory needs no PyTorch
+    from bestofq.learning.value import ValueModel
 
-class NetworkValues(Protocol):
-    """Q and V over embeddings, as `learning.value.ValueModel`, and what they were trained on."""
-
-    embed: EmbedSpec  # of the vectors they read
-    train_n: int  # N, candidates that the training episodes chose among
-    checkpoint: str | None  # names the file they were read from
-    discount: float | None  # of their training
-    memory: Memory | None  # of the same episodes
-    gate: Gate | None  # of a decision by these values
-
-    def q(self, state: Floats, action: Floats, task: Floats) -> Floats: ...
-
-    def v(self, state: Floats, task: Floats) -> Floats: ...
-
-    def prepare(self, state: Floats, task: Floats) -> None: ...
-
-
-Values = Memory | NetworkValues
+Values = Union[Memory, "ValueModel"]
 """What ranks candidates."""
 
 
@@ -45,7 +27,7 @@ Values = Memory | NetworkValues
 class QScorer:
     """Q-values, with V(s) and their checkpoint's name. The cost is the tokens that the embedder reads (4.4)."""
 
-    values: NetworkValues
+    values: "ValueModel"
     embedder: Embedder
     texts: EmbeddingTexts
     _: KW_ONLY
