@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.config.agents import AGENTS, AgentKind, check_agent, keeping_vectors, make_agent
-from bestofq.config.context import OpenSuite, may_repeat_of, open_workers
+from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -62,7 +62,7 @@ async def collect(
         tasks = await suite.tasks(play.split, play.limit or settings.suite.train_tasks)
     work = partial(_open_player, run, play, provenance)
     with LiveProgress(run if agent_name == run else f"{run}: {agent_name}") as progress:
-        options = RunOptions(may_repeat=may_repeat_of(suite.irreversible), progress=progress)
+        options = RunOptions(irreversible=suite.irreversible, progress=progress)
         async with open_workers(
             work, models, suite, store, at_once=settings.suite.at_once, hosts=hosts, report=progress.step
         ) as workers:
@@ -153,7 +153,7 @@ async def _open_player(
         step_limit=suite.step_limit,
         provenance=provenance,
         judge=suite.judge,
-        may_repeat=may_repeat_of(suite.irreversible),
+        irreversible=suite.irreversible,
         on_step=lambda step: report(step.decision.usage),
     )
     async with AsyncExitStack() as stack:

@@ -14,10 +14,11 @@ from bestofq.core.decision import Decision, Episode, Provenance, State, Step, St
 from bestofq.core.errors import BestOfQError, InfraError, ReplyError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Forgets, Judge, Resumes
-from bestofq.core.repeating import DivergedError
+from bestofq.core.repeating import DivergedError, Unsafe
 from bestofq.core.seeds import episode_seed
 from bestofq.core.usage import Usage, merge_usage
-from bestofq.rollouts.resuming import MayRepeat, repeat_steps, seems_safe, with_pictures
+from bestofq.rollouts.resuming import repeat_steps, with_pictures
+from bestofq.safety.irreversible import seems_irreversible
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -36,7 +37,7 @@ class EpisodeOptions:
     step_limit: int = STEP_LIMIT
     judge: Judge | None = None  # None: the environment's reward tells
     provenance: Provenance | None = None  # None: this version alone
-    may_repeat: MayRepeat | None = seems_safe  # to go on with an episode that broke off; None: it is begun anew
+    irreversible: Unsafe | None = seems_irreversible  # what no resumed episode repeats; None: a sandbox, nothing is
     go_on_when_cut: bool = False  # an episode that the machinery cuts stays running, for the caller to resume
     on_decision: Callable[[State, Decision], None] | None = None  # before the action is carried out
     on_step: Callable[[Step], None] | None = None  # once it is stored
@@ -104,7 +105,7 @@ async def record_episode(
     verdict = episode.verdict
     if isinstance(agent.scorer, Forgets):
         await agent.scorer.forget(task, seed)
-    if verdict.outcome == "infra_error" and options.go_on_when_cut and options.may_repeat is not None:
+    if verdict.outcome == "infra_error" and options.go_on_when_cut:
         return episode  # the caller resumes it
     failure: Exception | None = None
     if options.judge is not None and ended_by_itself(verdict):
@@ -201,10 +202,10 @@ class EpisodeRecord:
         assert self.store is not None
         steps, last = [*begun.steps], None
         try:
-            if self.options.may_repeat is None or (begun.task, begun.provenance.seed) != (self.task, self.seed):
+            if (begun.task, begun.provenance.seed) != (self.task, self.seed):
                 raise DivergedError("its task or its draws are others now")
             steps = with_pictures(begun.steps, self.store)
-            last = await repeat_steps(env, begun, self.options.may_repeat)
+            last = await repeat_steps(env, begun, self.options.irreversible)
         except InfraError as error:
             self.broken = _verdict_of(error)
         except Exception as error:  # whatever it is: the next try begins at the start, and says what is wrong

@@ -4,38 +4,31 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from bestofq.core.actions import Action, AskUser
+from bestofq.core.actions import AskUser
 from bestofq.core.decision import Episode, Step, StepResult
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, SimulatedUser, TakesUser
-from bestofq.core.repeating import DivergedError, repeat
+from bestofq.core.repeating import DivergedError, Unsafe, repeat
 from bestofq.core.usage import Usage
-from bestofq.safety.irreversible import irreversible
 from bestofq.store.records import EpisodeKey
 
 if TYPE_CHECKING:
     from bestofq.store.store import Store
 
-MayRepeat = Callable[[Observation, Action], bool]
 _REPLIED = "The user replied: "
 
 
-def seems_safe(page: Observation, action: Action) -> bool:
-    """Whether an action seems to be one that harms nobody when it is carried out again."""
-    return irreversible(action, page) is None
-
-
-def can_go_on(episode: Episode, may_repeat: MayRepeat) -> bool:
+def can_go_on(episode: Episode, unsafe: Unsafe | None) -> bool:
     """Whether it has steps, and all of them may be carried out again as far as they tell."""
     steps = episode.steps
-    safe = all(may_repeat(step.observation, step.decision.candidate.action) for step in steps)
-    return bool(steps) and not steps[-1].truncated and safe
+    harm = unsafe is not None and any(unsafe(step.observation, step.decision.candidate.action) for step in steps)
+    return bool(steps) and not steps[-1].truncated and not harm
 
 
-async def repeat_steps(env: Env, episode: Episode, may_repeat: MayRepeat) -> StepResult:
+async def repeat_steps(env: Env, episode: Episode, unsafe: Unsafe | None) -> StepResult:
     """Carry out the episode's actions again, from the start; the result of the last, or the first page where there is
-    none. DivergedError where a page, an element or a reward is another than before, or an action may not be repeated on
-    the page as it is now. What a step brought that was cut is not known, so nothing is compared with it."""
+    none. DivergedError where a page, an element or a reward is another than before, or an action is `unsafe` on the
+    page as it is now. What a step brought that was cut is not known, so nothing is compared with it."""
     user = env.simulated_user if isinstance(env, TakesUser) else None
     if isinstance(env, TakesUser) and user is not None:
         env.simulated_user = _Recorded(_replies(episode.steps), user)
@@ -43,7 +36,7 @@ async def repeat_steps(env: Env, episode: Episode, may_repeat: MayRepeat) -> Ste
         result = StepResult(observation=await env.reset(episode.task, seed=episode.task.seed))
         for step in episode.steps:
             action, page = step.decision.candidate.action, result.observation
-            result = await repeat(env, action, step.observation, page, lambda *of: not may_repeat(*of))
+            result = await repeat(env, action, step.observation, page, unsafe)
             ended = result.truncated or (result.terminated and not step.terminated)
             if not step.truncated and (ended or (result.reward or 0.0) != step.reward):
                 raise DivergedError(f"step {step.index} brought {step.reward}, and now {result.reward}")
@@ -58,7 +51,7 @@ async def claim_orphans(
     run: str,
     agent: str,
     wanted: Callable[[EpisodeKey], bool],
-    may_repeat: MayRepeat | None,
+    unsafe: Unsafe | None,
     *,
     alone: bool = False,
 ) -> dict[EpisodeKey, Episode]:
@@ -68,7 +61,7 @@ async def claim_orphans(
     running = await store.take_over(run, agent, only=some if alone else None)
     found: dict[EpisodeKey, Episode] = {}
     for summary in running:
-        if may_repeat and wanted(summary.key) and can_go_on(episode := store.episode(summary.id), may_repeat):
+        if wanted(summary.key) and can_go_on(episode := store.episode(summary.id), unsafe):
             found[summary.key] = episode
     kept = {episode.id for episode in found.values()}
     await store.interrupt(run, agent, only=[summary.id for summary in running if summary.id not in kept])
