@@ -1,21 +1,17 @@
 """Continue an episode whose process died, or that was cut: carry out its actions again, without asking a model."""
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from bestofq.core.actions import AskUser
 from bestofq.core.decision import Episode, Step, StepResult
-from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import Env, SimulatedUser, TakesUser
+from bestofq.core.observation import Observation
+from bestofq.core.protocols import Env
 from bestofq.core.repeating import DivergedError, Unsafe, repeat
-from bestofq.core.usage import Usage
 from bestofq.store.records import EpisodeKey
 
 if TYPE_CHECKING:
     from bestofq.store.store import Store
-
-_REPLIED = "The user replied: "
 
 
 def can_go_on(episode: Episode, unsafe: Unsafe | None) -> bool:
@@ -28,22 +24,18 @@ def can_go_on(episode: Episode, unsafe: Unsafe | None) -> bool:
 async def repeat_steps(env: Env, episode: Episode, unsafe: Unsafe | None) -> StepResult:
     """Carry out the episode's actions again, from the start; the result of the last, or the first page where there is
     none. DivergedError where a page, an element or a reward is another than before, or an action is `unsafe` on the
-    page as it is now. What a step brought that was cut is not known, so nothing is compared with it."""
-    user = env.simulated_user if isinstance(env, TakesUser) else None
-    if isinstance(env, TakesUser) and user is not None:
-        env.simulated_user = _Recorded(_replies(episode.steps), user)
-    try:
-        result = StepResult(observation=await env.reset(episode.task, seed=episode.task.seed))
-        for step in episode.steps:
-            action, page = step.decision.candidate.action, result.observation
-            result = await repeat(env, action, step.observation, page, unsafe)
-            ended = result.truncated or (result.terminated and not step.terminated)
-            if not step.truncated and (ended or (result.reward or 0.0) != step.reward):
-                raise DivergedError(f"step {step.index} brought {step.reward}, and now {result.reward}")
-        return result
-    finally:
-        if isinstance(env, TakesUser):
-            env.simulated_user = user
+    page as it is now. What a step brought that was cut is not known, so nothing is compared with it. A user whose reply
+    is stored is not asked again."""
+    result = StepResult(observation=await env.reset(episode.task, seed=episode.task.seed))
+    for step in episode.steps:
+        action, page = step.decision.candidate.action, result.observation
+        if isinstance(action, AskUser) and step is not episode.steps[-1]:
+            continue
+        result = await repeat(env, action, step.observation, page, unsafe)
+        ended = result.truncated or (result.terminated and not step.terminated)
+        if not step.truncated and (ended or (result.reward or 0.0) != step.reward):
+            raise DivergedError(f"step {step.index} brought {step.reward}, and now {result.reward}")
+    return result
 
 
 async def claim_orphans(
@@ -78,21 +70,3 @@ def with_picture(page: Observation, store: "Store") -> Observation:
     if shot is None or shot.data:
         return page
     return page.model_copy(update={"screenshot": store.screenshots.load(shot)})
-
-
-def _replies(steps: Sequence[Step]) -> list[str]:
-    """What the user said, as far as it was seen."""
-    asked = (after for before, after in pairwise(steps) if isinstance(before.decision.candidate.action, AskUser))
-    notices = (notice for step in asked for notice in step.observation.notices if notice.startswith(_REPLIED))
-    return [notice.removeprefix(_REPLIED) for notice in notices]
-
-
-class _Recorded:
-    """Repeats recorded replies, then replies as another user."""
-
-    def __init__(self, replies: list[str], then: SimulatedUser) -> None:
-        self._replies = replies
-        self._then = then
-
-    async def reply(self, task: Task, details: str, question: str) -> tuple[str, tuple[Usage, ...]]:
-        return (self._replies.pop(0), ()) if self._replies else await self._then.reply(task, details, question)

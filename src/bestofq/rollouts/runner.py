@@ -96,9 +96,10 @@ async def open_player(
         begun = slot.begun
         if begun is not None and not await store.take_over(run, agent.name, only=[begun.id]):
             begun = None  # `begin_episode` says who has it
-        env = free.pop() if free else await make_env()
-        if env not in every:
-            every.append(env)
+        if free:
+            env = free.pop()
+        else:
+            every.append(env := await make_env())
         own = replace(options, go_on_when_cut=slot.retries > 0)
         broken = False
         try:
@@ -112,7 +113,7 @@ async def open_player(
         if not broken:
             return episode.verdict, None
         every.remove(env)
-        await _close_broken(env)
+        await _close(env)
         if not own.go_on_when_cut:
             return episode.verdict, None
         await store.release(episode.id)
@@ -120,20 +121,17 @@ async def open_player(
 
     try:
         yield play
-    except BaseException:
+    finally:
         for env in every:
-            await _close_broken(env)
-        raise
-    for env in every:
-        await env.close()
+            await _close(env)
 
 
-async def _close_broken(env: Env) -> None:
-    """Close an environment after a failure. Another failure in closing is only logged."""
+async def _close(env: Env) -> None:
+    """Close an environment. A failure is only logged: its episodes have ended."""
     try:
         await env.close()
     except InfraError as error:
-        log.warning("an environment that had failed could not be closed either: %s", error)
+        log.warning("an environment could not be closed: %s", error)
 
 
 async def play_all(
