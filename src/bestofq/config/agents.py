@@ -126,7 +126,9 @@ class PickerAgent(AgentConfig, kind="picker"):
 
 class Verifier(AgentConfig, kind="verifier"):
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return make_verifier(models)
+        if models.prompted is not None:
+            return VerifierScorer(models.prompted)
+        return ChatVerifierScorer(models.chatting, models.settings.chat_screenshots if models.endpoint else 0)
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {} if in_pocket_prompts(settings) else {"prompts": prompt_hash(VERIFIER)}
@@ -300,11 +302,6 @@ def make_picker(models: Models, own: ChatConfig | None = None) -> PickerScorer |
     if models.prompted is not None:
         return PickerScorer(models.prompted)
     return ChatPickerScorer(models.chatting, screenshots=1 if models.endpoint else 0)
-
-
-def make_verifier(models: Models) -> Scorer:
-    shots = models.settings.chat_screenshots if models.endpoint else 0
-    return VerifierScorer(models.prompted) if models.prompted else ChatVerifierScorer(models.chatting, shots)
 
 
 def _build_q_scorer(name: str, models: Models, values: Values | None, n: int) -> QScorer | MemoryScorer:
