@@ -63,7 +63,7 @@ async def run_episode(agent: Agent, env: Env, task: Task, record: "EpisodeRecord
             record.begin_step(state, decision)
             result = await _guard(env.step(decision.candidate.action))
             await record.end_step(result)
-        verdict = _final_verdict(result) or record.ran_out
+        verdict = record.final_verdict(result)
     except _EpisodeCut as cut:
         await record.cut_step()
         verdict = cut.verdict
@@ -160,19 +160,41 @@ class EpisodeRecord:
         self._begun = state.observation, decision
 
     async def end_step(self, result: StepResult) -> None:
+        """Commit the step that was begun. One that was cut is not stored yet: the episode may continue with it."""
         assert self._begun is not None
         (observation, decision), self._begun = self._begun, None
-        await self._commit(observation, decision, result)
+        if more := (*result.usage, *self.unpaid):
+            decision = decision.model_copy(update={"usage": merge_usage((*decision.usage, *more))})
+        self.unpaid = self.in_flight = ()
         self.last, self.final = result, result.observation
+        step = Step(
+            index=len(self.steps),
+            observation=observation,
+            decision=decision,
+            reward=result.reward or 0.0,
+            terminated=result.terminated or (not result.truncated and len(self.steps) + 1 == self.options.step_limit),
+            truncated=result.truncated,
+        )
+        if result.truncated:
+            self.in_flight = (step,)
+        else:
+            await self._store(self.id, step)
+            self.steps.append(step)
 
     async def cut_step(self) -> None:
         if self._begun is not None:
-            (observation, decision), self._begun = self._begun, None
-            await self._commit(observation, decision, StepResult(observation=observation, truncated=True))
+            await self.end_step(StepResult(observation=self._begun[0], truncated=True))
 
-    @property
-    def ran_out(self) -> Verdict:
-        return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
+    def final_verdict(self, last: StepResult) -> Verdict:
+        """The verdict by the last result. Only that of an episode that ended by itself has no reason
+        (`ended_by_itself`)."""
+        if last.truncated:
+            return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
+        if not last.terminated:
+            return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
+        if last.reward is None:
+            return Verdict(reward=0.0, outcome="unjudged")
+        return Verdict(reward=last.reward, outcome="success" if last.reward >= 1.0 else "failure")
 
     def to_episode(self, verdict: Verdict) -> Episode:
         """The episode with all steps so far. The verdict pays for decisions that led to no step."""
@@ -222,28 +244,11 @@ class EpisodeRecord:
         if last is not None:
             self.last, self.final = last, last.observation
             for step in self.in_flight:
-                await self._commit(step.observation, step.decision, last)
+                self._begun = step.observation, step.decision
+                await self.end_step(last)
         if isinstance(agent.scorer, Resumes):
             await agent.scorer.resume(self.task, self.seed, [step.observation for step in self.steps])
         return True
-
-    async def _commit(self, observation: Observation, decision: Decision, result: StepResult) -> None:
-        if more := (*result.usage, *self.unpaid):
-            decision = decision.model_copy(update={"usage": merge_usage((*decision.usage, *more))})
-        self.unpaid = self.in_flight = ()
-        step = Step(
-            index=len(self.steps),
-            observation=observation,
-            decision=decision,
-            reward=result.reward or 0.0,
-            terminated=result.terminated or (not result.truncated and len(self.steps) + 1 == self.options.step_limit),
-            truncated=result.truncated,
-        )
-        if result.truncated:
-            self.in_flight = (step,)
-            return
-        await self._store(self.id, step)
-        self.steps.append(step)
 
     async def _store(self, episode: str, step: Step) -> None:
         if self.store is not None:
@@ -266,19 +271,6 @@ async def _guard(awaitable: Awaitable[T]) -> T:
         return await awaitable
     except Exception as error:
         raise _EpisodeCut(_verdict_of(error)) from error
-
-
-def _final_verdict(last: StepResult) -> Verdict | None:
-    """The verdict on an episode that its last action ended; None where it did not. One that ended by itself has no
-    reason (see `ended_by_itself`)."""
-    if last.truncated:
-        return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
-    if not last.terminated:
-        return None
-    reward = last.reward
-    if reward is None:
-        return Verdict(reward=0.0, outcome="unjudged")
-    return Verdict(reward=reward, outcome="success" if reward >= 1.0 else "failure")
 
 
 async def _judge_episode(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | None]:
