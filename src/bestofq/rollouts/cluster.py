@@ -166,13 +166,10 @@ class Host:
     async def close(self, listening: asyncio.Task[None]) -> None:
         try:
             if self._writer:
-                await asyncio.wait_for(listening, CLOSING)
-                await asyncio.wait_for(_of(self._actor.close.remote()), CLOSING)
+                async with asyncio.timeout(CLOSING):
+                    await listening
+                    await self._actor.close.remote()
         except (RayActorError, RayTaskError, TimeoutError) as error:  # it ends now anyway, and may still be playing
             log.info("a process of the cluster was not closed: %s", error)
         listening.cancel()
         ray.kill(self._actor)
-
-
-async def _of(reference: Any) -> Any:
-    return await reference
