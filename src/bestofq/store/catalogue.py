@@ -103,12 +103,9 @@ class Catalogue:
         return list(self._column(query.order_by(func.max(each.c.at).desc().nulls_last(), RUNS.c.name)))
 
     def choices(self, *, run: str | None = None) -> Choices:
-        def names(column: str) -> tuple[str, ...]:
-            value = EPISODES.c[column]
-            return self._column(select(value).distinct().where(*EpisodeFilter(run=run).clauses).order_by(value))
-
         runs = self._column(select(RUNS.c.name).order_by(RUNS.c.name))
-        return Choices(runs, names("agent"), names("suite"), names("task"))
+        columns, only = (EPISODES.c.agent, EPISODES.c.suite, EPISODES.c.task), EpisodeFilter(run=run).clauses
+        return Choices(runs, *(self._column(select(name).distinct().where(*only).order_by(name)) for name in columns))
 
     def count(self, wanted: EpisodeFilter) -> int:
         return self._count(select(EPISODES.c.id).where(*wanted.clauses))
