@@ -39,24 +39,17 @@ async def repeat_steps(env: Env, episode: Episode, unsafe: Unsafe | None) -> Ste
 
 
 async def claim_orphans(
-    store: "Store",
-    run: str,
-    agent: str,
-    wanted: Callable[[EpisodeKey], bool],
-    unsafe: Unsafe | None,
-    *,
-    alone: bool = False,
+    store: "Store", run: str, agent: str, wanted: Callable[[EpisodeKey], bool], unsafe: Unsafe | None
 ) -> dict[EpisodeKey, Episode]:
-    """What a process that died left running, is `wanted` and can go on, now ours; the rest is marked `interrupted`.
-    `alone`: of what is `wanted`, and the rest is left as it is."""
-    some = [one.id for one in store.summaries(run=run, agent=agent, status="running") if alone and wanted(one.key)]
-    running = await store.take_over(run, agent, only=some if alone else None)
+    """Take over what a process that died left running and is `wanted`. Return what can go on, and mark the rest as
+    `interrupted`."""
+    ids = [one.id for one in store.summaries(run=run, agent=agent, status="running") if wanted(one.key)]
     found: dict[EpisodeKey, Episode] = {}
-    for summary in running:
-        if wanted(summary.key) and can_go_on(episode := store.episode(summary.id), unsafe):
+    for summary in await store.take_over(run, agent, only=ids):
+        if can_go_on(episode := store.episode(summary.id), unsafe):
             found[summary.key] = episode
-    kept = {episode.id for episode in found.values()}
-    await store.interrupt(run, agent, only=[summary.id for summary in running if summary.id not in kept])
+        else:
+            await store.interrupt(run, agent, only=[summary.id])
     return found
 
 

@@ -192,7 +192,7 @@ async def play_all(
                     "then run the same command again: it continues from here"
                 ) from error
             log.info("%s is played again: %s", slot.task.id, error)
-            found = await claim_orphans(store, run, agent, {slot.key}.__contains__, options.irreversible, alone=True)
+            found = await claim_orphans(store, run, agent, {slot.key}.__contains__, options.irreversible)
             todo.put_nowait(replace(slot, begun=found.get(slot.key), lost=slot.lost + 1))
             return
         verdict, left = played
