@@ -1,10 +1,9 @@
 """One episode: state → decide → act → step. Each step is committed before the next begins, so that it can resume."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
 
 import numpy as np
 
@@ -25,8 +24,6 @@ from bestofq.store.store import Store
 STEP_LIMIT = 30  # Best-of-Q, appendix K
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,21 +49,22 @@ async def run_episode(agent: Agent, env: Env, task: Task, record: "EpisodeRecord
     Args:
         record: keeps the steps, and limits them. `record_episode` gives one that commits each step to a store.
 
-    An error of the agent or the environment ends the episode with a verdict (`_verdict_of`).
+    An error of the agent or the environment ends the episode with a verdict; what the user must fix is raised
+    (`_verdict_of`).
     """
     record = record or EpisodeRecord(agent.name, task)
     try:
         result = await record.start(env)
         while not (result.terminated or result.truncated) and len(record.steps) < record.options.step_limit:
             state = state_at(task, record.steps, result.observation, seed=record.seed)
-            decision = await _guard(agent.decide(state, np.random.default_rng(state.step_seed)))
+            decision = await agent.decide(state, np.random.default_rng(state.step_seed))
             record.begin_step(state, decision)
-            result = await _guard(env.step(decision.candidate.action))
+            result = await env.step(decision.candidate.action)
             await record.end_step(result)
         verdict = record.final_verdict(result)
-    except _EpisodeCut as cut:
+    except Exception as error:
+        verdict = _verdict_of(error)
         await record.cut_step()
-        verdict = cut.verdict
     return record.to_episode(verdict)
 
 
@@ -137,7 +135,7 @@ class EpisodeRecord:
     last: StepResult | None = None
     in_flight: tuple[Step, ...] = ()  # the step that was cut; it is not stored yet
     unpaid: tuple[Usage, ...] = ()  # of decisions without a step, in an episode that continues
-    broken: Verdict | None = None  # the machinery failed while the episode was resumed
+    broken: InfraError | None = None  # the machinery failed while the episode was resumed
     _begun: tuple[Observation, Decision] | None = None  # the step whose action is being carried out
 
     def __post_init__(self) -> None:
@@ -148,9 +146,9 @@ class EpisodeRecord:
     async def start(self, env: Env) -> StepResult:
         """What the page shows before the first step, or after the last one of a resumed episode."""
         if self.broken is not None:
-            raise _EpisodeCut(self.broken)
+            raise self.broken
         if self.last is None:
-            self.last = StepResult(observation=await _guard(env.reset(self.task, seed=self.task.seed)))
+            self.last = StepResult(observation=await env.reset(self.task, seed=self.task.seed))
             self.final = self.last.observation
         return self.last
 
@@ -229,7 +227,7 @@ class EpisodeRecord:
             steps = with_pictures(begun.steps, self.store)
             last = await repeat_steps(env, begun, self.options.irreversible)
         except InfraError as error:
-            self.broken = _verdict_of(error)
+            self.broken = error
         except Exception as error:  # whatever it is: the next try begins at the start, and says what is wrong
             log.info("episode %s is begun anew: %s", begun.id, error)
             if begun.verdict.reason == "running":
@@ -255,22 +253,6 @@ class EpisodeRecord:
             await self.store.append_step(episode, step)
         if self.options.on_step is not None:
             self.options.on_step(step)
-
-
-class _EpisodeCut(Exception):
-    """An error ended the episode with this verdict."""
-
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(verdict.reason)
-        self.verdict = verdict
-
-
-async def _guard(awaitable: Awaitable[T]) -> T:
-    """The result of the agent or the environment. _EpisodeCut if it fails."""
-    try:
-        return await awaitable
-    except Exception as error:
-        raise _EpisodeCut(_verdict_of(error)) from error
 
 
 async def _judge_episode(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | None]:
