@@ -101,18 +101,16 @@ async def open_player(
         else:
             every.append(env := await make_env())
         own = replace(options, go_on_when_cut=slot.retries > 0)
-        broken = False
         try:
             episode = await record_episode(
                 agent, env, slot.task, store=store, run=run, repeat=slot.repeat, options=own, begun=begun
             )
-            broken = episode.verdict.outcome == "infra_error"
         finally:
-            if not broken:
-                free.append(env)
-        if not broken:
+            free.append(env)
+        if episode.verdict.outcome != "infra_error":
             return episode.verdict, None
-        every.remove(env)
+        for some in (free, every):
+            some.remove(env)
         await _close(env)
         if not own.go_on_when_cut:
             return episode.verdict, None
