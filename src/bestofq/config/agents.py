@@ -138,7 +138,7 @@ class BestOfQ(AgentConfig, kind="best-of-q"):
     needs_q = True
 
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return behind_gate(_build_q_scorer("best-of-q", models, values, n), models, values)
+        return make_gated_scorer(models, _require_values("best-of-q", values, n))
 
 
 class Prior(AgentConfig, kind="prior"):
@@ -146,7 +146,7 @@ class Prior(AgentConfig, kind="prior"):
     needs_q = True
 
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return PriorScorer(_build_q_scorer("prior", models, values, n), beta=models.settings.beta)
+        return PriorScorer(make_q_scorer(models, _require_values("prior", values, n)), beta=models.settings.beta)
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {"beta": settings.beta, **q}
@@ -285,11 +285,10 @@ def make_q_scorer(models: Models, values: Values) -> QScorer | MemoryScorer:
     return QScorer(values, models.embedder, models.texts, checkpoint=values.checkpoint)
 
 
-def behind_gate(
-    scorer: QScorer | MemoryScorer, models: Models, values: Values | None
-) -> QScorer | MemoryScorer | GatedScorer:
-    """Put the scorer behind the gate of its values, if one was calibrated and the settings want it."""
-    if values is None or values.gate is None or values.memory is None or models.settings.gate == "off":
+def make_gated_scorer(models: Models, values: Values) -> QScorer | MemoryScorer | GatedScorer:
+    """The same behind the gate of its values, if one was calibrated and the settings want it."""
+    scorer = make_q_scorer(models, values)
+    if values.gate is None or values.memory is None or models.settings.gate == "off":
         return scorer
     return GatedScorer(scorer, values.memory, values.gate)
 
@@ -304,7 +303,7 @@ def make_picker(models: Models, own: ChatConfig | None = None) -> PickerScorer |
     return ChatPickerScorer(models.chatting, screenshots=1 if models.endpoint else 0)
 
 
-def _build_q_scorer(name: str, models: Models, values: Values | None, n: int) -> QScorer | MemoryScorer:
+def _require_values(name: str, values: Values | None, n: int) -> Values:
     if values is None:
         raise ConfigError(f"the agent {name} needs a Q-function: give --q a folder made by `bestofq train`")
     if values.train_n != n:
@@ -314,7 +313,7 @@ def _build_q_scorer(name: str, models: Models, values: Values | None, n: int) ->
             n,
             values.train_n,
         )
-    return make_q_scorer(models, values)
+    return values
 
 
 def keeping_vectors(
