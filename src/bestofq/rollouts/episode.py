@@ -220,11 +220,11 @@ class EpisodeRecord:
     async def resume(self, begun: Episode, agent: Agent, env: Env) -> bool:
         """Whether the episode continues: the environment shows the page after its last step, or failed on the way."""
         assert self.store is not None
-        steps, last = [*begun.steps], None
+        steps, last = begun.steps, None
         try:
             if (begun.task, begun.provenance.seed) != (self.task, self.seed):
                 raise DivergedError("its task or its draws are others now")
-            steps = with_pictures(begun.steps, self.store)
+            steps = with_pictures(begun, self.store).steps
             last = await repeat_steps(env, begun, self.options.irreversible)
         except InfraError as error:
             self.broken = error
@@ -238,7 +238,7 @@ class EpisodeRecord:
         self.id, self.provenance = begun.id, begun.provenance
         self.final, self.unpaid = begun.final, begun.verdict.unstepped
         self.in_flight = tuple(step for step in steps[-1:] if step.truncated)
-        self.steps = steps[: len(steps) - len(self.in_flight)]
+        self.steps = [*steps[: len(steps) - len(self.in_flight)]]
         if last is not None:
             self.last, self.final = last, last.observation
             for step in self.in_flight:

@@ -1,10 +1,10 @@
 """Continue an episode whose process died, or that was cut: carry out its actions again, without asking a model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bestofq.core.actions import AskUser
-from bestofq.core.decision import Episode, Step, StepResult
+from bestofq.core.decision import Episode, StepResult
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Env
 from bestofq.core.repeating import DivergedError, Unsafe, repeat
@@ -53,13 +53,12 @@ async def claim_orphans(
     return found
 
 
-def with_pictures(steps: Sequence[Step], store: "Store") -> list[Step]:
-    """Return the steps with the bytes of their pictures, as an agent sees them. DataError if the store lacks one."""
-    return [step.model_copy(update={"observation": with_picture(step.observation, store)}) for step in steps]
+def with_pictures(episode: Episode, store: "Store") -> Episode:
+    """Return the episode with the bytes of its pictures, as an agent sees them. DataError if the store lacks one."""
 
+    def load(page: Observation) -> Observation:
+        shot = page.screenshot
+        return page.model_copy(update={"screenshot": store.screenshots.load(shot)}) if shot and not shot.data else page
 
-def with_picture(page: Observation, store: "Store") -> Observation:
-    shot = page.screenshot
-    if shot is None or shot.data:
-        return page
-    return page.model_copy(update={"screenshot": store.screenshots.load(shot)})
+    steps = tuple(step.model_copy(update={"observation": load(step.observation)}) for step in episode.steps)
+    return episode.model_copy(update={"steps": steps, "final": episode.final and load(episode.final)})
