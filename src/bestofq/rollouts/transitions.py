@@ -36,9 +36,7 @@ def tabulate(
             items.append(item)
         return row
 
-    indices: list[tuple[int, int, int, int]] = []
-    rewards: list[float] = []
-    terminal: list[bool] = []
+    rows: list[tuple[int, ...]] = []  # state, action, task, next state, whether the episode ends there and is won
     rest: list[list[int]] = []
     for episode in episodes:
         steps, outcome = episode.steps, episode.verdict.outcome
@@ -50,22 +48,22 @@ def tabulate(
         for step, state, item, after in zip(steps, states, shown, [*shown[1:], None], strict=True):
             decision, here = step.decision, number(item)
             next_row = here if after is None else number(after)
-            indices.append((here, number(texts.action(state, decision.candidate)), number(task), next_row))
-            rewards.append(float(after is None and outcome == "success"))
-            terminal.append(after is None)
+            ends = after is None
+            won = ends and outcome == "success"
+            rows.append((here, number(texts.action(state, decision.candidate)), number(task), next_row, ends, won))
             untaken = [one for i, one in enumerate(decision.candidates) if others and i != decision.chosen]
             rest.append([number(texts.action(state, one)) for one in untaken])
-    if not indices:
+    if not rows:
         raise DataError(NO_EPISODE)
-    state, action, task, next_state = np.array(indices, dtype=np.int64).T.copy()
+    state, action, task, next_state, ends, won = np.array(rows, dtype=np.int64).T.copy()
     transitions = Transitions(
         vectors=np.zeros((len(items), 0), np.float32),
         state=state,
         action=action,
         task=task,
         next_state=next_state,
-        reward=np.array(rewards, dtype=np.float32),
-        terminal=np.array(terminal),
+        reward=won.astype(np.float32),
+        terminal=ends.astype(np.bool_),
         others=np.array([*zip_longest(*rest, fillvalue=-1)], dtype=np.int64).T if any(rest) else None,
     )
     return items, transitions
