@@ -65,7 +65,10 @@ class AgentConfig:
         return self.needs_q
 
     def check(self, settings: BestOfQSettings) -> None:
-        """Raise ConfigError if the settings do not name what the agent needs. It loads no model."""
+        """Raise ConfigError if the settings do not name what the agent needs, or name what cannot be imported. It loads
+        no model."""
+        if settings.proposer is not None:
+            load_part("proposer", settings.proposer)
 
     def proposer(self, models: Models) -> Proposer:
         return make_proposer(models, log_probs=self.log_probs, votes=self.votes)
@@ -171,6 +174,7 @@ class Own(AgentConfig, kind="own"):
         if settings.scorer is None:
             raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
         load_part("scorer", settings.scorer)
+        super().check(settings)
 
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
         scorer: Scorer = make_part("scorer", str(models.settings.scorer), Scorer, models)
@@ -204,18 +208,10 @@ def embeds(settings: BestOfQSettings, kind: AgentKind) -> bool:
     return settings.value == "network" and AGENTS[kind].reads_q(settings)
 
 
-def check_agent(kind: AgentKind, models: Models) -> None:
-    """ConfigError if the settings do not name what such an agent needs, or name what cannot be imported. It loads no
-    model."""
-    AGENTS[kind].check(models.settings)
-    if models.settings.proposer is not None:
-        load_part("proposer", models.settings.proposer)
-
-
 def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
-    """The agent of that name. ConfigError as `check_agent` and `AgentConfig.build`. It warns if N is not the
+    """The agent of that name. ConfigError as `AgentConfig.check` and `AgentConfig.build`. It warns if N is not the
     Q-function's."""
-    check_agent(kind, models)
+    AGENTS[kind].check(models.settings)
     return AGENTS[kind].build(kind, models, values, n or models.settings.n_candidates)
 
 

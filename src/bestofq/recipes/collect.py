@@ -8,7 +8,7 @@ from functools import partial
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.config.agents import AGENTS, AgentKind, check_agent, keeping_vectors, make_agent
+from bestofq.config.agents import AGENTS, AgentKind, keeping_vectors, make_agent
 from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -53,9 +53,9 @@ async def collect(
 
     On training tasks the vectors that the agent computes are stored too. If half of the episodes or more ended because
     the model had no valid action, the console says what to change. InfraError if every episode was cut. ConfigError as
-    `check_agent`, before the run is begun.
+    `AgentConfig.check`, before the run is begun.
     """
-    check_agent(play.kind, models)
+    AGENTS[play.kind].check(models.settings)
     settings, agent_name = models.settings, play.agent
     provenance = await begin(models, suite, store, run, play.split, play=play, values=play.values)
     with console.status("reading the tasks"):  # MiniWoB++'s are on its pages
@@ -137,7 +137,7 @@ async def compare(
     Raises ConfigError if one of them cannot be made, before the first plays.
     """
     for kind in agents:
-        check_agent(kind, models)
+        AGENTS[kind].check(models.settings)
     for kind in agents:
         values = play.values if AGENTS[kind].reads_q(models.settings) else None
         await collect(models, suite, store, run, replace(play, kind=kind, values=values), hosts=hosts)
