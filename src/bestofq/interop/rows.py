@@ -39,8 +39,7 @@ CANDIDATE: Columns = {
     "chosen": "truth",
 }
 _EPISODE: Columns = {
-    **dict.fromkeys(("run", "agent", "suite", "task", "split", "episode", "goal"), "text"),
-    "outcome": "text",
+    **dict.fromkeys(("run", "agent", "suite", "task", "split", "episode", "goal", "outcome"), "text"),
     "episode_reward": "number",
     **dict.fromkeys(("judge", "reason"), "text"),
 }
