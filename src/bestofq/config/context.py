@@ -37,15 +37,11 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
     connections are closed too. ConfigError where its pictures are needed and not taken."""
     chosen = models.settings.suite
     suite = suite or make_suite(chosen)
-
-    async def tasks(split: Split, limit: int | None) -> Sequence[Task]:
-        return await chosen_tasks(suite, chosen.only, split, limit)
-
     check_pictures(models.settings, chosen.in_browser and chosen.screenshots)
     async with aclosing(models), suite.open() as make_env:
         yield OpenSuite(
             answered_by(models.user, make_env),
-            tasks,
+            partial(chosen_tasks, suite, chosen.only),
             step_limit_of(models.settings, suite),
             suite.judge or (models.judge if suite.needs_judge else None),
             irreversible_of(suite),
