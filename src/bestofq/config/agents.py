@@ -331,7 +331,8 @@ def make_localizer(models: Models) -> Localizer | None:
     kind = models.settings.localizer
     if kind in ("none", "page"):
         return PageLocalizer() if kind == "page" else None
-    model = models.locating
+    own = models.settings.endpoint_of("localizer_chat")
+    model = models.endpoint if own is None else models.in_role(own)
     if not isinstance(model, ChatModel):
         how = "set endpoints.localizer_chat.model, or give --base-url"
         raise ConfigError(f"the localizer {kind} needs an endpoint: {how}")
