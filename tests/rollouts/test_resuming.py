@@ -13,7 +13,7 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.proposers import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector, UniformSelector
-from bestofq.core.actions import Action
+from bestofq.core.actions import Action, AskUser
 from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Scores, State, StepResult
 from bestofq.core.errors import BrowserError, ModelError
 from bestofq.core.language import Request
@@ -46,7 +46,9 @@ async def whole(folder: Path) -> Episode:
     return episode
 
 
-async def collect(store: Store, *, env: type[LineEnv] = LineEnv, irreversible: Unsafe | None = None) -> list[int]:
+async def collect(
+    store: Store, *, env: type[LineEnv] = LineEnv, irreversible: Unsafe | None = None, agent: Agent | None = None
+) -> list[int]:
     """Collect it; the steps that the agent was asked for."""
     steps: list[int] = []
 
@@ -57,7 +59,7 @@ async def collect(store: Store, *, env: type[LineEnv] = LineEnv, irreversible: U
     async def make_env() -> LineEnv:
         return env()
 
-    agent = replace(line_agent(), scorer=ScriptedScorer(values))
+    agent = replace(agent or line_agent(), scorer=ScriptedScorer(values))
     await store.begin_run("r", {}, MADE)
     options = RunOptions(step_limit=12, seed=4, irreversible=irreversible)
     await run_many([TASK], make_env, agent, store=store, run="r", options=options)
@@ -126,6 +128,26 @@ async def test_an_action_that_is_unsafe_only_now_is_not_carried_out(tmp_path: Pa
         assert asked[0] == 0
         [again] = store.episodes()
     assert len(carried_out) == len(again.steps)
+
+
+async def test_a_user_whose_reply_is_stored_is_not_asked_again(tmp_path: Path) -> None:
+    questions: list[str] = []
+
+    class Asked(LineEnv):
+        async def step(self, action: Action) -> StepResult:
+            if isinstance(action, AskUser):
+                questions.append(action.question)
+            return await super().step(action)
+
+    agent = line_agent(replies=[['ask "which one?"'], *[["click [2]"]] * 3])
+    with Store.open(tmp_path / "whole") as store:
+        await collect(store, env=Asked, agent=agent)
+        [episode] = store.episodes()
+    with Store.open(tmp_path / "left") as store:
+        await left(store, episode, 2)
+        assert await collect(store, env=Asked, agent=agent) == [2, 3]
+        assert same(next(store.episodes()), episode)
+    assert questions == ["which one?"]
 
 
 class Crash(LineEnv):
