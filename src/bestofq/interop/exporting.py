@@ -44,16 +44,16 @@ def export_preferences(store: Store, selected: Which, out: Path, *, alpha: float
         for row in rows.tree_pairs(run.name, tree, alpha=alpha, threshold=threshold)
     )
     hint = "grow trees by `bestofq search`, or lower --threshold"
-    none = f"the store holds no pairs{_named(selected)} whose Q-values differ by at least {threshold:g}: {hint}"
+    none = f"the store holds no pairs{_describe(selected)} whose Q-values differ by at least {threshold:g}: {hint}"
     return rows.write_rows(out, pairs, rows.PREFERENCES, none=none)
 
 
 def _none(store: Store, selected: Which, what: str) -> str:
     runs = ", ".join(run.name for run in store.runs()) or "none"
-    return f"the store holds no {what}{_named(selected)}: its runs are {runs}"
+    return f"the store holds no {what}{_describe(selected)}: its runs are {runs}"
 
 
-def _named(selected: Which) -> str:
+def _describe(selected: Which) -> str:
     named = ", ".join(f"{name} {value}" for name, value in selected.items() if value is not None)
     return f" of {named}" if named else ""
 
