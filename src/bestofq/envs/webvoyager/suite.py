@@ -28,7 +28,6 @@ from bestofq.envs.webvoyager.settings import Allow, WebVoyagerSettings
 
 SUITE = "webvoyager"
 STEP_LIMIT = 30  # Best-of-Q, appendix K
-RUNS = 3  # Best-of-Q, 4.1
 COMPANIONS: Mapping[str, Sequence[str]] = tomllib.loads(files(__package__).joinpath("hosts.toml").read_text("utf-8"))
 """Hosts of a site's pictures and scripts, as publicly known, not checked against the live sites. The guard holds every
 connection, not only pages: if a page stays bare, allow what is missing."""
