@@ -174,7 +174,7 @@ def predict(group: Mapping[str, Made]) -> None:
     models = _models(next(iter(group.values())))
     with Store.open(HELD_OUT) as store:
         logs = logs_of(models, store, store.summaries(run="seed"))
-    alone = tabulate(logs.episodes, EmbeddingTexts()).rows
+    _, alone = tabulate(logs.episodes, EmbeddingTexts())
     for name in group:
         file = LEARNED / name / "predicted.json"
         if file.exists():

@@ -9,11 +9,12 @@ import pytest
 from pydantic import Field, model_validator
 
 from bestofq.agents.judges.chat import ChatJudge
+from bestofq.agents.localizers import VisionLocalizer
 from bestofq.agents.user import ModelUser
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import limit_of, models_of, named_only
-from bestofq.config.agents import shipped_q
+from bestofq.config.agents import make_localizer, shipped_q
 from bestofq.config.models import check_embedder
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError
@@ -174,11 +175,12 @@ def test_a_q_function_ships_for_the_model_that_proposes_alone(model: str, ships:
 
 
 def test_a_role_takes_the_endpoint_of_its_name_or_another_one() -> None:
-    models = models_of(CommonOptions(model="m", base_url=NOBODY, set_=["judge=chat", "endpoints.user.model=u"]))
+    given = ["judge=chat", "endpoints.user.model=u", "localizer=vision"]
+    models = models_of(CommonOptions(model="m", base_url=NOBODY, set_=given))
     assert isinstance(models.user, ModelUser)
     assert isinstance(models.judge, ChatJudge)
     assert models.judge.model is models.endpoint
-    assert models.locating is models.endpoint
+    assert make_localizer(models) == VisionLocalizer(models.endpoint)
 
 
 @pytest.mark.parametrize(

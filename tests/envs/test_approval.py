@@ -12,7 +12,6 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from bestofq.browser.browser import Browser
-from bestofq.config.context import seems_irreversible
 from bestofq.core.actions import Action, Answer, AskUser, Click, Goto, Press, Refresh, Submit, Wait, Write
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError
@@ -21,6 +20,7 @@ from bestofq.core.protocols import Env
 from bestofq.core.repeating import DivergedError, repeat
 from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
+from bestofq.safety.irreversible import seems_irreversible
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -112,12 +112,6 @@ def test_what_a_judge_said_of_a_stored_episode_is_no_change_of_its_log(tmp_path:
     assert "(steps: 2, failure; now 2, success)" in bestofq("import", "jsonl", log, "--store", tmp_path / "store")
 
 
-def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
-    for number in (1, 2):
-        written(tmp_path / "logs" / f"{number}.jsonl", shop_episode(number))
-    assert len(imported("jsonl", tmp_path / "logs", tmp_path / "store")) == 2
-
-
 def test_malformed_lines_are_counted_and_named(tmp_path: Path) -> None:
     bad = (
         '{"goal": "cut off',
@@ -191,11 +185,8 @@ def lines(path):
 
 
 def test_imported_episodes_teach_and_are_reported_and_shown(tmp_path: Path) -> None:
-    log, store, q = (
-        written(tmp_path / "log.jsonl", *(shop_episode(n, site="uk") for n in range(8))),
-        tmp_path / "store",
-        tmp_path / "q",
-    )
+    log = written(tmp_path / "log.jsonl", *(shop_episode(n, site="uk") for n in range(8)))
+    store, q = tmp_path / "store", tmp_path / "q"
     bestofq("import", "jsonl", log, "--store", store, "--run", "logs")
     settings = ("iql.steps=5", "iql.batch_size=4", "iql.network.hidden=[8, 8]")
     said = bestofq("train", "--run", "logs", "--store", store, "--out", q, *(w for s in settings for w in ("--set", s)))

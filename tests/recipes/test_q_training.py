@@ -324,9 +324,9 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
     later = Models(settings)
     with Store.open(tmp_path) as store:
         for run, again in (("train", False), ("dev", True)):  # what is not trained on is not kept
-            table = tabulate(store.episodes(run=run), later.texts)
-            embed_items(later, table.items, store, store.vectors(spec))
-            assert len(computed) == (len(table.items) if again else 0)
+            items, _ = tabulate(store.episodes(run=run), later.texts)
+            embed_items(later, items, store, store.vectors(spec))
+            assert len(computed) == (len(items) if again else 0)
 
 
 def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path) -> None:

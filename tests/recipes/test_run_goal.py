@@ -163,7 +163,7 @@ async def test_the_user_says_how_it_ended_and_what_is_not_judged_teaches_nothing
         assert open_end.id == made[2].id
         assert open_end.steps[-1].terminated
         assert open_end.final is not None
-        rows = tabulate(store.episodes(), EmbeddingTexts("alone")).rows
+        _, rows = tabulate(store.episodes(), EmbeddingTexts("alone"))
     assert len(rows) == sum(len(e.steps) for e in (*made[:2], cut_short))
     step = finished[0].steps[0]
     assert [c.label for c in step.decision.candidates] == ["click link More", "scroll down"]

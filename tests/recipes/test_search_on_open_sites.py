@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from bestofq.browser.browser import Browser
-from bestofq.config.context import OpenSuite, seems_irreversible
+from bestofq.config.context import OpenSuite
 from bestofq.config.models import Models
 from bestofq.config.settings import AgentQSettings, BestOfQSettings
 from bestofq.core.decision import State
@@ -23,6 +23,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.envs.web import WebEnv
 from bestofq.recipes.collect import begin
 from bestofq.recipes.tree_search import search_tasks, searching_agent
+from bestofq.safety.irreversible import seems_irreversible
 from bestofq.search.config import SearchConfig
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedModel

@@ -13,13 +13,13 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.proposers import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector, UniformSelector
-from bestofq.core.actions import Action
+from bestofq.core.actions import Action, AskUser
 from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Scores, State, StepResult
 from bestofq.core.errors import BrowserError, ModelError
 from bestofq.core.language import Request
 from bestofq.core.observation import Observation, Task
+from bestofq.core.repeating import Unsafe
 from bestofq.core.usage import Usage
-from bestofq.rollouts.resuming import MayRepeat
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedModel, ScriptedScorer
@@ -47,7 +47,7 @@ async def whole(folder: Path) -> Episode:
 
 
 async def collect(
-    store: Store, *, env: type[LineEnv] = LineEnv, may_repeat: MayRepeat | None = lambda *_: True
+    store: Store, *, env: type[LineEnv] = LineEnv, irreversible: Unsafe | None = None, agent: Agent | None = None
 ) -> list[int]:
     """Collect it; the steps that the agent was asked for."""
     steps: list[int] = []
@@ -59,9 +59,9 @@ async def collect(
     async def make_env() -> LineEnv:
         return env()
 
-    agent = replace(line_agent(), scorer=ScriptedScorer(values))
+    agent = replace(agent or line_agent(), scorer=ScriptedScorer(values))
     await store.begin_run("r", {}, MADE)
-    options = RunOptions(step_limit=12, seed=4, may_repeat=may_repeat)
+    options = RunOptions(step_limit=12, seed=4, irreversible=irreversible)
     await run_many([TASK], make_env, agent, store=store, run="r", options=options)
     return steps
 
@@ -93,17 +93,15 @@ async def test_it_goes_on_from_wherever_it_was_and_ends_the_same(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("env", "may_repeat"),
-    [(Renamed, lambda *_: True), (LineEnv, lambda *_: False), (LineEnv, None)],
-    ids=["another page", "unsafe", "never"],
+    ("env", "irreversible"), [(Renamed, None), (LineEnv, lambda *_: True)], ids=["another page", "unsafe"]
 )
 async def test_where_it_cannot_go_on_it_is_begun_anew(
-    tmp_path: Path, env: type[LineEnv], may_repeat: MayRepeat | None
+    tmp_path: Path, env: type[LineEnv], irreversible: Unsafe | None
 ) -> None:
     episode = await whole(tmp_path / "whole")
     with Store.open(tmp_path / "left") as store:
         id_ = await left(store, episode, len(episode.steps) - 1)
-        asked = await collect(store, env=env, may_repeat=may_repeat)
+        asked = await collect(store, env=env, irreversible=irreversible)
         assert asked[0] == 0
         assert [summary.id for summary in store.summaries(status="interrupted")] == [id_]
         [again] = store.episodes()
@@ -126,10 +124,30 @@ async def test_an_action_that_is_unsafe_only_now_is_not_carried_out(tmp_path: Pa
 
     with Store.open(tmp_path / "left") as store:
         await left(store, episode, 2)
-        asked = await collect(store, env=Counting, may_repeat=lambda seen, _: "now" not in seen.notices)
+        asked = await collect(store, env=Counting, irreversible=lambda seen, _: "now" in seen.notices)
         assert asked[0] == 0
         [again] = store.episodes()
     assert len(carried_out) == len(again.steps)
+
+
+async def test_a_user_whose_reply_is_stored_is_not_asked_again(tmp_path: Path) -> None:
+    questions: list[str] = []
+
+    class Asked(LineEnv):
+        async def step(self, action: Action) -> StepResult:
+            if isinstance(action, AskUser):
+                questions.append(action.question)
+            return await super().step(action)
+
+    agent = line_agent(replies=[['ask "which one?"'], *[["click [2]"]] * 3])
+    with Store.open(tmp_path / "whole") as store:
+        await collect(store, env=Asked, agent=agent)
+        [episode] = store.episodes()
+    with Store.open(tmp_path / "left") as store:
+        await left(store, episode, 2)
+        assert await collect(store, env=Asked, agent=agent) == [2, 3]
+        assert same(next(store.episodes()), episode)
+    assert questions == ["which one?"]
 
 
 class Crash(LineEnv):
@@ -160,7 +178,7 @@ async def test_a_cut_episode_that_may_not_be_repeated_is_kept_and_begun_anew(tmp
     episode = await whole(tmp_path / "whole")
     Crash.steps, Crash.at_step = 0, 2
     with Store.open(tmp_path / "cut") as store:
-        asked = await collect(store, env=Crash, may_repeat=lambda *_: False)
+        asked = await collect(store, env=Crash, irreversible=lambda *_: True)
         assert asked == [0, 1, 2, *range(len(episode.steps))]
         [cut] = store.episodes(status="cut")
         assert [step.truncated for step in cut.steps] == [False, False, True]

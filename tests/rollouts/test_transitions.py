@@ -44,8 +44,8 @@ async def play(folder: Path, *replies: str, limit: int = 30) -> Episode:
 
 def rows(episodes: Sequence[Episode]) -> list[tuple[str, str, str | None, float]]:
     """Of each step the texts of state and action, that of the next state (None: it is terminal), and the reward."""
-    table = tabulate(episodes, Plain())
-    texts, found = [item.text for item in table.items], table.rows
+    items, found = tabulate(episodes, Plain())
+    texts = [item.text for item in items]
     columns = (found.state, found.action, found.next_state, found.terminal, found.reward)
     each = zip(*(column.tolist() for column in columns), strict=True)
     return [(texts[s], texts[a], None if ended else texts[n], reward) for s, a, n, ended, reward in each]
@@ -110,27 +110,24 @@ async def test_stored_pictures_are_embedded(tmp_path: Path) -> None:
         await store.begin_run("r", {}, Provenance(version="test"))
         agent = line_agent(selector=GreedySelector(), replies=[["click [2]"], ["click [2]"]])
         await record_episode(agent, Photographed(), line_task("t", 2), store=store, run="r")
-        table = tabulate(store.episodes(run="r"), EmbeddingTexts(pictures=True))
-        assert [[len(shot.data) for shot in item.screenshots] for item in table.items] == [[0], [0], [], []]
+        items, _ = tabulate(store.episodes(run="r"), EmbeddingTexts(pictures=True))
+        assert [[len(shot.data) for shot in item.screenshots] for item in items] == [[0], [0], [], []]
         embedder = Sizes(EmbedSpec(model="sizes", revision="1", dim=1), batch=8)
-        vectors = embedder.embed_all(table.items, store.vectors(embedder.spec), pictures=store.screenshots.load)
+        vectors = embedder.embed_all(items, store.vectors(embedder.spec), pictures=store.screenshots.load)
         assert vectors[:, 0].tolist() == [106.0, 107.0, 0.0, 0.0]
-        again = embedder.embed_all(table.items, store.vectors(embedder.spec))  # nothing is left to read
+        again = embedder.embed_all(items, store.vectors(embedder.spec))  # nothing is left to read
         np.testing.assert_array_equal(again, vectors)
-        assert table.transitions(vectors).vectors.shape == (4, 1)
 
 
 async def test_each_distinct_item_has_one_row(tmp_path: Path) -> None:
     episode = await play(tmp_path, "click [2]", "click [2]")
-    table = tabulate([episode, episode], Plain())
-    assert [item.text for item in table.items] == [
+    items, transitions = tabulate([episode, episode], Plain())
+    assert [item.text for item in items] == [
         "Page 0 after 0",
         "Page 1 after 1",
         "click link one on",
         "reach page 2",
     ]
-    vectors = np.arange(8, dtype=np.float32).reshape(4, 2)
-    transitions = table.transitions(vectors)
     assert len(transitions) == 4
     assert transitions.state.tolist() == [0, 1, 0, 1]
     assert transitions.next_state.tolist() == [1, 1, 1, 1]
@@ -138,8 +135,6 @@ async def test_each_distinct_item_has_one_row(tmp_path: Path) -> None:
     assert transitions.task.tolist() == [3] * 4
     assert transitions.reward.tolist() == [0, 1, 0, 1]
     assert transitions.terminal.tolist() == [False, True, False, True]
-    with pytest.raises(DataError, match=r"shape \(3, 2\), the table has 4"):
-        table.transitions(vectors[:3])
 
 
 async def test_candidates_that_were_not_taken_are_given_to_who_asks(tmp_path: Path) -> None:
@@ -150,7 +145,7 @@ async def test_candidates_that_were_not_taken_are_given_to_who_asks(tmp_path: Pa
             agent, LineEnv(), line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=2)
         )
         episode = store.episode(done.id)
-    assert tabulate([episode], Plain()).rows.others is None
-    table = tabulate([episode], Plain(), others=True)
-    (back,) = (i for i, item in enumerate(table.items) if item.text == "click link one back")
-    assert table.rows.others.tolist() == [[back], [-1]]
+    assert tabulate([episode], Plain())[1].others is None
+    items, rows = tabulate([episode], Plain(), others=True)
+    (back,) = (i for i, item in enumerate(items) if item.text == "click link one back")
+    assert rows.others.tolist() == [[back], [-1]]

@@ -451,7 +451,7 @@ async def test_an_episode_that_goes_on_in_another_process_is_search_before_each_
         await store.begin_run("r", {}, Provenance(version="test"))
         with pytest.raises(Died):
             await search_before_each_step(store, dies_after=2)
-        [begun] = (await claim_orphans(store, "r", "mcts", lambda _: True, lambda *_: True)).values()
+        [begun] = (await claim_orphans(store, "r", "mcts", lambda _: True, None)).values()
         ended = await search_before_each_step(store, begun)
         assert (ended.id, ended.verdict.reward) == (begun.id, 1.0)
         assert [step.decision.chosen for step in ended.steps] == [1, 0, 1, 0]

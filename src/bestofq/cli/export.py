@@ -12,10 +12,10 @@ from typer import Argument, Option
 from bestofq.cli.options import A_STORE, Files, SplitName, StoreArgument, Text, refuse_given
 from bestofq.cli.writing import check_out
 from bestofq.config.settings import AgentQSettings
-from bestofq.interop.exporting import Selected, export_atif, export_conversations, export_preferences, export_steps
+from bestofq.interop.exporting import export_atif, export_conversations, export_preferences, export_steps
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
-from bestofq.store.store import Store
+from bestofq.store.store import Store, Which
 
 _UNITS = {"steps": "steps", "preferences": "pairs", "conversations": "conversations", "atif": "trajectories"}
 PairOption = partial(Option, rich_help_panel="Preferences")
@@ -44,7 +44,7 @@ def export(
         refuse_given(f"of {kind}", failures=failures)
     if kind != "atif":
         check_out(out)
-    selected = Selected(run=run, agent=agent, split=split)
+    selected: Which = {"run": run, "agent": agent, "split": split}
     with Store.open(Location.of(where, files), read_only=True) as store:
         match kind:
             case "steps":

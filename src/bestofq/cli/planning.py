@@ -11,7 +11,7 @@ from typing import get_args
 from rich.table import Table
 
 from bestofq.cli.findings import Finding, show_findings
-from bestofq.config.agents import AGENTS, AgentKind, check_agent, embeds
+from bestofq.config.agents import AGENTS, AgentKind, embeds
 from bestofq.config.context import chosen_tasks, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -43,9 +43,9 @@ _COSTS = ("M in", "M out", "USD")
 
 def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Play]]) -> None:
     """Print a row for each agent of each run: its episodes, how many are stored, and what the others may cost. Then
-    print whether what they need is there. SetupError if something is missing, ConfigError as `check_agent`."""
+    print whether what they need is there. SetupError if something is missing, ConfigError as `AgentConfig.check`."""
     for _, play in plays:
-        check_agent(play.kind, models)
+        AGENTS[play.kind].check(models.settings)
     settings = models.settings
     suite, limit = make_suite(settings.suite), step_limit_of(settings)
     rows: list[tuple[str, ...]] = []

@@ -64,7 +64,10 @@ class AgentConfig:
         return self.needs_q
 
     def check(self, settings: BestOfQSettings) -> None:
-        """Raise ConfigError if the settings do not name what the agent needs. It loads no model."""
+        """Raise ConfigError if the settings do not name what the agent needs, or name what cannot be imported. It loads
+        no model."""
+        if settings.proposer is not None:
+            load_part("proposer", settings.proposer)
 
     def proposer(self, models: Models) -> Proposer:
         return make_proposer(models, log_probs=self.log_probs, votes=self.votes)
@@ -125,7 +128,9 @@ class PickerAgent(AgentConfig, kind="picker"):
 
 class Verifier(AgentConfig, kind="verifier"):
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return make_verifier(models)
+        if models.prompted is not None:
+            return VerifierScorer(models.prompted)
+        return ChatVerifierScorer(models.chatting, models.settings.chat_screenshots if models.endpoint else 0)
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {} if in_pocket_prompts(settings) else {"prompts": prompt_hash(VERIFIER)}
@@ -135,7 +140,7 @@ class BestOfQ(AgentConfig, kind="best-of-q"):
     needs_q = True
 
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return behind_gate(_build_q_scorer("best-of-q", models, values, n), models, values)
+        return make_gated_scorer(models, _require_values("best-of-q", values, n))
 
 
 class Prior(AgentConfig, kind="prior"):
@@ -143,7 +148,7 @@ class Prior(AgentConfig, kind="prior"):
     needs_q = True
 
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return PriorScorer(_build_q_scorer("prior", models, values, n), beta=models.settings.beta)
+        return PriorScorer(make_q_scorer(models, _require_values("prior", values, n)), beta=models.settings.beta)
 
     def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {"beta": settings.beta, **q}
@@ -168,6 +173,7 @@ class Own(AgentConfig, kind="own"):
         if settings.scorer is None:
             raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
         load_part("scorer", settings.scorer)
+        super().check(settings)
 
     def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
         scorer: Scorer = make_part("scorer", str(models.settings.scorer), Scorer, models)
@@ -201,18 +207,10 @@ def embeds(settings: BestOfQSettings, kind: AgentKind) -> bool:
     return settings.value == "network" and AGENTS[kind].reads_q(settings)
 
 
-def check_agent(kind: AgentKind, models: Models) -> None:
-    """ConfigError if the settings do not name what such an agent needs, or name what cannot be imported. It loads no
-    model."""
-    AGENTS[kind].check(models.settings)
-    if models.settings.proposer is not None:
-        load_part("proposer", models.settings.proposer)
-
-
 def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
-    """The agent of that name. ConfigError as `check_agent` and `AgentConfig.build`. It warns if N is not the
+    """The agent of that name. ConfigError as `AgentConfig.check` and `AgentConfig.build`. It warns if N is not the
     Q-function's."""
-    check_agent(kind, models)
+    AGENTS[kind].check(models.settings)
     return AGENTS[kind].build(kind, models, values, n or models.settings.n_candidates)
 
 
@@ -282,11 +280,10 @@ def make_q_scorer(models: Models, values: Values) -> QScorer | MemoryScorer:
     return QScorer(values, models.embedder, models.texts, checkpoint=values.checkpoint)
 
 
-def behind_gate(
-    scorer: QScorer | MemoryScorer, models: Models, values: Values | None
-) -> QScorer | MemoryScorer | GatedScorer:
-    """Put the scorer behind the gate of its values, if one was calibrated and the settings want it."""
-    if values is None or values.gate is None or values.memory is None or models.settings.gate == "off":
+def make_gated_scorer(models: Models, values: Values) -> QScorer | MemoryScorer | GatedScorer:
+    """The same behind the gate of its values, if one was calibrated and the settings want it."""
+    scorer = make_q_scorer(models, values)
+    if values.gate is None or values.memory is None or models.settings.gate == "off":
         return scorer
     return GatedScorer(scorer, values.memory, values.gate)
 
@@ -301,12 +298,7 @@ def make_picker(models: Models, own: ChatConfig | None = None) -> PickerScorer |
     return ChatPickerScorer(models.chatting, screenshots=1 if models.endpoint else 0)
 
 
-def make_verifier(models: Models) -> Scorer:
-    shots = models.settings.chat_screenshots if models.endpoint else 0
-    return VerifierScorer(models.prompted) if models.prompted else ChatVerifierScorer(models.chatting, shots)
-
-
-def _build_q_scorer(name: str, models: Models, values: Values | None, n: int) -> QScorer | MemoryScorer:
+def _require_values(name: str, values: Values | None, n: int) -> Values:
     if values is None:
         raise ConfigError(f"the agent {name} needs a Q-function: give --q a folder made by `bestofq train`")
     if values.train_n != n:
@@ -316,7 +308,7 @@ def _build_q_scorer(name: str, models: Models, values: Values | None, n: int) ->
             n,
             values.train_n,
         )
-    return make_q_scorer(models, values)
+    return values
 
 
 def keeping_vectors(
@@ -338,7 +330,8 @@ def make_localizer(models: Models) -> Localizer | None:
     kind = models.settings.localizer
     if kind in ("none", "page"):
         return PageLocalizer() if kind == "page" else None
-    model = models.locating
+    own = models.settings.endpoint_of("localizer_chat")
+    model = models.endpoint if own is None else models.in_role(own)
     if not isinstance(model, ChatModel):
         how = "set endpoints.localizer_chat.model, or give --base-url"
         raise ConfigError(f"the localizer {kind} needs an endpoint: {how}")

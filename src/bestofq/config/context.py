@@ -8,22 +8,15 @@ from functools import partial
 
 from bestofq.config.models import Models, check_pictures
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.actions import Action
 from bestofq.core.errors import ConfigError, InputError
-from bestofq.core.observation import Observation, Split, Task
+from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, SimulatedUser, Suite, TakesUser
 from bestofq.core.repeating import Unsafe
 from bestofq.envs.suites import make_suite
-from bestofq.rollouts.resuming import MayRepeat
 from bestofq.rollouts.workers import Do, Hosts, Report, Shared, Worker, ignore
-from bestofq.safety.irreversible import irreversible
+from bestofq.safety.irreversible import seems_irreversible
 from bestofq.store.location import Location
 from bestofq.store.store import Store
-
-
-def seems_irreversible(observation: Observation, action: Action) -> bool:
-    """Guessed from what the page says, where the suite does not know."""
-    return irreversible(action, observation) is not None
 
 
 @dataclass(frozen=True)
@@ -34,7 +27,7 @@ class OpenSuite:
     tasks: Callable[[Split, int | None], Awaitable[Sequence[Task]]]  # the first of a split, so many at most
     step_limit: int  # steps an episode may take
     judge: Judge | None = None  # where the environment has no reward of its own
-    irreversible: Unsafe | None = None  # what search must not carry out; None: a sandbox, where nothing is
+    irreversible: Unsafe | None = None  # what nobody may try or repeat; None: a sandbox, where nothing is
     simulator: "OpenSuite | None" = None  # where an agent searches, with the same pages; None: here
 
 
@@ -44,15 +37,11 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
     connections are closed too. ConfigError where its pictures are needed and not taken."""
     chosen = models.settings.suite
     suite = suite or make_suite(chosen)
-
-    async def tasks(split: Split, limit: int | None) -> Sequence[Task]:
-        return await chosen_tasks(suite, chosen.only, split, limit)
-
     check_pictures(models.settings, chosen.in_browser and chosen.screenshots)
     async with aclosing(models), suite.open() as make_env:
         yield OpenSuite(
             answered_by(models.user, make_env),
-            tasks,
+            partial(chosen_tasks, suite, chosen.only),
             step_limit_of(models.settings, suite),
             suite.judge or (models.judge if suite.needs_judge else None),
             irreversible_of(suite),
@@ -121,15 +110,10 @@ def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:
 
 
 def irreversible_of(suite: Suite) -> Unsafe | None:
-    """Return what search must not carry out there; None in a sandbox, where everything may be done."""
+    """Return what must not be tried or repeated there. None: a sandbox, where everything may be done."""
     if suite.sandboxed:
         return None
     return suite.irreversible if isinstance(suite, KnowsIrreversible) else seems_irreversible
-
-
-def may_repeat_of(irreversible: Unsafe | None) -> MayRepeat:
-    """Return what may be carried out again, to continue an episode whose process died."""
-    return lambda page, action: irreversible is None or not irreversible(page, action)
 
 
 def step_limit_of(settings: BestOfQSettings, suite: Suite | None = None) -> int:

@@ -148,12 +148,6 @@ class Models:
         return model
 
     @property
-    def locating(self) -> VisionModel | None:
-        if (own := self.settings.endpoint_of("localizer_chat")) is not None:
-            return self.in_role(own)
-        return self.endpoint
-
-    @property
     def judge(self) -> Judge | None:
         """Who says how an episode ended, where the environment cannot tell."""
         chosen = self.settings

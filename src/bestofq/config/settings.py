@@ -191,19 +191,16 @@ class BestOfQSettings(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _use_preset(cls, tree: Any) -> Any:
-        return {**PRESETS.get(str(tree.get("preset")), {}), **tree} if isinstance(tree, dict) else tree
-
-    @model_validator(mode="before")
-    @classmethod
-    def _use_network(cls, tree: Any) -> Any:
-        return {"value": "network", **tree} if isinstance(tree, dict) and tree.get("iql") else tree
-
-    @model_validator(mode="before")
-    @classmethod
-    def _use_endpoint_judge(cls, tree: Any) -> Any:
-        there = isinstance(tree, dict) and "judge" in (tree.get("endpoints") or {})
-        return {"judge": "judge", **tree} if there else tree
+    def _add_implied(cls, tree: Any) -> Any:
+        """Add what a preset, a setting of iql and an endpoint for judging imply, under the user's own settings."""
+        if not isinstance(tree, dict):
+            return tree
+        implied = dict(PRESETS.get(str(tree.get("preset")), {}))
+        if tree.get("iql"):
+            implied["value"] = "network"
+        if "judge" in (tree.get("endpoints") or {}):
+            implied["judge"] = "judge"
+        return {**implied, **tree}
 
     @model_validator(mode="after")
     def _judge_exists(self) -> Self:

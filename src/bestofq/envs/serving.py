@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -12,32 +12,11 @@ from bestofq.core.errors import InfraError
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to its process and ends at once. uvicorn's own server polls ten times a second for its end."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ended = asyncio.Event()
+    """Leaves signals to its process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-    async def main_loop(self) -> None:
-        await self.on_tick(0)
-        await self.ended.wait()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for server in self.servers:
-            server.close()
-        state = self.server_state
-        for connection in list(state.connections):
-            connection.shutdown()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
-                while state.connections or state.tasks:  # noqa: ASYNC110
-                    await asyncio.sleep(0.001)
-        for task in state.tasks:
-            task.cancel()
 
 
 @asynccontextmanager
@@ -57,6 +36,6 @@ async def serve_app(app: ASGIApp) -> AsyncIterator[str]:
             await asyncio.sleep(0)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        server.ended.set()
+        server.should_exit = True
         await serving
         listener.close()

@@ -102,12 +102,12 @@ class WebEnv:
         allowed: set[tuple[str, str]] = set()
 
         async def may(action: Action, page: Observation) -> bool:
+            words = action_text(on_mark(action, page), page.elements)
             if self.held_back is not None and self.held_back(page, action):
-                raise Impossible(f"{_describe(action, page)} seems irreversible; nothing was done.")
+                raise Impossible(f"{words} seems irreversible; nothing was done.")
             reason = irreversible(action, page, forms=self._forms) if self.approve else None
             if reason is None:
                 return True
-            words = _describe(action, page)
             question = words, reason.partition(" (")[0]  # without the page's words
             if question in allowed:
                 return True
@@ -130,7 +130,3 @@ class WebEnv:
         changes = {"url": seen.url.removeprefix(self.root), "notices": (*seen.notices, *notices)}
         self.observation = seen.model_copy(update=changes)
         return self.observation
-
-
-def _describe(action: Action, page: Observation) -> str:
-    return action_text(on_mark(action, page), page.elements)

@@ -71,15 +71,10 @@ class Call(NamedTuple):
             values["direction"] = "down" if down else "up"
         if kind in ("scroll", "wait") and not values:  # how far, how long?
             return Other(text=self.text)
-        return _exactly(kind, self.text, values)
-
-
-def _exactly(kind: str, written: str, values: Mapping[str, Any]) -> Action:
-    """Return the action of that kind; if there is no such kind, or a value does not fit, the words as they are."""
-    try:
-        return ACTION.validate_python({"kind": kind, **values})
-    except ValidationError:
-        return Other(text=written)
+        try:
+            return ACTION.validate_python({"kind": kind, **values})
+        except ValidationError:  # there is no such kind, or a value does not fit
+            return Other(text=self.text)
 
 
 def call_of(name: Any, arguments: Any) -> Call:

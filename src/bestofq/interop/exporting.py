@@ -2,76 +2,63 @@
 
 import json
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
-from bestofq.core.decision import DECIDED, Episode
+from bestofq.core.decision import DECIDED
 from bestofq.core.errors import DataError, InputError
-from bestofq.core.observation import Screenshot, Split
+from bestofq.core.observation import Screenshot
 from bestofq.interop import rows
 from bestofq.interop.atif import trajectory
-from bestofq.store.store import Store
+from bestofq.store.store import Store, Which
 
 PICTURES = "screenshots"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Selected:
-    """Which finished episodes; None: any."""
-
-    run: str | None = None
-    agent: str | None = None
-    split: Split | None = None
-
-    def episodes(self, store: Store) -> Iterator[Episode]:
-        return store.episodes(run=self.run, agent=self.agent, split=self.split)
-
-    def __str__(self) -> str:
-        named = [f"{name} {value}" for name, value in vars(self).items() if value is not None]
-        return f" of {', '.join(named)}" if named else ""
-
-
-def export_steps(store: Store, selected: Selected, out: Path) -> int:
+def export_steps(store: Store, selected: Which, out: Path) -> int:
     """Write a row for each step and return their number. Errors as `rows.write_rows`."""
-    steps = rows.step_rows(selected.episodes(store))
+    steps = rows.step_rows(store.episodes(**selected))
     return rows.write_rows(out, steps, rows.STEPS, none=_none(store, selected, "steps"))
 
 
-def export_conversations(store: Store, selected: Selected, out: Path, *, failures: bool = False) -> int:
+def export_conversations(store: Store, selected: Which, out: Path, *, failures: bool = False) -> int:
     """Write a row for each successful episode; with `failures` for each decided one. Errors as `rows.write_rows`."""
     which, outcomes = ("decided", DECIDED) if failures else ("successful", ("success",))
-    episodes = (episode for episode in selected.episodes(store) if episode.verdict.outcome in outcomes)
+    episodes = (episode for episode in store.episodes(**selected) if episode.verdict.outcome in outcomes)
     none = _none(store, selected, f"{which} episodes with a step")
     return rows.write_rows(out, rows.conversation_rows(episodes), rows.CONVERSATIONS, none=none)
 
 
-def export_preferences(store: Store, selected: Selected, out: Path, *, alpha: float, threshold: float) -> int:
+def export_preferences(store: Store, selected: Which, out: Path, *, alpha: float, threshold: float) -> int:
     """Write a row for each pair (Agent Q, Eq. 10 and Algorithm 1). Errors as `rows.write_rows`; InputError on an agent,
     which a search tree does not have."""
-    if selected.agent is not None:
+    if selected.get("agent") is not None:
         raise InputError("a search tree has no agent: leave out --agent")
     pairs = (
         row
         for run in store.runs()
-        if selected.run in (None, run.name)
+        if selected.get("run") in (None, run.name)
         for tree in store.trees.all(run.name)
-        if selected.split in (None, tree.task.split)
+        if selected.get("split") in (None, tree.task.split)
         for row in rows.tree_pairs(run.name, tree, alpha=alpha, threshold=threshold)
     )
     hint = "grow trees by `bestofq search`, or lower --threshold"
-    none = f"the store holds no pairs{selected} whose Q-values differ by at least {threshold:g}: {hint}"
+    none = f"the store holds no pairs{_describe(selected)} whose Q-values differ by at least {threshold:g}: {hint}"
     return rows.write_rows(out, pairs, rows.PREFERENCES, none=none)
 
 
-def _none(store: Store, selected: Selected, what: str) -> str:
+def _none(store: Store, selected: Which, what: str) -> str:
     runs = ", ".join(run.name for run in store.runs()) or "none"
-    return f"the store holds no {what}{selected}: its runs are {runs}"
+    return f"the store holds no {what}{_describe(selected)}: its runs are {runs}"
 
 
-def export_atif(store: Store, selected: Selected, out: Path) -> int:
+def _describe(selected: Which) -> str:
+    named = ", ".join(f"{name} {value}" for name, value in selected.items() if value is not None)
+    return f" of {named}" if named else ""
+
+
+def export_atif(store: Store, selected: Which, out: Path) -> int:
     """Write a trajectory for each episode into a new folder, with its pictures, and return their number. InputError if
     it holds something or has no name of its own (`.`), DataError if there are no episodes. A folder of half the
     episodes is never left at `out`."""
@@ -82,7 +69,7 @@ def export_atif(store: Store, selected: Selected, out: Path) -> int:
     part.mkdir(parents=True)
     try:
         passes = _passes(store, selected)
-        for episode in selected.episodes(store):
+        for episode in store.episodes(**selected):
             pages = [*(step.observation for step in episode.steps), *filter(None, [episode.final])]
             pictures = {shot.sha256: _picture(store, shot, part) for page in pages if (shot := page.screenshot)}
             body = json.dumps(trajectory(episode, pictures, passes[episode.id]), ensure_ascii=False, indent=1)
@@ -95,10 +82,10 @@ def export_atif(store: Store, selected: Selected, out: Path) -> int:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _passes(store: Store, selected: Selected) -> dict[str, int]:
+def _passes(store: Store, selected: Which) -> dict[str, int]:
     """The pass of each episode by its id, counted on from run to run: read back as one run they stay apart."""
     passes: dict[str, int] = {}
-    for _, episodes in groupby(store.summaries(**vars(selected)), lambda episode: episode.run):
+    for _, episodes in groupby(store.summaries(**selected), lambda episode: episode.run):
         begin = max(passes.values(), default=-1) + 1
         passes |= {episode.id: begin + episode.repeat for episode in episodes}
     return passes

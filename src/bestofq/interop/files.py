@@ -1,10 +1,6 @@
 """The files of a log, record by record. A record that cannot be read is a value, `Malformed`: the others go on."""
 
-import hashlib
-import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,35 +21,35 @@ class Malformed(NamedTuple):
 
 
 Reader = Callable[[Path], Iterable[Episode | Malformed | Mapping[str, Any]]]
-"""What reads a log: its episodes one by one, each with an id that does not depend on where the log lies. A mapping is a
-record as `jsonl` documents it."""
+"""What reads a log: its episodes one by one, each with an id that does not depend on where the log lies, or without. A
+mapping is a record as `jsonl` documents it."""
 Parse = Callable[[Any, Path], Episode]
 """The episode of one record of a file. Its id is empty if the log gives none."""
 
 
 def json_lines(path: Path, parse: Parse) -> Iterator[Episode | Malformed]:
     """An episode a line, of a file or of a folder's `*.jsonl`."""
-    named = Naming()
     for file in files_of(path, "*.jsonl"):
         with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 if body := line.strip():
-                    yield named.read(f"{file.name}, line {number}", body, file, parse)
+                    where = f"{file.name}, line {number}"
+                    record = attempt(where, json_in, body)
+                    yield record if isinstance(record, Malformed) else attempt(where, parse, record, file)
 
 
 def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = "") -> Iterator[Episode | Malformed]:
     """An episode a file, or several where the file is a list of them, or holds one by the name `many`."""
-    named = Naming()
     for file in files_of(path, pattern):
-        whole = attempt(file.name, partial(json_in, file.read_bytes()))
+        whole = attempt(file.name, json_in, file.read_bytes())
         some = whole.get(many) if many and isinstance(whole, dict) else whole
         if isinstance(whole, Malformed):
             yield whole
         elif many and isinstance(some, list):
             for number, record in enumerate(some, 1):
-                yield named.read(f"{file.name}, record {number}", record, file, parse)
+                yield attempt(f"{file.name}, record {number}", parse, record, file)
         else:
-            yield named.read(file.name, whole, file, parse)
+            yield attempt(file.name, parse, whole, file)
 
 
 def files_of(path: Path, pattern: str) -> list[Path]:
@@ -63,28 +59,10 @@ def files_of(path: Path, pattern: str) -> list[Path]:
     raise DataError(f"{path} holds no {pattern}")
 
 
-class Naming:
-    """Gives episodes without an id one of their record's content; of equal records each has its own."""
-
-    def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
-
-    def read(self, where: str, record: Any, file: Path, parse: Parse) -> Episode | Malformed:
-        """The episode of a record of `file`; of one that is still JSON, too."""
-        encoded = isinstance(record, bytes)
-        episode = attempt(where, lambda: parse(json_in(record) if encoded else record, file))
-        if isinstance(episode, Malformed) or episode.id:
-            return episode
-        body = record if encoded else json.dumps(record, sort_keys=True, default=str).encode()
-        content = hashlib.sha256(body).hexdigest()[:24]
-        self._seen[content] += 1
-        return episode.model_copy(update={"id": f"{content}-{self._seen[content]}"})
-
-
-def attempt(where: str, make: Callable[[], T]) -> T | Malformed:
-    """What `make` gives, or what is wrong with the record that it reads."""
+def attempt(where: str, make: Callable[..., T], *arguments: Any) -> T | Malformed:
+    """What `make` gives for the arguments, or what is wrong with the record that it reads."""
     try:
-        return make()
+        return make(*arguments)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, DataError) as error:
         return Malformed(where, reason_of(error))
 

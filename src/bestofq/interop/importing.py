@@ -15,7 +15,7 @@ from bestofq.core.loading import call_object, object_name
 from bestofq.core.observation import Split
 from bestofq.interop import atif, browser_use, chat, jsonl, webvoyager
 from bestofq.interop.atif import Exported
-from bestofq.interop.files import Malformed, Naming, Reader, json_files, json_lines
+from bestofq.interop.files import Malformed, Reader, attempt, json_files, json_lines
 from bestofq.store.codec import content_key
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -143,21 +143,23 @@ def _describe_change(episode: Episode, stored: EpisodeSummary, *, judged: bool) 
 
 
 def read_log(kind: str, path: Path) -> Iterator[Episode | Malformed]:
-    """The log's records as its reader gives them; mappings are records of `jsonl`. DataError, with the record that it
-    was at, if a reader of the user's own fails."""
-    named, number = Naming(), 0
+    """The log's records as its reader gives them; mappings are records of `jsonl`. An episode without an id is named by
+    its content; of equal ones each has its own. DataError, with the record that it was at, if a reader of the user's
+    own fails."""
+    seen, number = Counter[str](), 0
     own = "" if kind in READERS else object_name("reader", kind, READERS)
     try:
         for number, one in enumerate(call_object(own, path) if own else READERS[kind](path), 1):
             where = f"record {number}"
             if isinstance(one, Mapping):
-                yield named.read(where, one, path, jsonl.episode)
-            elif isinstance(one, Episode) and not one.id:
-                yield named.read(where, one.model_dump(mode="json"), path, lambda *_, read=one: read)
-            elif isinstance(one, Episode | Malformed):
-                yield one
-            else:
-                yield Malformed(where, f"it is {type(one).__name__}: a reader gives mappings or bq.Episode")
+                one = attempt(where, jsonl.episode, one, path)
+            if isinstance(one, Episode) and not one.id:
+                content = hashlib.sha256(one.model_dump_json().encode()).hexdigest()[:24]
+                seen[content] += 1
+                one = one.model_copy(update={"id": f"{content}-{seen[content]}"})
+            if not isinstance(one, Episode | Malformed):
+                one = Malformed(where, f"it is {type(one).__name__}: a reader gives mappings or bq.Episode")
+            yield one
     except BestOfQError:
         raise
     except Exception as error:  # whatever it is

@@ -39,8 +39,7 @@ CANDIDATE: Columns = {
     "chosen": "truth",
 }
 _EPISODE: Columns = {
-    **dict.fromkeys(("run", "agent", "suite", "task", "split", "episode", "goal"), "text"),
-    "outcome": "text",
+    **dict.fromkeys(("run", "agent", "suite", "task", "split", "episode", "goal", "outcome"), "text"),
     "episode_reward": "number",
     **dict.fromkeys(("judge", "reason"), "text"),
 }
@@ -92,19 +91,10 @@ def tree_pairs(run: str, tree: SearchTree, *, alpha: float, threshold: float) ->
         assert better is not None
         assert worse is not None
         state = state_after(root, taken_to(pair.node, tree), tree.pages[tree.page[pair.node]])
-        yield from _pair(state, better, worse, margin=pair.margin, run=run)
-
-
-def _by_q(decision: Decision) -> bool:
-    return decision.scorer == "QScorer"
-
-
-def _pair(state: State, better: Candidate, worse: Candidate, *, margin: float, run: str) -> Iterator[Row]:
-    """None if both are the same words: they differ in what a command does not say, such as how far to scroll."""
-    task = {name: getattr(state.task, name) for name in ("suite", "split")}
-    sides = {"prompt": [_user(state)], "chosen": [_assistant(better)], "rejected": [_assistant(worse)]}
-    if sides["chosen"] != sides["rejected"]:
-        yield {**sides, "margin": margin, "run": run, "task": state.task.id, **task}
+        sides = {"prompt": [_user(state)], "chosen": [_assistant(better)], "rejected": [_assistant(worse)]}
+        if sides["chosen"] != sides["rejected"]:  # the same words: they differ in what no command says, as a distance
+            task = {"task": tree.task.id, "suite": tree.task.suite, "split": tree.task.split}
+            yield {**sides, "margin": pair.margin, "run": run, **task}
 
 
 def _user(state: State) -> Row:
@@ -141,7 +131,7 @@ def _of_candidate(decision: Decision, index: int) -> Row:
         "mark": candidate.action.mark if isinstance(candidate.action, Targeted) else None,
         "reasoning": candidate.thought,
         "score": score,
-        "q": score if _by_q(decision) else None,
+        "q": score if decision.scorer == "QScorer" else None,
         "feedback": decision.feedback and decision.feedback[index],
         "visits": decision.visits and decision.visits[index],
         "chosen": index == decision.chosen,

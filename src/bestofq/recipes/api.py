@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
-from bestofq.config.context import irreversible_of, may_repeat_of
+from bestofq.config.context import irreversible_of
 from bestofq.core.decision import Decision, Episode, Provenance, State
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import validate_settings
@@ -88,7 +88,7 @@ async def play(
             step_limit=suite.step_limit,
             judge=suite.judge,
             provenance=made,
-            may_repeat=may_repeat_of(irreversible_of(suite)),
+            irreversible=irreversible_of(suite),
         )
         done = await run_many(
             chosen, make_env, agent, store=store, run=run, repeats=repeats, concurrency=concurrency, options=options

@@ -8,8 +8,8 @@ from functools import partial
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.config.agents import AGENTS, AgentKind, check_agent, keeping_vectors, make_agent
-from bestofq.config.context import OpenSuite, may_repeat_of, open_workers
+from bestofq.config.agents import AGENTS, AgentKind, keeping_vectors, make_agent
+from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -53,16 +53,16 @@ async def collect(
 
     On training tasks the vectors that the agent computes are stored too. If half of the episodes or more ended because
     the model had no valid action, the console says what to change. InfraError if every episode was cut. ConfigError as
-    `check_agent`, before the run is begun.
+    `AgentConfig.check`, before the run is begun.
     """
-    check_agent(play.kind, models)
+    AGENTS[play.kind].check(models.settings)
     settings, agent_name = models.settings, play.agent
     provenance = await begin(models, suite, store, run, play.split, play=play, values=play.values)
     with console.status("reading the tasks"):  # MiniWoB++'s are on its pages
         tasks = await suite.tasks(play.split, play.limit or settings.suite.train_tasks)
     work = partial(_open_player, run, play, provenance)
     with LiveProgress(run if agent_name == run else f"{run}: {agent_name}") as progress:
-        options = RunOptions(may_repeat=may_repeat_of(suite.irreversible), progress=progress)
+        options = RunOptions(irreversible=suite.irreversible, progress=progress)
         async with open_workers(
             work, models, suite, store, at_once=settings.suite.at_once, hosts=hosts, report=progress.step
         ) as workers:
@@ -137,7 +137,7 @@ async def compare(
     Raises ConfigError if one of them cannot be made, before the first plays.
     """
     for kind in agents:
-        check_agent(kind, models)
+        AGENTS[kind].check(models.settings)
     for kind in agents:
         values = play.values if AGENTS[kind].reads_q(models.settings) else None
         await collect(models, suite, store, run, replace(play, kind=kind, values=values), hosts=hosts)
@@ -153,7 +153,7 @@ async def _open_player(
         step_limit=suite.step_limit,
         provenance=provenance,
         judge=suite.judge,
-        may_repeat=may_repeat_of(suite.irreversible),
+        irreversible=suite.irreversible,
         on_step=lambda step: report(step.decision.usage),
     )
     async with AsyncExitStack() as stack:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,9 +49,9 @@ def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) ->
     epsilons = {run.name: run.config.get("epsilon") for run in store.runs()}
     if models.settings.value == "memory":
         return Logs(None, found, epsilons)
-    table = tabulate(found, models.texts, others=True)
-    vectors = embed_items(models, table.items, store, store.vectors(models.embedder.spec))
-    return Logs(table.transitions(vectors), found, epsilons)
+    items, rows = tabulate(found, models.texts, others=True)
+    vectors = embed_items(models, items, store, store.vectors(models.embedder.spec))
+    return Logs(replace(rows, vectors=vectors), found, epsilons)
 
 
 def rank_logs(logs: Logs, values: Values) -> LoggedChoices:

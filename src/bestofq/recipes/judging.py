@@ -12,7 +12,7 @@ from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.protocols import Judge
 from bestofq.rollouts.episode import ended_by_itself
-from bestofq.rollouts.resuming import with_picture, with_pictures
+from bestofq.rollouts.resuming import with_pictures
 from bestofq.rollouts.workers import Do, Hosts, Report, Worker, work_off
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -90,10 +90,7 @@ async def _open_judge(
 
 
 async def _judge_episode(store: Store, judge: Judge, name: str) -> Verdict:
-    episode = store.episode(name)
-    final = None if episode.final is None else with_picture(episode.final, store)
-    steps = tuple(with_pictures(episode.steps, store))
-    return await judge.judge(episode.model_copy(update={"steps": steps, "final": final}))
+    return await judge.judge(with_pictures(store.episode(name), store))
 
 
 def _is_judges(episode: EpisodeSummary, extra: bool) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -198,11 +199,11 @@ def transitions_of(
     models: Models, episodes: Iterable[Episode], store: Store, vectors: VectorStore | None = None
 ) -> Transitions:
     """The training set of episodes; vectors are kept in `vectors`, None: in `store`. InputError without a success."""
-    table = tabulate(episodes, models.texts, others=models.settings.iql.others)
-    if not table.rows.reward.any():
+    items, rows = tabulate(episodes, models.texts, others=models.settings.iql.others)
+    if not rows.reward.any():
         raise InputError(NO_SUCCESS)
     kept = store.vectors(models.embedder.spec) if vectors is None else vectors
-    return table.transitions(embed_items(models, table.items, store, kept))
+    return replace(rows, vectors=embed_items(models, items, store, kept))
 
 
 def embed_items(models: Models, items: Sequence[EmbedItem], store: Store, vectors: VectorStore) -> Floats:
@@ -216,8 +217,8 @@ def embed_items(models: Models, items: Sequence[EmbedItem], store: Store, vector
 
 async def embed_there(models: Models, hosts: Hosts, store: Store, learned: Sequence[EpisodeSummary]) -> None:
     """Compute and keep the vectors that the training set of these episodes lacks."""
-    table = tabulate(episodes_of(store, learned), models.texts, others=models.settings.iql.others)
-    items = {item.key: item for item in table.items}
+    found, _ = tabulate(episodes_of(store, learned), models.texts, others=models.settings.iql.others)
+    items = {item.key: item for item in found}
     known = store.vectors(models.embedder.spec).get_many([*items])
     lacking = [item for key, item in sorted(items.items()) if key not in known]  # shared contexts stay together
     if not lacking:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from bestofq.agents.scorers.gated import GatedScorer
 from bestofq.agents.scorers.learned import QScorer
 from bestofq.agents.scorers.memory import MemoryScorer
-from bestofq.config.agents import behind_gate, load_values, make_q_scorer, shipped_q
+from bestofq.config.agents import load_values, make_gated_scorer, shipped_q
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.actions import Action, Other, action_text
@@ -45,7 +45,7 @@ class Ranker:
         if found is None:
             raise InputError(f"no Q-function ships for the model {settings.model.path}: give the folder of one")
         models, values = load_values(found, Models(settings))
-        return cls(behind_gate(make_q_scorer(models, values), models, values))
+        return cls(make_gated_scorer(models, values))
 
     def rank(
         self, goal: str, page: str | Observation, history: Sequence[Said], candidates: Sequence[Said]

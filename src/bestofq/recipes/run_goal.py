@@ -100,7 +100,7 @@ async def visit(
     env.approve = approve if ask else None
     run = f"{SUITE}-{key_of(config)[:8]}"
     await store.begin_run(run, config, options.provenance or Provenance(version=__version__))
-    left = await claim_orphans(store, run, agent.name, lambda key: key.task == task.id, options.may_repeat)
+    left = await claim_orphans(store, run, agent.name, lambda key: key.task == task.id, options.irreversible)
     before = store.summaries(run=run, agent=agent.name, suite=SUITE, status=None)
     repeat = 1 + max((s.key.repeat for s in before if s.key.task == task.id), default=-1)
     key = max(left, default=EpisodeKey(SUITE, task.id, repeat))

@@ -86,7 +86,7 @@ class Rows:
         """The episodes whose verdict in force is a judge's, with their row's name instead of their agent's."""
         finished = (t for some in self.tallies.values() for t in some if t.status == "finished")
         known = {(t.run, t.agent, t.suite, t.split) for t in finished if t.attempts[:, 3].any()}
-        found = store.judged({run for run, *_ in known}) if known else []
+        found = store.summaries(runs=sorted({run for run, *_ in known}), judged=True) if known else []
         return self.name_rows(e for e in found if (e.run, e.agent, e.suite, e.split) in known)
 
     def name_rows(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:

@@ -87,10 +87,8 @@ class _HostProcess:
         self._name, self._shared, self._told = "", Shared(), 0.0
         self._opening = asyncio.Lock()
 
-    async def name(self) -> str:
-        return self._name
-
     async def open(self, opens: Opens, shared: Shared) -> str:
+        """Return the name by which it writes the store."""
         async with self._opening:
             if self._does is None:
                 self._shared = shared
@@ -126,9 +124,8 @@ class Host:
         budget = self._shared.budget
         while True:
             try:
-                self._writer = await self._actor.name.remote() or await self._actor.open.remote(
-                    self._opens, replace(self._shared, budget=Budget(budget.limit, elsewhere=budget.total))
-                )
+                shared = replace(self._shared, budget=Budget(budget.limit, elsewhere=budget.total))
+                self._writer = await self._actor.open.remote(self._opens, shared)
                 return
             except RayActorError as error:
                 log.info("a process of the cluster is not there yet: %s", error)
@@ -166,13 +163,10 @@ class Host:
     async def close(self, listening: asyncio.Task[None]) -> None:
         try:
             if self._writer:
-                await asyncio.wait_for(listening, CLOSING)
-                await asyncio.wait_for(_of(self._actor.close.remote()), CLOSING)
+                async with asyncio.timeout(CLOSING):
+                    await listening
+                    await self._actor.close.remote()
         except (RayActorError, RayTaskError, TimeoutError) as error:  # it ends now anyway, and may still be playing
             log.info("a process of the cluster was not closed: %s", error)
         listening.cancel()
         ray.kill(self._actor)
-
-
-async def _of(reference: Any) -> Any:
-    return await reference

@@ -1,10 +1,9 @@
 """One episode: state → decide → act → step. Each step is committed before the next begins, so that it can resume."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
 
 import numpy as np
 
@@ -14,18 +13,17 @@ from bestofq.core.decision import Decision, Episode, Provenance, State, Step, St
 from bestofq.core.errors import BestOfQError, InfraError, ReplyError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Judge, Remembers
-from bestofq.core.repeating import DivergedError
+from bestofq.core.repeating import DivergedError, Unsafe
 from bestofq.core.seeds import episode_seed
 from bestofq.core.usage import Usage, merge_usage
-from bestofq.rollouts.resuming import MayRepeat, repeat_steps, seems_safe, with_pictures
+from bestofq.rollouts.resuming import repeat_steps, with_pictures
+from bestofq.safety.irreversible import seems_irreversible
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 STEP_LIMIT = 30  # Best-of-Q, appendix K
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +34,7 @@ class EpisodeOptions:
     step_limit: int = STEP_LIMIT
     judge: Judge | None = None  # None: the environment's reward tells
     provenance: Provenance | None = None  # None: this version alone
-    may_repeat: MayRepeat | None = seems_safe  # to go on with an episode that broke off; None: it is begun anew
+    irreversible: Unsafe | None = seems_irreversible  # what no resumed episode repeats; None: a sandbox, nothing is
     go_on_when_cut: bool = False  # an episode that the machinery cuts stays running, for the caller to resume
     on_decision: Callable[[State, Decision], None] | None = None  # before the action is carried out
     on_step: Callable[[Step], None] | None = None  # once it is stored
@@ -51,21 +49,22 @@ async def run_episode(agent: Agent, env: Env, task: Task, record: "EpisodeRecord
     Args:
         record: keeps the steps, and limits them. `record_episode` gives one that commits each step to a store.
 
-    An error of the agent or the environment ends the episode with a verdict (`_verdict_of`).
+    An error of the agent or the environment ends the episode with a verdict; what the user must fix is raised
+    (`_verdict_of`).
     """
     record = record or EpisodeRecord(agent.name, task)
     try:
         result = await record.start(env)
         while not (result.terminated or result.truncated) and len(record.steps) < record.options.step_limit:
             state = state_at(task, record.steps, result.observation, seed=record.seed)
-            decision = await _guard(agent.decide(state, np.random.default_rng(state.step_seed)))
+            decision = await agent.decide(state, np.random.default_rng(state.step_seed))
             record.begin_step(state, decision)
-            result = await _guard(env.step(decision.candidate.action))
+            result = await env.step(decision.candidate.action)
             await record.end_step(result)
-        verdict = _final_verdict(result) or record.ran_out
-    except _EpisodeCut as cut:
+        verdict = record.final_verdict(result)
+    except Exception as error:
+        verdict = _verdict_of(error)
         await record.cut_step()
-        verdict = cut.verdict
     return record.to_episode(verdict)
 
 
@@ -104,7 +103,7 @@ async def record_episode(
     verdict = episode.verdict
     if isinstance(agent.scorer, Remembers):
         await agent.scorer.forget(task, seed)
-    if verdict.outcome == "infra_error" and options.go_on_when_cut and options.may_repeat is not None:
+    if verdict.outcome == "infra_error" and options.go_on_when_cut:
         return episode  # the caller resumes it
     failure: Exception | None = None
     if options.judge is not None and ended_by_itself(verdict):
@@ -136,7 +135,7 @@ class EpisodeRecord:
     last: StepResult | None = None
     in_flight: tuple[Step, ...] = ()  # the step that was cut; it is not stored yet
     unpaid: tuple[Usage, ...] = ()  # of decisions without a step, in an episode that continues
-    broken: Verdict | None = None  # the machinery failed while the episode was resumed
+    broken: InfraError | None = None  # the machinery failed while the episode was resumed
     _begun: tuple[Observation, Decision] | None = None  # the step whose action is being carried out
 
     def __post_init__(self) -> None:
@@ -147,9 +146,9 @@ class EpisodeRecord:
     async def start(self, env: Env) -> StepResult:
         """What the page shows before the first step, or after the last one of a resumed episode."""
         if self.broken is not None:
-            raise _EpisodeCut(self.broken)
+            raise self.broken
         if self.last is None:
-            self.last = StepResult(observation=await _guard(env.reset(self.task, seed=self.task.seed)))
+            self.last = StepResult(observation=await env.reset(self.task, seed=self.task.seed))
             self.final = self.last.observation
         return self.last
 
@@ -159,19 +158,41 @@ class EpisodeRecord:
         self._begun = state.observation, decision
 
     async def end_step(self, result: StepResult) -> None:
+        """Commit the step that was begun. One that was cut is not stored yet: the episode may continue with it."""
         assert self._begun is not None
         (observation, decision), self._begun = self._begun, None
-        await self._commit(observation, decision, result)
+        if more := (*result.usage, *self.unpaid):
+            decision = decision.model_copy(update={"usage": merge_usage((*decision.usage, *more))})
+        self.unpaid = self.in_flight = ()
         self.last, self.final = result, result.observation
+        step = Step(
+            index=len(self.steps),
+            observation=observation,
+            decision=decision,
+            reward=result.reward or 0.0,
+            terminated=result.terminated or (not result.truncated and len(self.steps) + 1 == self.options.step_limit),
+            truncated=result.truncated,
+        )
+        if result.truncated:
+            self.in_flight = (step,)
+        else:
+            await self._store(self.id, step)
+            self.steps.append(step)
 
     async def cut_step(self) -> None:
         if self._begun is not None:
-            (observation, decision), self._begun = self._begun, None
-            await self._commit(observation, decision, StepResult(observation=observation, truncated=True))
+            await self.end_step(StepResult(observation=self._begun[0], truncated=True))
 
-    @property
-    def ran_out(self) -> Verdict:
-        return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
+    def final_verdict(self, last: StepResult) -> Verdict:
+        """The verdict by the last result. Only that of an episode that ended by itself has no reason
+        (`ended_by_itself`)."""
+        if last.truncated:
+            return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
+        if not last.terminated:
+            return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
+        if last.reward is None:
+            return Verdict(reward=0.0, outcome="unjudged")
+        return Verdict(reward=last.reward, outcome="success" if last.reward >= 1.0 else "failure")
 
     def to_episode(self, verdict: Verdict) -> Episode:
         """The episode with all steps so far. The verdict pays for decisions that led to no step."""
@@ -199,14 +220,14 @@ class EpisodeRecord:
     async def resume(self, begun: Episode, agent: Agent, env: Env) -> bool:
         """Whether the episode continues: the environment shows the page after its last step, or failed on the way."""
         assert self.store is not None
-        steps, last = [*begun.steps], None
+        steps, last = begun.steps, None
         try:
-            if self.options.may_repeat is None or (begun.task, begun.provenance.seed) != (self.task, self.seed):
+            if (begun.task, begun.provenance.seed) != (self.task, self.seed):
                 raise DivergedError("its task or its draws are others now")
-            steps = with_pictures(begun.steps, self.store)
-            last = await repeat_steps(env, begun, self.options.may_repeat)
+            steps = with_pictures(begun, self.store).steps
+            last = await repeat_steps(env, begun, self.options.irreversible)
         except InfraError as error:
-            self.broken = _verdict_of(error)
+            self.broken = error
         except Exception as error:  # whatever it is: the next try begins at the start, and says what is wrong
             log.info("episode %s is begun anew: %s", begun.id, error)
             if begun.verdict.reason == "running":
@@ -217,67 +238,21 @@ class EpisodeRecord:
         self.id, self.provenance = begun.id, begun.provenance
         self.final, self.unpaid = begun.final, begun.verdict.unstepped
         self.in_flight = tuple(step for step in steps[-1:] if step.truncated)
-        self.steps = steps[: len(steps) - len(self.in_flight)]
+        self.steps = [*steps[: len(steps) - len(self.in_flight)]]
         if last is not None:
             self.last, self.final = last, last.observation
             for step in self.in_flight:
-                await self._commit(step.observation, step.decision, last)
+                self._begun = step.observation, step.decision
+                await self.end_step(last)
         if isinstance(agent.scorer, Remembers):
             await agent.scorer.resume(self.task, self.seed, [step.observation for step in self.steps])
         return True
-
-    async def _commit(self, observation: Observation, decision: Decision, result: StepResult) -> None:
-        if more := (*result.usage, *self.unpaid):
-            decision = decision.model_copy(update={"usage": merge_usage((*decision.usage, *more))})
-        self.unpaid = self.in_flight = ()
-        step = Step(
-            index=len(self.steps),
-            observation=observation,
-            decision=decision,
-            reward=result.reward or 0.0,
-            terminated=result.terminated or (not result.truncated and len(self.steps) + 1 == self.options.step_limit),
-            truncated=result.truncated,
-        )
-        if result.truncated:
-            self.in_flight = (step,)
-            return
-        await self._store(self.id, step)
-        self.steps.append(step)
 
     async def _store(self, episode: str, step: Step) -> None:
         if self.store is not None:
             await self.store.append_step(episode, step)
         if self.options.on_step is not None:
             self.options.on_step(step)
-
-
-class _EpisodeCut(Exception):
-    """An error ended the episode with this verdict."""
-
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(verdict.reason)
-        self.verdict = verdict
-
-
-async def _guard(awaitable: Awaitable[T]) -> T:
-    """The result of the agent or the environment. _EpisodeCut if it fails."""
-    try:
-        return await awaitable
-    except Exception as error:
-        raise _EpisodeCut(_verdict_of(error)) from error
-
-
-def _final_verdict(last: StepResult) -> Verdict | None:
-    """The verdict on an episode that its last action ended; None where it did not. One that ended by itself has no
-    reason (see `ended_by_itself`)."""
-    if last.truncated:
-        return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
-    if not last.terminated:
-        return None
-    reward = last.reward
-    if reward is None:
-        return Verdict(reward=0.0, outcome="unjudged")
-    return Verdict(reward=reward, outcome="success" if reward >= 1.0 else "failure")
 
 
 async def _judge_episode(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | None]:

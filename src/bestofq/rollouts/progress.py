@@ -1,11 +1,11 @@
 """A live line on a terminal, or a plain line now and then where there is none."""
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from time import monotonic
 from typing import Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from bestofq.core.decision import DECIDED, Outcome, Verdict
@@ -36,35 +36,29 @@ class LiveProgress(Progress):
     """Show episodes done of all, success so far, steps/s, tokens and time left. A context manager around `run_many`.
     Rates count this call only. Cut and unjudged episodes have their own counts."""
 
-    def __init__(self, label: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._label, self._clock = label, clock
+    def __init__(self, label: str) -> None:
+        facts = TextColumn("{task.fields[facts]}"), TimeRemainingColumn(compact=True)
+        columns = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), *facts
+        self._bar = Bar(*columns, console=console, disable=not console.is_terminal)
+        self._row = self._bar.add_task(label, total=None, facts="")
         self._outcomes: Counter[Outcome | None] = Counter()  # of finished and of cut episodes
         self._before = self._total = self._steps = self._tokens = 0
-        self._began = self._spoke = clock()
-        self._bar: Bar | None = None
-        self._row = TaskID(0)
+        self._began = self._spoke = monotonic()
 
     def __enter__(self) -> Self:
-        if console.is_terminal:
-            facts = TextColumn("{task.fields[facts]}"), TimeRemainingColumn(compact=True)
-            columns = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), *facts
-            self._bar = Bar(*columns, console=console)
-            self._row = self._bar.add_task(self._label, total=None, facts="")
-            self._bar.start()
+        self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-        else:
+        self._bar.stop()
+        if self._bar.disable:
             self._speak()
 
     def begin(self, done: Sequence[EpisodeSummary], total: int) -> None:
         self._outcomes = Counter(summary.outcome for summary in done)
         self._before, self._total = len(done), total
-        self._began = self._spoke = self._clock()
-        if self._bar is not None:
-            self._bar.update(self._row, total=total, completed=self._done, facts=self._facts if done else "")
+        self._began = self._spoke = monotonic()
+        self._bar.update(self._row, total=total, completed=self._done, facts=self._facts if done else "")
 
     def step(self, used: Sequence[Usage]) -> None:
         self._steps += 1
@@ -82,7 +76,7 @@ class LiveProgress(Progress):
     def _facts(self) -> str:
         """`42.0 % success · 118 steps/s · 1,210,000 tokens`, and how many were cut off, if any. Without rates where all
         were stored before."""
-        seconds = max(self._clock() - self._began, 1e-9)
+        seconds = max(monotonic() - self._began, 1e-9)
         decided = sum(self._outcomes[outcome] for outcome in DECIDED)
         parts = [f"{self._outcomes['success'] / decided:.1%} success" if decided else "no episode done yet"]
         if self._total and self._before == self._total:
@@ -94,19 +88,14 @@ class LiveProgress(Progress):
 
     def _count(self, used: Iterable[Usage]) -> None:
         self._tokens += sum(usage.tokens_in + usage.tokens_out for usage in used)
-        if self._bar is not None:
-            self._bar.update(self._row, completed=self._done, facts=self._facts)
-        elif self._clock() - self._spoke >= EVERY:
+        self._bar.update(self._row, completed=self._done, facts=self._facts)
+        if self._bar.disable and monotonic() - self._spoke >= EVERY:
             self._speak()
 
     def _speak(self) -> None:
-        self._spoke = self._clock()
-        line = f"{self._label}: {self._done}/{self._total} episodes · {self._facts}{self._time_left()}"
+        self._spoke = monotonic()
+        row = self._bar.tasks[self._row]
+        left = row.time_remaining if self._done < self._total else None  # in seconds; None: not known
+        time_left = "" if left is None else f" · {left / 60:.0f} min left" if left >= 120 else f" · {left:.0f} s left"
+        line = f"{row.description}: {self._done}/{self._total} episodes · {self._facts}{time_left}"
         console.print(line, highlight=False, soft_wrap=True, markup=False)
-
-    def _time_left(self) -> str:
-        made = self._done - self._before
-        if not made or self._done >= self._total:
-            return ""
-        seconds = (self._clock() - self._began) * (self._total - self._done) / made
-        return f" · {seconds / 60:.0f} min left" if seconds >= 120 else f" · {seconds:.0f} s left"

@@ -66,8 +66,8 @@ async def run_many(
     """Run each task `repeats` times, `concurrency` episodes at once, in a run that was begun.
 
     Nothing is done again that this agent has finished in this run, or that another living process is playing. An
-    episode whose process died continues from its last step if its actions may be carried out again
-    (`options.may_repeat`) and lead to the same pages. Otherwise it stays readable as `interrupted`, and another begins.
+    episode whose process died continues from its last step if none of its actions is `options.irreversible`, and they
+    lead to the same pages. Otherwise it stays readable as `interrupted`, and another begins.
 
     An episode that the infrastructure cut continues in a new environment, up to `options.retries` times, with the
     decision that it was cut in. If it cannot, it stays readable as `cut`. After `options.give_up_after` cuts in a row
@@ -96,44 +96,40 @@ async def open_player(
         begun = slot.begun
         if begun is not None and not await store.take_over(run, agent.name, only=[begun.id]):
             begun = None  # `begin_episode` says who has it
-        env = free.pop() if free else await make_env()
-        if env not in every:
-            every.append(env)
+        if free:
+            env = free.pop()
+        else:
+            every.append(env := await make_env())
         own = replace(options, go_on_when_cut=slot.retries > 0)
-        broken = False
         try:
             episode = await record_episode(
                 agent, env, slot.task, store=store, run=run, repeat=slot.repeat, options=own, begun=begun
             )
-            broken = episode.verdict.outcome == "infra_error"
         finally:
-            if not broken:
-                free.append(env)
-        if not broken:
+            free.append(env)
+        if episode.verdict.outcome != "infra_error":
             return episode.verdict, None
-        every.remove(env)
-        await _close_broken(env)
-        if not own.go_on_when_cut or own.may_repeat is None:
+        for some in (free, every):
+            some.remove(env)
+        await _close(env)
+        if not own.go_on_when_cut:
             return episode.verdict, None
         await store.release(episode.id)
         return episode.verdict, episode
 
     try:
         yield play
-    except BaseException:
+    finally:
         for env in every:
-            await _close_broken(env)
-        raise
-    for env in every:
-        await env.close()
+            await _close(env)
 
 
-async def _close_broken(env: Env) -> None:
-    """Close an environment after a failure. Another failure in closing is only logged."""
+async def _close(env: Env) -> None:
+    """Close an environment. A failure is only logged: its episodes have ended."""
     try:
         await env.close()
     except InfraError as error:
-        log.warning("an environment that had failed could not be closed either: %s", error)
+        log.warning("an environment could not be closed: %s", error)
 
 
 async def play_all(
@@ -165,7 +161,7 @@ async def play_all(
     async def plan() -> bool:
         """Queue what nobody has played or plays. Return whether another process plays some of the rest."""
         rest = wanted.keys() - store.load_finished_keys(run, agent) - tried
-        left = await claim_orphans(store, run, agent, rest.__contains__, options.may_repeat)
+        left = await claim_orphans(store, run, agent, rest.__contains__, options.irreversible)
         elsewhere = {one.key for one in store.summaries(run=run, agent=agent, status="running")} - left.keys()
         chosen = [key for key in wanted if key in rest - elsewhere]
         for key in chosen:
@@ -194,7 +190,7 @@ async def play_all(
                     "then run the same command again: it continues from here"
                 ) from error
             log.info("%s is played again: %s", slot.task.id, error)
-            found = await claim_orphans(store, run, agent, {slot.key}.__contains__, options.may_repeat, alone=True)
+            found = await claim_orphans(store, run, agent, {slot.key}.__contains__, options.irreversible)
             todo.put_nowait(replace(slot, begun=found.get(slot.key), lost=slot.lost + 1))
             return
         verdict, left = played

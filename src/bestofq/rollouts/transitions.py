@@ -1,7 +1,6 @@
 """Stored episodes as (s, a, r, s', terminal): first what is to be embedded, once each, then the arrays of IQL."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 import numpy as np
@@ -10,30 +9,19 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.core.decision import DECIDED, Episode, state_at
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError
-from bestofq.core.transitions import Floats, Transitions
+from bestofq.core.transitions import Transitions
 
 NO_EPISODE = (
     "there is no finished episode with a verdict and a step to learn from: collect some, or run `bestofq judge`"
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EpisodeTable:
-    """T rows over U distinct items, ready for their vectors."""
-
-    items: tuple[EmbedItem, ...]  # [U], in order of first appearance
-    rows: Transitions  # [T] rows of `items`, vectors [U, 0]
-
-    def transitions(self, vectors: Floats) -> Transitions:
-        """The training set, given the vectors [U, D] of `items` in their order. DataError on another U."""
-        if vectors.ndim != 2 or len(vectors) != len(self.items):
-            raise DataError(f"vectors have shape {vectors.shape}, the table has {len(self.items)} distinct items")
-        return replace(self.rows, vectors=vectors)
-
-
-def tabulate(episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool = False) -> EpisodeTable:
-    """A row per step, each distinct item numbered once, so that it is embedded once. The reward is sparse: 1 at the
-    last step of a success, else 0 (Best-of-Q, 3.1). `others`: with the candidates that were not taken.
+def tabulate(
+    episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool = False
+) -> tuple[list[EmbedItem], Transitions]:
+    """Return U distinct items in order of first appearance, each to be embedded once, and a row per step (T) that names
+    them. The rows' `vectors` [U, 0] are yet to be made. The reward is sparse: 1 at the last step of a success, else 0
+    (Best-of-Q, 3.1). `others`: with the candidates that were not taken.
 
     The last step of a judged episode is terminal, running out of steps included. Episodes whose outcome does not tell
     how the agent did (cut, unjudged, unparseable: all but `DECIDED`) are left out, and so are those without a step.
@@ -48,9 +36,7 @@ def tabulate(episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool
             items.append(item)
         return row
 
-    indices: list[tuple[int, int, int, int]] = []
-    rewards: list[float] = []
-    terminal: list[bool] = []
+    rows: list[tuple[int, ...]] = []  # state, action, task, next state, whether the episode ends there and is won
     rest: list[list[int]] = []
     for episode in episodes:
         steps, outcome = episode.steps, episode.verdict.outcome
@@ -62,22 +48,22 @@ def tabulate(episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool
         for step, state, item, after in zip(steps, states, shown, [*shown[1:], None], strict=True):
             decision, here = step.decision, number(item)
             next_row = here if after is None else number(after)
-            indices.append((here, number(texts.action(state, decision.candidate)), number(task), next_row))
-            rewards.append(float(after is None and outcome == "success"))
-            terminal.append(after is None)
+            ends = after is None
+            won = ends and outcome == "success"
+            rows.append((here, number(texts.action(state, decision.candidate)), number(task), next_row, ends, won))
             untaken = [one for i, one in enumerate(decision.candidates) if others and i != decision.chosen]
             rest.append([number(texts.action(state, one)) for one in untaken])
-    if not indices:
+    if not rows:
         raise DataError(NO_EPISODE)
-    state, action, task, next_state = np.array(indices, dtype=np.int64).T.copy()
+    state, action, task, next_state, ends, won = np.array(rows, dtype=np.int64).T.copy()
     transitions = Transitions(
         vectors=np.zeros((len(items), 0), np.float32),
         state=state,
         action=action,
         task=task,
         next_state=next_state,
-        reward=np.array(rewards, dtype=np.float32),
-        terminal=np.array(terminal),
+        reward=won.astype(np.float32),
+        terminal=ends.astype(np.bool_),
         others=np.array([*zip_longest(*rest, fillvalue=-1)], dtype=np.int64).T if any(rest) else None,
     )
-    return EpisodeTable(items=tuple(items), rows=transitions)
+    return items, transitions

@@ -114,6 +114,11 @@ def irreversible(action: Action, observation: Observation, *, forms: bool = Fals
     return found or ("send a form" if forms and _sends_form(action, observation) else None)
 
 
+def seems_irreversible(observation: Observation, action: Action) -> bool:
+    """Return the same as a yes or no, by what the page says."""
+    return irreversible(action, observation) is not None
+
+
 def _sends_form(action: Click | Submit | Write, observation: Observation) -> bool:
     """Return whether an action may send a form: by its button, by Enter, or by a button near fields without a form."""
     element = element_of(action, observation)

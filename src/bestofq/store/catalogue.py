@@ -45,7 +45,6 @@ class Catalogue:
     def __init__(self, engine: Engine, pages: records.PageReader) -> None:
         self._engine = engine
         self._pages = pages
-        self._goals: dict[bytes, str] = {}  # by the task's key, which is a hash of it: they never change
 
     def agents(self, *, run: str | None = None) -> Sequence[Row[Any]]:
         """Count the episodes of each agent of each run and suite: `episodes`, `running`, `decided` (finished, with an
@@ -83,24 +82,16 @@ class Catalogue:
         return totals
 
     def goals(self, episodes: Iterable[str]) -> Mapping[str, str]:
-        query = select(EPISODES.c.id, EPISODES.c.task_key).where(EPISODES.c.id.in_([*episodes]))
-        keys = dict(rows_of(self._engine, query))
-        self._read_goals(TASKS.c.key.in_({key for key in keys.values() if key not in self._goals}))
-        return {episode: self._goals.get(key, "") for episode, key in keys.items()}
+        query = select(EPISODES.c.id, TASKS.c.key, TASKS.c.body).join(TASKS).where(EPISODES.c.id.in_([*episodes]))
+        return {episode: _goal(key, body) for episode, key, body in rows_of(self._engine, query)}
 
     def found(self, wanted: EpisodeFilter) -> EpisodeFilter:
         """Add the tasks whose goals contain every word of `find` to a filter."""
         if wanted.find is None:
             return wanted
-        if self._count(select(TASKS.c.key)) > len(self._goals):
-            self._read_goals()
         words = wanted.find.lower().split()
-        keys = [key for key, goal in self._goals.items() if all(word in goal.lower() for word in words)]
-        return replace(wanted, task_keys=keys)
-
-    def _read_goals(self, *only: ColumnElement[bool]) -> None:
-        rows = rows_of(self._engine, select(TASKS.c.key, TASKS.c.body).where(*only))
-        self._goals |= {key: json.loads(text_of(body))["goal"] for key, body in rows if content_key(body) == key}
+        goals = ((key, _goal(key, body).lower()) for key, body in rows_of(self._engine, select(TASKS)))
+        return replace(wanted, task_keys=[key for key, goal in goals if all(word in goal for word in words)])
 
     def runs(self) -> list[str]:
         """The names of all runs, first those in which an episode began or a tree was saved last."""
@@ -112,12 +103,9 @@ class Catalogue:
         return list(self._column(query.order_by(func.max(each.c.at).desc().nulls_last(), RUNS.c.name)))
 
     def choices(self, *, run: str | None = None) -> Choices:
-        def names(column: str) -> tuple[str, ...]:
-            value = EPISODES.c[column]
-            return self._column(select(value).distinct().where(*EpisodeFilter(run=run).clauses).order_by(value))
-
         runs = self._column(select(RUNS.c.name).order_by(RUNS.c.name))
-        return Choices(runs, names("agent"), names("suite"), names("task"))
+        columns, only = (EPISODES.c.agent, EPISODES.c.suite, EPISODES.c.task), EpisodeFilter(run=run).clauses
+        return Choices(runs, *(self._column(select(name).distinct().where(*only).order_by(name)) for name in columns))
 
     def count(self, wanted: EpisodeFilter) -> int:
         return self._count(select(EPISODES.c.id).where(*wanted.clauses))
@@ -175,6 +163,11 @@ class Catalogue:
 
     def _column(self, query: sa.Select[Any]) -> tuple[Any, ...]:
         return tuple(value for (value,) in rows_of(self._engine, query))
+
+
+def _goal(key: bytes, body: bytes) -> str:
+    """Return the goal of a packed task; empty if it is damaged."""
+    return str(json.loads(text_of(body))["goal"]) if content_key(body) == key else ""
 
 
 def _number(clause: ColumnElement[bool]) -> ColumnElement[int]:

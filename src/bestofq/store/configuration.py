@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import JsonValue
 
@@ -32,7 +32,7 @@ _WAYS = {
 
 def going_on(
     run: str,
-    before: Mapping[str, JsonValue],
+    before: Mapping[str, Any],
     config: Mapping[str, JsonValue],
     searches: Owned,
     agents: Owned,
@@ -44,10 +44,10 @@ def going_on(
         raise DataError(refusal(f"run {run!r}", differing))
     after = dict(before)
     for part, own in ((SEARCHES, searches), (AGENTS, agents)):
-        kept = {**_table(before.get(part))}
+        kept = {**before.get(part, {})}
         for who, settings in own.items():
             compared = who in kept and (part == SEARCHES or who in played)
-            if compared and (differing := differences(_table(kept[who]), settings)):
+            if compared and (differing := differences(kept[who], settings)):
                 raise DataError(refusal(f"{who} in run {run!r}", differing))
             kept[who] = dict(settings)
         if kept:
@@ -65,7 +65,3 @@ def refusal(who: str, differing: Sequence[Difference]) -> str:
     setting = f"--set {shlex.quote(f'{table}{name}={as_set(before)}')}"
     way = _WAYS[name].format(as_set(before)) if name in _WAYS else setting
     return f"{who} was begun with {name}={as_set(before)}, and this has {as_set(now)}: continue with {way}, {own}"
-
-
-def _table(value: JsonValue) -> dict[str, JsonValue]:
-    return value if isinstance(value, dict) else {}

@@ -40,13 +40,15 @@ _EPISODES_A_QUERY = 50
 
 
 class Which(TypedDict, total=False):
-    """Which episodes; None: any. Without a `status`, the finished ones."""
+    """Which episodes; None: any. Without a `status`, the finished ones. `judged`: only if a judge's verdict counts."""
 
     run: str | None
+    runs: Sequence[str] | None
     agent: str | None
     suite: str | None
     split: str | None
     status: Status | None
+    judged: bool
 
 
 class Store:
@@ -298,10 +300,6 @@ class Store:
     def tallies(self, runs: Collection[str], *, suite: str | None = None, split: str | None = None) -> list[Tally]:
         """The ended episodes of these runs, grouped by run, agent, task, Q-function and status."""
         return tally.tallies(self._engine, runs, suite=suite, split=split)
-
-    def judged(self, runs: Collection[str]) -> list[EpisodeSummary]:
-        """The finished episodes of these runs whose verdict in force is a judge's."""
-        return tally.judged_summaries(self._engine, runs)
 
     def episodes(self, **which: Unpack[Which]) -> Iterator[Episode]:
         """Finished episodes, or those of a `status`, by run, agent, suite, task, repeat: an order that does not depend

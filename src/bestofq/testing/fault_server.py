@@ -142,17 +142,10 @@ class FaultServer:
         return {**what, "choices": [{**choice, "finish_reason": finish}]}
 
     def _draw(self) -> str:
-        fault = self._script.pop(0) if self._script else self._by_share()
+        answers = {**self.faults, "ok": 1.0 - sum(self.faults.values())}
+        fault = self._script.pop(0) if self._script else self._rng.choices([*answers], [*answers.values()])[0]
         self.seen[fault] += 1
         return fault
-
-    def _by_share(self) -> str:
-        point = self._rng.random()
-        for fault, share in self.faults.items():
-            point -= share
-            if point < 0:
-                return fault
-        return "ok"
 
 
 def _embed(texts: Sequence[str]) -> dict[str, Any]:

@@ -69,8 +69,8 @@ def test_a_word_that_is_no_way_to_allow_hosts_is_refused() -> None:
         ("[1]", "line 2: the line: Input should be an object"),
         ({**LINE, "id": ""}, "line 2: id: "),
         ({"id": "a", "ques": "b", "web": "http://c/"}, "line 2: web_name: Field required"),
-        ({**LINE, "id": "x", "web": "soup.example"}, "line 2: web is 'soup.example'"),
-        ({**LINE, "id": "x", "web": "http://[soup/"}, "line 2: web is "),
+        ({**LINE, "id": "x", "web": "soup.example"}, "line 2: web: .*'soup.example'"),
+        ({**LINE, "id": "x", "web": "http://[soup/"}, "line 2: web: "),
         (LINE, "line 2: the id 'Soup Site--3' is in line 1 already"),
     ],
 )
@@ -85,7 +85,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot read .*No such file"):
         load_entries(tmp_path / "nothing.jsonl")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="not UTF-8"):
+    with pytest.raises(DataError, match=r"cannot read .*utf-8"):
         load_entries(tmp_path / "binary")
 
 

@@ -12,9 +12,10 @@ from contextlib import asynccontextmanager
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from bestofq.browser.browser import Browser
 from bestofq.core.errors import ConfigError, DataError
@@ -27,7 +28,6 @@ from bestofq.envs.webvoyager.settings import Allow, WebVoyagerSettings
 
 SUITE = "webvoyager"
 STEP_LIMIT = 30  # Best-of-Q, appendix K
-RUNS = 3  # Best-of-Q, 4.1
 COMPANIONS: Mapping[str, Sequence[str]] = tomllib.loads(files(__package__).joinpath("hosts.toml").read_text("utf-8"))
 """Hosts of a site's pictures and scripts, as publicly known, not checked against the live sites. The guard holds every
 connection, not only pages: if a page stays bare, allow what is missing."""
@@ -36,13 +36,21 @@ SEARCH_ENGINES = frozenset({"Google Search", "Bing Search"})
 _ADDRESS = re.compile(r"[\d.]+|.*:.*")  # IPv4 or IPv6
 
 
+def _check_address(text: str) -> str:
+    """Return an address that a browser can begin at. ValueError without http or https, or without a host."""
+    address = urlsplit(text)
+    if address.scheme not in ("http", "https") or address.hostname is None:
+        raise ValueError(f"{text!r} must be an address with http:// or https://")
+    return text
+
+
 class Entry(FrozenModel, extra="ignore"):
     """A line of the file; its fields have the file's names."""
 
     web_name: str = Field(min_length=1, description="the domain, as in Tables 5 to 8")
     id: str = Field(min_length=1)
     ques: str = Field(min_length=1)
-    web: str = Field(description="start URL")
+    web: Annotated[str, AfterValidator(_check_address)] = Field(description="start URL")
 
     @property
     def key(self) -> str:
@@ -126,16 +134,19 @@ def load_entries(path: Path) -> list[Entry]:
     """The tasks of a file, in its order, without blank lines. DataError with the line and what is wrong."""
     try:
         lines = path.read_text("utf-8").splitlines()
-    except OSError as error:
-        raise DataError(f"cannot read {path} ({error.strerror}): give one of WebVoyager's files") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text: give one of WebVoyager's files") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path} ({error}): give one of WebVoyager's files") from error
     found: list[Entry] = []
     line_of: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        entry = _entry(line, f"{path}, line {number}")
+        try:
+            entry = Entry.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, first["loc"])) or "the line"
+            raise DataError(f"{path}, line {number}: {field}: {first['msg']}") from error
         if entry.key in line_of:
             raise DataError(f"{path}, line {number}: the id {entry.key!r} is in line {line_of[entry.key]} already")
         line_of[entry.key] = number
@@ -143,24 +154,3 @@ def load_entries(path: Path) -> list[Entry]:
     if not found:
         raise DataError(f"{path} holds 0 tasks, at least 1 is needed: give WebVoyager's jsonl file")
     return found
-
-
-def is_address(text: str) -> bool:
-    """Whether a browser can begin at this address: http or https, and a host."""
-    try:
-        address = urlsplit(text)
-        return address.scheme in ("http", "https") and address.hostname is not None
-    except ValueError:
-        return False
-
-
-def _entry(line: str, where: str) -> Entry:
-    try:
-        entry = Entry.model_validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the line"
-        raise DataError(f"{where}: {field}: {first['msg']}") from error
-    if not is_address(entry.web):
-        raise DataError(f"{where}: web is {entry.web!r}: it must be an address with http:// or https://")
-    return entry
