@@ -94,7 +94,7 @@ def inline(figure: Markup) -> Markup:
     return Markup(figure.replace(_STYLE_ELEMENT, ""))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Figure:
     """A picture for a page: `name` names its file."""
 
