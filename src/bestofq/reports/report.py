@@ -78,7 +78,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     episodes = [e for e in rows.name_rows(selection.summaries(store)) if e.agent in names]
     known = origins(store, episodes)
     made = {name: known[name] for name in names}
-    read = replace(selection, runs=results.runs, agents=rows.agents(names))
+    read = replace(selection, runs=results.runs, agents=[*distinct(rows[name].agent for name in names)])
     domains = domain_results(store, replace(selection, agents=names, baseline=results.baseline))
     more_tables, more_figures = _diagnose(store, episodes, made, options)
     costs = agent_costs(store, read)

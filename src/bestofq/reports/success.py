@@ -20,7 +20,7 @@ from bestofq.reports import stats
 from bestofq.reports.figures import CurvePoint
 from bestofq.reports.naming import place
 from bestofq.reports.origin import join_sources, origin, proposer_model, setting
-from bestofq.reports.rows import BASELINE, EVERYTHING, Selection, read_rows, suffixes
+from bestofq.reports.rows import BASELINE, EVERYTHING, Rows, Selection, read_rows, suffixes
 from bestofq.reports.stats import Attempts, Estimate, Interval, Measure, PairedDifference, Tries, distinct, group_by
 from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.store.records import DEV_BASE, SEED_RUN, EpisodeSummary, RunRecord, cycle_run, dev_run
@@ -182,6 +182,21 @@ def _count_outcomes(tallies: Sequence[Tally]) -> dict[Outcome, int]:
     return {name: counts[i] for i, name in enumerate(OUTCOMES) if counts[i]}
 
 
+def _choose_rows(store: Store, selection: Selection) -> tuple[Rows, list[str], str | None]:
+    """The selection's rows, the names of those that its `agents` mean, and its baseline's name. DataError if a run, an
+    agent or a baseline has no finished episode, or if a baseline has several rows."""
+    chosen, agents = ", ".join(selection.in_runs(store)) or "the store", selection.agents
+    rows = read_rows(store, selection)
+    for agent in [*(agents or ()), *([] if selection.baseline is None else [selection.baseline])]:
+        if not rows.of(agent):
+            raise DataError(
+                f"agent {agent!r} has no finished episode in {chosen}: finished are {', '.join(sorted(rows)) or 'none'}"
+            )
+    if not rows:
+        raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
+    return rows, sorted(rows) if agents is None else rows.of(*agents), rows.find_one(selection.baseline)
+
+
 def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
     """The results of the selection's agents, each compared with its baseline.
 
@@ -190,37 +205,26 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
     verdict are left out, unless `agents` names them. DataError if a run, an agent or a baseline has no finished
     episode, or if a baseline has several rows. DataError if no row, or not each of `agents`, has a verdict.
     """
-    chosen, agents = ", ".join(selection.in_runs(store)) or "the store", selection.agents
-    rows = read_rows(store, selection)
-    for agent in [*(agents or ()), *([] if selection.baseline is None else [selection.baseline])]:
-        if not rows.of(agent):
-            raise DataError(
-                f"agent {agent!r} has no finished episode in {chosen}: finished are "
-                f"{', '.join(sorted(rows.tallies)) or 'none'}"
-            )
-    if not rows.tallies:
-        raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
-    baseline = rows.find_one(selection.baseline)
-    wanted = [*rows.tallies] if agents is None else rows.of(*agents)
-    groups = {(name,): rows.tallies[name] for name in distinct([*wanted, *([] if baseline is None else [baseline])])}
+    rows, wanted, baseline = _choose_rows(store, selection)
+    groups = {(name,): rows[name].tallies for name in distinct([*wanted, *([] if baseline is None else [baseline])])}
     judged = group_by(rows.episodes_with_judge(store), lambda e: (e.agent,))
     measured = {row.agent: row for row in _measure_groups(groups, lambda _: (baseline or "",), judged)}
     names = [name for name in wanted if measured[name].success]
     unjudged = [name for name in wanted if not measured[name].success]
-    if unjudged and (agents is not None or not names):
-        count = sum(len(t.attempts) for t in rows.tallies[unjudged[0]] if t.status == "finished")
+    if unjudged and (selection.agents is not None or not names):
+        count = sum(len(t.attempts) for t in rows[unjudged[0]].tallies if t.status == "finished")
         raise DataError(
             f"none of the {count} finished episodes of {unjudged[0]!r} has a verdict: run `bestofq judge` first, or "
             "choose with --run"
         )
-    if agents is None:
-        names.sort(key=lambda name: (name != baseline, not rows.is_main(name), *place(name)))
-    read = {part.run for part, name in rows.names.items() if name in (*names, baseline)}
+    if selection.agents is None:
+        names.sort(key=lambda name: (name != baseline, not rows[name].is_main, *place(name)))
+    read = {part.run for name in rows if name in (*names, baseline) for part in rows[name].parts}
     return Grouping(
         rows=tuple(measured[name] for name in names),
         baseline=baseline if baseline in measured and measured[baseline].success else None,
         runs=tuple(run.name for run in store.runs() if run.name in read),
-        apart=any(map(rows.is_partial, names)),
+        apart=any(name != rows[name].agent for name in names),
         unjudged=tuple(unjudged),
     )
 
@@ -233,19 +237,14 @@ def domain_of(task: str) -> str:
 def domain_results(
     store: Store, selection: Selection = EVERYTHING, *, by: Callable[[str], str] = domain_of
 ) -> Grouping:
-    """Success by domain of the selection's agents (None: all, by name), each compared with its baseline; `agents` and
-    `baseline` name agents or rows, as in `agent_results`. The last rows (`ALL`) hold all domains together.
+    """Success by domain of the selection's agents, each compared with its baseline; `agents` and `baseline` name agents
+    or rows, as in `agent_results`. The last rows (`ALL`) hold all domains together.
 
-    `by` gives the domain of a task's id. DataError if nothing is finished, and on a baseline of several rows.
+    `by` gives the domain of a task's id. DataError if a run, an agent or a baseline has no finished episode, or if a
+    baseline has several rows.
     """
-    rows = read_rows(store, selection)
-    baseline = rows.find_one(selection.baseline)
-    wanted = selection.agents or sorted(rows.tallies)
-    names = distinct(name for agent in wanted for name in rows.of(agent) or [agent])
-    if not any(name in rows.tallies for name in names):
-        runs = ", ".join(selection.in_runs(store)) or "it"
-        raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {runs}")
-    known = {name: rows.tallies.get(name, ()) for name in distinct([*names, *([] if baseline is None else [baseline])])}
+    rows, names, baseline = _choose_rows(store, selection)
+    known = {name: rows[name].tallies for name in distinct([*names, *([] if baseline is None else [baseline])])}
     parts = {name: _split_by_domain(some, by) for name, some in known.items()}
     groups: dict[Values, Sequence[Tally]] = {
         (domain, name): parts[name].get(domain, ())
@@ -260,7 +259,7 @@ def domain_results(
         keys=("domain", "agent"),
         rows=tuple(row for row in found if row.values[1] in names),
         baseline=baseline,
-        apart=any(map(rows.is_partial, names)),
+        apart=any(name != rows[name].agent for name in names),
         judging=next(iter(merge_usage(used for e in judged for used in e.verdict.usage)), None),
     )
 
