@@ -194,7 +194,7 @@ def _row(
 
     return MethodRow(
         agent=name,
-        success=stats.success_rate(attempts),
+        success=stats.success_rate(stats.Tries.of(attempts)),
         interval=over_models.success_interval(attempts, resamples=resamples),
         difference=None if against is None else over_models.paired_difference(attempts, against, resamples=resamples),
         tasks=len({episode.task for episode in episodes}),

@@ -34,13 +34,11 @@ def test_a_row_holds_what_the_store_holds_and_the_baseline_comes_first(two_agent
     assert Grouping.model_validate_json(found.model_dump_json()) == found
     base, row = found.rows
     assert base.difference is None
-    assert base.identical_runs
     assert (row.success.mean, row.success.runs, row.success.error) == (0.75, 2, pytest.approx(0.25))
     assert row.steps_for_success.mean == pytest.approx((2.5 + 2) / 2)
     assert (row.episodes, row.tasks, row.runs) == (4, 2, 2)
     assert row.outcomes == {"success": 3, "blocked": 1, "infra_error": 1}
     assert (row.difference.mean, row.difference.tasks) == (0.25, 2)
-    assert any("identical" in note and "prompting" in note for note in found.notes)
     assert any("1 episodes cut" in note for note in found.notes)
     markdown = success_table(found).to_markdown()
     assert r"| best\|of[q] | 75.0 [" in markdown

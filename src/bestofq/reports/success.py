@@ -21,7 +21,7 @@ from bestofq.reports.figures import CurvePoint
 from bestofq.reports.naming import place
 from bestofq.reports.origin import join_sources, origin, proposer_model, setting
 from bestofq.reports.rows import BASELINE, EVERYTHING, Rows, Selection, read_rows, suffixes
-from bestofq.reports.stats import Attempts, Estimate, Interval, Measure, PairedDifference, Tries, distinct, group_by
+from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, distinct, group_by
 from bestofq.reports.table import Row, RowSource, Table, columns
 from bestofq.store.records import DEV_BASE, SEED_RUN, EpisodeSummary, RunRecord, cycle_run, dev_run
 from bestofq.store.store import Store
@@ -52,7 +52,6 @@ class GroupResult(FrozenModel):
     episodes: int = 0  # that `success` is a share of
     tasks: int = 0
     runs: int = 0
-    identical_runs: bool = False
     difference: PairedDifference | None = None  # to the baseline; None for itself, and without a common task
     outcomes: dict[Outcome, int]  # of all episodes; `infra_error`: cut and never finished
     judges: dict[str, int] = Field(default_factory=dict)  # how many of its verdicts each judge gave
@@ -92,7 +91,6 @@ class Grouping(FrozenModel):
         """What a reader must know about these numbers, one sentence each."""
         totals = [row for row in self.rows if self.keys[0] != "domain" or row.values[0] == ALL]
         counts = sum((Counter(row.outcomes) for row in totals), Counter[Outcome]())
-        same = [row.agent for row in totals if row.identical_runs]
         single = [row.agent for row in totals if row.runs == 1]
         notes: dict[str, object] = {
             "±: standard error over runs; it says nothing about other tasks.": True,
@@ -105,7 +103,6 @@ class Grouping(FrozenModel):
             ),
             "Left out, none of their episodes has a verdict (`bestofq judge`): "
             f"{', '.join(self.unjudged)}.": self.unjudged,
-            f"Runs identical step for step, so ± is 0: {', '.join(same)}.": same,
             f"One run only, so no ±: {', '.join(single)}.": single,
             "Blocked and impossible episodes count as not successful, as in the paper (D).": (
                 counts["blocked"] or counts["impossible"]
@@ -128,9 +125,9 @@ class Grouping(FrozenModel):
         return tuple(note for note, applies in notes.items() if applies)
 
 
-def performance(attempts: Attempts, against: Attempts = ()) -> dict[str, Any]:
+def performance(tries: Tries, against: Tries | None = None) -> dict[str, Any]:
     """The numbers of a `GroupResult`. The difference is to `against` on common tasks; empty without an attempt."""
-    if not (tries := Tries.of(attempts)):
+    if not tries:
         return {}
     return {
         "success": stats.success_rate(tries),
@@ -140,8 +137,7 @@ def performance(attempts: Attempts, against: Attempts = ()) -> dict[str, Any]:
         "episodes": int(tries.done.sum()),
         "tasks": len(tries.tasks),
         "runs": tries.done.shape[1],
-        "identical_runs": stats.identical_runs(tries),
-        "difference": stats.paired_difference(tries, against),
+        "difference": stats.paired_difference(tries, against) if against else None,
     }
 
 
@@ -160,7 +156,7 @@ def _measure_groups(
         GroupResult(
             agent=values[-1] if values[0] == ALL else ", ".join(values),
             values=values,
-            **performance(tries[values], () if baseline(values) == values else tries.get(baseline(values), ())),
+            **performance(tries[values], None if baseline(values) == values else tries.get(baseline(values))),
             outcomes=_count_outcomes(some),
             judges=dict(Counter(e.judge for e in judged.get(values, ()) if e.decided)),
         )

@@ -102,7 +102,7 @@ def compare(store: Store, run: str, _state: Hashable = None) -> Comparison | Non
         spent = [used[e.id] for e in sampled[name]]
         prices = [usd for _, usd in spent if usd is not None]
         times = [seconds for e in by_agent[name] if (seconds := e.seconds) is not None]
-        against = attempts[baseline] if baseline and baseline != name else ()
+        against = attempts[baseline] if baseline and baseline != name else None
         return AgentLine(
             agent=name,
             values=(name,),
