@@ -249,8 +249,7 @@ async def test_n_is_what_an_agent_requested_and_model_who_proposed(store: Store)
     for run, config, agents in (
         ("3", usual, {"v1.5": {"n": 3}}),
         ("8", usual | chat, {"v1.5": {"n": 8}}),  # three of these were distinct
-        ("old", usual, {}),
-        ("older", {"n_candidates": 2}, {}),  # with an --n that was not kept
+        ("old", {}, {}),  # nothing is kept: three were offered
     ):
         await store.begin_run(run, config, PROVENANCE, agents=agents)
         await record(store, "v1.5", task("a"), 0, 1, run=run)
@@ -258,9 +257,8 @@ async def test_n_is_what_an_agent_requested_and_model_who_proposed(store: Store)
     assert values_of({"here": store}, "run", "agent", "N", "model") == [
         ("3", "v1.5", "3", "pocket"),
         ("8", "v1.5", "8", "gpt-4.1"),
-        ("old", "prompting", "1", "pocket"),
-        ("old", "v1.5", "4", "pocket"),
-        ("older", "v1.5", "3", "–"),
+        ("old", "prompting", "1", "–"),
+        ("old", "v1.5", "3", "–"),
     ]
 
 

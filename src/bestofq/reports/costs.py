@@ -121,21 +121,20 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING) -> Costs:
     run is not in the store. Agents have their own names, not their rows'."""
     rows: list[AgentCost] = []
     for run in (chosen := selection.in_runs(store)):
-        of_run = replace(selection, runs=[run])
-        ended, *gone = (group_by(of_run.summaries(store, status=one), lambda e: e.agent) for one in _PAID)
-        used: dict[str, list[Usage]] = defaultdict(list)  # by agent
+        of_run, used = replace(selection, runs=[run]), defaultdict[str, list[Usage]](list)
+        paid = group_by((e for status in _PAID for e in of_run.summaries(store, status=status)), lambda e: e.agent)
         for status in _PAID:
-            for episode in store.episodes(run=run, suite=selection.suite, split=selection.split, status=status):
+            for episode in store.episodes(run=run, split=selection.split, status=status):
                 used[episode.agent] += episode.usage
-        for agent in selection.agents or ended:
-            if episodes := ended.get(agent):
+        for agent in selection.agents or paid:
+            if episodes := [e for e in paid.get(agent, ()) if e.status == "finished"]:
                 tries, spent = attempts_of(episodes), spent_by_role(used[agent])
                 cost = AgentCost(
                     run=run,
                     agent=agent,
                     tasks=len(episodes),
                     successes=int(tries.won.sum()),
-                    lost=sum(len(some.get(agent, ())) for some in gone),
+                    lost=len(paid[agent]) - len(episodes),
                     roles={role: spent[role] for role in get_args(Role) if role in spent},
                     undecided=len(episodes) - int(tries.done.sum()),
                     success=stats.success_rate(tries).mean if tries else None,

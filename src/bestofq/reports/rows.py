@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,7 +45,6 @@ class Selection:
 
     runs: Sequence[str] | None = None
     agents: Sequence[str] | None = None
-    suite: str | None = None
     split: str | None = None
     baseline: str | None = None
 
@@ -61,7 +59,7 @@ class Selection:
         """Its ended episodes, of all agents. An episode without a step belongs to its agent's only Q-function in its
         run."""
         runs = self.in_runs(store)
-        found = sorted(store.tallies(runs, suite=self.suite, split=self.split), key=lambda t: runs.index(t.run))
+        found = sorted(store.tallies(runs, split=self.split), key=lambda t: runs.index(t.run))
         several = group_by({(t.run, t.agent, t.checkpoint) for t in found if t.checkpoint}, lambda known: known[:2])
         only = {key: known[0][2] for key, known in several.items() if len(known) == 1}
         return [
@@ -70,8 +68,8 @@ class Selection:
         ]
 
     def summaries(self, store: "Store", *, status: Status = "finished") -> list[EpisodeSummary]:
-        which = partial(store.summaries, suite=self.suite, split=self.split, status=status)
-        return [episode for run in self.in_runs(store) for episode in which(run=run)]
+        runs = self.in_runs(store)
+        return [e for run in runs for e in store.summaries(run=run, split=self.split, status=status)]
 
 
 EVERYTHING = Selection()

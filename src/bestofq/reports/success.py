@@ -325,8 +325,10 @@ def _load_tallies(store: Store, run: RunRecord, selection: Selection) -> Iterato
     some = replace(selection, runs=[run.name]).tallies(store)
     decided = [t for t in some if t.status == "finished" and (t.attempts[:, 2] < len(DECIDED)).any()]
     for agent in selection.agents or sorted({t.agent for t in decided}):
-        for theirs in group_by((t for t in decided if t.agent == agent), lambda t: t.checkpoint).values():
-            source = origin(store, run, theirs)
+        episodes = store.summaries(run=run.name, agent=agent)
+        for checkpoint, theirs in group_by((t for t in decided if t.agent == agent), lambda t: t.checkpoint).items():
+            splits, scorers = {t.split for t in theirs}, (None, checkpoint)
+            source = origin(store, run, [e for e in episodes if e.split in splits and e.checkpoint in scorers])
             yield from ((tally, source) for tally in theirs)
 
 
