@@ -220,10 +220,6 @@ def test_the_variance_of_two_tries_in_three_runs_is_the_plug_in() -> None:
     assert pass_variance(attempts_by_task("100", "000", "110"), 2).measure.value == pytest.approx(2 / 27)
     assert pass_variance(attempts_by_task("10", "01"), 2).measure.value is None  # m is 0 or 1: it would be 0 always
     assert pass_variance(attempts_by_task("1", "0"), 1).measure.value is None
-    for runs, biased in (("110", 2), ("1100", 3)):
-        *_, note = notes = pass_table({"a": attempts_by_task(runs)}, {}).notes
-        assert note.startswith(f"a, k = {biased}: a task has fewer than 2k runs")
-        assert len(notes) == 3
 
 
 def test_intervals_are_those_of_tasks() -> None:

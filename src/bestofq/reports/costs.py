@@ -19,7 +19,7 @@ from bestofq.reports import stats
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
 from bestofq.reports.stats import Interval, attempts_of, group_by
-from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shorten
+from bestofq.reports.svg import Plot, figure, nice_ticks, rate_ticks, shorten
 from bestofq.reports.table import Column, Table
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
@@ -192,9 +192,9 @@ def pareto_svg(costs: Costs, baseline: str | None = BASELINE) -> Markup:
 def points_svg(points: Sequence[CostPoint], baseline: str | None = BASELINE, priced: bool = False) -> Markup:
     """`pareto_svg` of costs in tokens, or `priced` in USD."""
     tone = tones([point.agent for point in points], baseline)
-    ruled = axis([0.0, *(point.interval.high if point.interval else point.rate for point in points)])
+    rates = rate_ticks(point.interval.high if point.interval else point.rate for point in points)
     most = 1.15 * max((point.cost for point in points), default=0.0) or 1.0
-    plot = Plot(x=(0, most), y=ruled[:2], top=14)
+    plot = Plot(x=(0, most), y=(0, rates[-1][0]), top=14)
     labels = [
         Label.at(plot.at_x(point.cost), plot.at_y(point.rate), shown(point.agent), 0.7 * plot.width) for point in points
     ]
@@ -207,7 +207,7 @@ def points_svg(points: Sequence[CostPoint], baseline: str | None = BASELINE, pri
         "Success against the cost of a task",
         plot=plot,
         labels=spread_labels(labels),
-        rates=rate_ticks(ruled),
+        rates=rates,
         ticks=[(tick, amount(tick)) for tick in nice_ticks(0, most) if tick <= most],
         unit="USD per task" if priced else "tokens per task (not every price is known)",
         points=[(point, shown(point.agent), tone[point.agent], amount(point.cost)) for point in points],

@@ -7,7 +7,7 @@ import numpy as np
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.gate import FAMILIARITY, Held
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.transitions import Bools
+from bestofq.core.transitions import Bools, Ints
 from bestofq.reports.off_policy import first, greedy, local_approximation
 from bestofq.reports.stats import Doubles, PairedDifference, group_by
 from bestofq.reports.table import Table, columns
@@ -30,9 +30,8 @@ class GatePoint(FrozenModel):
 
 def gate_points(log: LoggedChoices, held: Held = "tasks") -> list[GatePoint]:
     """Return the thresholds that can be tried at each level of familiarity, from the most familiar."""
-    base, best = first(log), greedy(log).argmax(axis=1)
-    rows = np.arange(len(best))
-    margin, level = log.q[rows, best] - log.q[:, 0], log.level[rows, best]
+    base = first(log)
+    best, margin, level = _read_margins(log)
     points: list[GatePoint] = []
     for each in reversed(range(len(FAMILIARITY))[-1 if held == "passes" else 0 :]):
         here = (best > 0) & (level == each)
@@ -87,13 +86,18 @@ def choose_thresholds(points: Sequence[GatePoint], least: int, *, inherit: bool 
 
 def gate_policy(log: LoggedChoices, thresholds: Sequence[float | None]) -> Doubles:
     """π of the agent behind the gate [T, N]."""
-    base, best = first(log), greedy(log).argmax(axis=1)
-    rows = np.arange(len(best))
-    limits = np.array([np.inf if limit is None else limit for limit in thresholds])[log.level[rows, best]]
-    return _leave_first((best > 0) & (log.q[rows, best] - log.q[:, 0] > limits), best, base)
+    best, margin, level = _read_margins(log)
+    limits = np.array([np.inf if limit is None else limit for limit in thresholds])[level]
+    return _leave_first((best > 0) & (margin > limits), best, first(log))
 
 
-def _leave_first(leaves: Bools, best: "np.ndarray[tuple[int], np.dtype[np.intp]]", base: Doubles) -> Doubles:
+def _read_margins(log: LoggedChoices) -> tuple[Ints, Doubles, Ints]:
+    """The best candidate of each step [T], its value less the first one's, and how familiar it is."""
+    rows, best = np.arange(len(log.q)), greedy(log).argmax(axis=1)
+    return best, log.q[rows, best] - log.q[:, 0], log.level[rows, best]
+
+
+def _leave_first(leaves: Bools, best: Ints, base: Doubles) -> Doubles:
     """π that takes the best candidate in these steps [T], else the first one."""
     return np.where(leaves[:, None], np.eye(base.shape[1])[best], base)
 

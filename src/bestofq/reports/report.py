@@ -7,7 +7,7 @@ from itertools import chain
 from bestofq.core.decision import Episode
 from bestofq.core.protocols import Rated
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
-from bestofq.reports.figures import failure_split_svg, learning_curve_svg, reliability_svg, success_bars_svg, values_svg
+from bestofq.reports.figures import bars_svg, failure_split_svg, learning_curve_svg, reliability_svg, values_svg
 from bestofq.reports.naming import shown
 from bestofq.reports.origin import origins, search_origin, setting
 from bestofq.reports.recall import count_decisive_steps, recall_table, sibling_steps, split_failures
@@ -82,7 +82,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     domains = domain_results(store, replace(selection, agents=names, baseline=results.baseline))
     more_tables, more_figures = _diagnose(store, episodes, made, options)
     costs = agent_costs(store, read)
-    bars = success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline)
+    bars = bars_svg([(row.agent, row.rate) for row in results.rows], baseline=results.baseline)
     figures = [
         Figure("success", "Success of each agent", bars),
         Figure("pareto", "Success against cost (Fig. 2)", pareto_svg(costs)),

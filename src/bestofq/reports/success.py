@@ -91,7 +91,6 @@ class Grouping(FrozenModel):
         """What a reader must know about these numbers, one sentence each."""
         totals = [row for row in self.rows if self.keys[0] != "domain" or row.values[0] == ALL]
         counts = sum((Counter(row.outcomes) for row in totals), Counter[Outcome]())
-        single = [row.agent for row in totals if row.runs == 1]
         notes: dict[str, object] = {
             "±: standard error over runs; it says nothing about other tasks.": True,
             "In brackets: the run; behind @: the Q-function's hash. An agent's runs on different tasks, or with "
@@ -103,7 +102,6 @@ class Grouping(FrozenModel):
             ),
             "Left out, none of their episodes has a verdict (`bestofq judge`): "
             f"{', '.join(self.unjudged)}.": self.unjudged,
-            f"One run only, so no ±: {', '.join(single)}.": single,
             "Blocked and impossible episodes count as not successful, as in the paper (D).": (
                 counts["blocked"] or counts["impossible"]
             ),

@@ -32,7 +32,7 @@ from bestofq.viewer.filters import (
     text,
 )
 from bestofq.viewer.guard import ViewerGuard
-from bestofq.viewer.home import Pairs, compare_agents, find_comparison
+from bestofq.viewer.home import Pairs, find_comparison
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
 from bestofq.viewer.trees import branches
 
@@ -146,7 +146,7 @@ def _run(request: Request, store: Store) -> Context:
     lines = sorted((line for line in every if only is None or line.agent in only), key=lambda line: place(line.agent))
     trees = store.trees.summaries(run=name)
     return {
-        "comparison": compare_agents(store, name, lines) if only is None else None,
+        "comparison": find_comparison(store, name, lines) if only is None else None,
         "run": record,
         "config": json.dumps(record.config, indent=2, ensure_ascii=False),
         "lines": lines,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from bestofq.reports.costs import CostPoint, points_svg
-from bestofq.reports.figures import success_bars_svg
+from bestofq.reports.figures import bars_svg
 from bestofq.reports.naming import OURS, kind, place
 from bestofq.reports.rows import BASELINE, HELD_OUT
 from bestofq.reports.stats import attempts_of, group_by
@@ -51,7 +51,7 @@ class Comparison:
     def bars(self) -> Markup | None:
         """Success of each agent; None if none has an outcome that tells."""
         rows = [(line.agent, line.rate) for line in self.lines if line.success]
-        return inline(success_bars_svg(rows, self.baseline)) if rows else None
+        return inline(bars_svg(rows, baseline=self.baseline)) if rows else None
 
     @cached_property
     def pareto(self) -> Markup | None:
@@ -64,20 +64,20 @@ class Comparison:
         return inline(points_svg(known, self.baseline)) if len(known) > 1 else None
 
 
-def find_comparison(store: Store, run: str | None, lines: Sequence[Any] | None = None) -> Comparison | None:
+def find_comparison(store: Store, run: str | None, lines: Iterable[Any] | None = None) -> Comparison | None:
     """Return the comparison of a run. Without a name, return the one in which two agents did the most tasks, the
-    latest among equals. None if there is none. `lines`: the store's `Catalogue.agents`, if they are known."""
+    latest among equals. None if there is none. `lines`: the store's `Catalogue.agents`, if they are known.
+
+    It is read again only if an episode has finished or a verdict has changed since."""
     known = store.catalogue.agents(run=run) if lines is None else lines
     by_run = group_by((line for line in known if line.decided), lambda line: line.run)
     if run is None:
         several = [name for name in store.catalogue.runs() if len({e.agent for e in by_run.get(name, ())}) > 1]
         run = max(several, key=lambda name: sorted(line.tasks for line in by_run[name])[-2], default=None)
-    return None if run is None else compare_agents(store, run, by_run.get(run, ()))
-
-
-def compare_agents(store: Store, run: str, lines: Iterable[Any]) -> Comparison | None:
-    """Return the comparison of a run, read again only if an episode has finished or a verdict has changed since."""
-    counts = [(line.agent, line.suite, line.episodes - line.running, line.decided, line.successes) for line in lines]
+    if run is None:
+        return None
+    own = by_run.get(run, ())
+    counts = [(line.agent, line.suite, line.episodes - line.running, line.decided, line.successes) for line in own]
     return compare(store, run, (*counts, store.catalogue.judged_at(run)))
 
 

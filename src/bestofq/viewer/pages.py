@@ -44,11 +44,8 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def moment(iso: str | None) -> str:
-    """ISO 8601 as `2026-01-31 12:05:09`; what cannot be read as it is."""
-    try:
-        return "–" if not iso else f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}"
-    except ValueError:
-        return iso or "–"
+    """ISO 8601 as `2026-01-31 12:05:09`."""
+    return f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}" if iso else "–"
 
 
 def duration(seconds: float | None) -> str:
