@@ -98,7 +98,7 @@ async def test_the_tables_say_whose_verdicts_they_hold(store: Store) -> None:
     await store.add_verdict(episode, Verdict(reward=0.0, outcome="failure", judge="a judge"), adopt=True)
     selection = Selection(split="test")
     for found in (agent_results(store, selection), domain_results(store, selection)):
-        assert any(note.startswith("1 of 2 verdicts are by the judge a judge. ") for note in found.notes)
+        assert any(note.startswith("1 of 2 verdicts are a judge's. ") for note in found.notes)
 
 
 def test_attempts_over_100_000_episodes_are_counted_in_a_fraction_of_a_second() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 from typer import Option
@@ -95,7 +95,7 @@ def report(
         _compare_stores(places, by or ["store", "run", "agent"], selection, svg, reference or (), tables_to)
         return
     refuse_given("without --by or several stores", svg=svg, reference=reference)
-    weights = {"alpha": alpha, "threshold": threshold}
+    weights: dict[str, Any] = {"alpha": alpha, "threshold": threshold}
     options = Options(shown=episode or (), **{name: value for name, value in weights.items() if value is not None})
     with Store.open(places[0], read_only=True) as opened:
         gathered = gather(opened, selection, options)

@@ -94,13 +94,6 @@ class AgentRow(NamedTuple):
 class Rows(dict[str, AgentRow]):
     """The rows of some ended episodes, by name."""
 
-    def episodes_with_judge(self, store: "Store") -> list[EpisodeSummary]:
-        """The episodes whose verdict in force is a judge's, with their row's name instead of their agent's."""
-        finished = (t for row in self.values() for t in row.tallies if t.status == "finished")
-        known = {(t.run, t.agent, t.suite, t.split) for t in finished if t.attempts[:, 3].any()}
-        found = store.judged({run for run, *_ in known}) if known else []
-        return self.name_rows(e for e in found if (e.run, e.agent, e.suite, e.split) in known)
-
     def name_rows(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
         """The episodes with their row's name instead of their agent's; those of no row keep their agent's."""
         names = {part[:4]: row.name for row in self.values() for part in row.parts}

@@ -15,7 +15,6 @@ from pydantic import Field, JsonValue
 from bestofq.core.decision import DECIDED, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.usage import Usage, merge_usage
 from bestofq.reports import stats
 from bestofq.reports.figures import CurvePoint
 from bestofq.reports.naming import place
@@ -23,7 +22,7 @@ from bestofq.reports.origin import join_sources, origin, proposer_model, setting
 from bestofq.reports.rows import BASELINE, EVERYTHING, Rows, Selection, read_rows, suffixes
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, distinct, group_by
 from bestofq.reports.table import Row, RowSource, Table, columns
-from bestofq.store.records import DEV_BASE, SEED_RUN, EpisodeSummary, RunRecord, cycle_run, dev_run
+from bestofq.store.records import DEV_BASE, SEED_RUN, RunRecord, cycle_run, dev_run
 from bestofq.store.store import Store
 from bestofq.store.tally import OUTCOMES, Tally
 
@@ -54,7 +53,7 @@ class GroupResult(FrozenModel):
     runs: int = 0
     difference: PairedDifference | None = None  # to the baseline; None for itself, and without a common task
     outcomes: dict[Outcome, int]  # of all episodes; `infra_error`: cut and never finished
-    judges: dict[str, int] = Field(default_factory=dict)  # how many of its verdicts each judge gave
+    judged: int = 0  # how many of its verdicts are a judge's
     origin: RowSource | None = Field(default=None, exclude=True)
 
     @property
@@ -84,13 +83,13 @@ class Grouping(FrozenModel):
     runs: tuple[str, ...] = ()
     apart: bool = False  # whether a row holds only some of its agent's runs
     unjudged: tuple[str, ...] = ()  # rows left out: none of their episodes has a verdict
-    judging: Usage | None = None  # of all judges together; None: there was none, or it is not counted
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
         totals = [row for row in self.rows if self.keys[0] != "domain" or row.values[0] == ALL]
         counts = sum((Counter(row.outcomes) for row in totals), Counter[Outcome]())
+        judged, verdicts = sum(row.judged for row in totals), sum(row.episodes for row in totals)
         notes: dict[str, object] = {
             "±: standard error over runs; it says nothing about other tasks.": True,
             "In brackets: the run; behind @: the Q-function's hash. An agent's runs on different tasks, or with "
@@ -110,16 +109,9 @@ class Grouping(FrozenModel):
             f"{counts['infra_error']} episodes cut by the infrastructure and never finished are left out.": (
                 counts["infra_error"]
             ),
+            f"{judged} of {verdicts} verdicts are a judge's. These intervals do not include its error: `bestofq judge "
+            "--against-env` measures it.": judged,
         }
-        for judge, count in sum((Counter(row.judges) for row in totals), Counter[str]()).items():
-            notes[
-                f"{count} of {sum(row.episodes for row in totals)} verdicts are by the judge {judge}. These intervals "
-                "do not include its error: `bestofq judge --against-env` measures it."
-            ] = True
-        if (used := self.judging) is not None:
-            price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
-            text = f"Judging: {used.calls:,} calls, {used.tokens_in:,} tokens in, {used.tokens_out:,} out, {price}."
-            notes[text] = True
         return tuple(note for note, applies in notes.items() if applies)
 
 
@@ -144,11 +136,9 @@ Values = tuple[str, ...]
 
 
 def _measure_groups(
-    groups: Mapping[Any, Sequence[Tally]],
-    baseline: Callable[[Values], Values],
-    judged: Mapping[Any, Sequence[EpisodeSummary]],
+    groups: Mapping[Values, Sequence[Tally]], baseline: Callable[[Values], Values]
 ) -> list[GroupResult]:
-    """Each group, compared with the one that `baseline` names; `judged`: the episodes with a judge's verdict."""
+    """Each group, compared with the one that `baseline` names."""
     tries = {values: Tries.of_tallies([t for t in some if t.status == "finished"]) for values, some in groups.items()}
     return [
         GroupResult(
@@ -156,7 +146,7 @@ def _measure_groups(
             values=values,
             **performance(tries[values], None if baseline(values) == values else tries.get(baseline(values))),
             outcomes=_count_outcomes(some),
-            judges=dict(Counter(e.judge for e in judged.get(values, ()) if e.decided)),
+            judged=sum(int(t.attempts[t.attempts[:, 2] < len(DECIDED), 3].sum()) for t in some),
         )
         for values, some in groups.items()
     ]
@@ -200,9 +190,10 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
     episode, or if a baseline has several rows. DataError if no row, or not each of `agents`, has a verdict.
     """
     rows, wanted, baseline = _choose_rows(store, selection)
-    groups = {(name,): rows[name].tallies for name in distinct([*wanted, *([] if baseline is None else [baseline])])}
-    judged = group_by(rows.episodes_with_judge(store), lambda e: (e.agent,))
-    measured = {row.agent: row for row in _measure_groups(groups, lambda _: (baseline or "",), judged)}
+    groups: dict[Values, Sequence[Tally]] = {
+        (name,): rows[name].tallies for name in rows if name in (*wanted, baseline)
+    }
+    measured = {row.agent: row for row in _measure_groups(groups, lambda _: (baseline or "",))}
     names = [name for name in wanted if measured[name].success]
     unjudged = [name for name in wanted if not measured[name].success]
     if unjudged and (selection.agents is not None or not names):
@@ -246,15 +237,12 @@ def domain_results(
         for name in known
     }
     groups |= {(ALL, name): some for name, some in known.items()}
-    judged = [e for e in rows.episodes_with_judge(store) if e.agent in names]
-    of_group = group_by(judged, lambda e: (by(e.task), e.agent)) | group_by(judged, lambda e: (ALL, e.agent))
-    found = _measure_groups(groups, lambda values: (values[0], baseline or ""), of_group)
+    found = _measure_groups(groups, lambda values: (values[0], baseline or ""))
     return Grouping(
         keys=("domain", "agent"),
         rows=tuple(row for row in found if row.values[1] in names),
         baseline=baseline,
         apart=any(name != rows[name].agent for name in names),
-        judging=next(iter(merge_usage(used for e in judged for used in e.verdict.usage)), None),
     )
 
 
@@ -310,7 +298,7 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
         raise DataError(f"there is no row {baseline!r} to compare with: there are {'; '.join(names)}")
     usual = (values for values, row in rows.items() if all(tally.agent == BASELINE for tally, _, _ in row))
     first = next(usual, next(iter(rows))) if baseline is None else names[baseline]
-    measured = _measure_groups({v: [tally for tally, _, _ in row] for v, row in rows.items()}, lambda _: first, {})
+    measured = _measure_groups({v: [tally for tally, _, _ in row] for v, row in rows.items()}, lambda _: first)
     sources = (join_sources(distinct(source for _, source, _ in row)) for row in rows.values())
     return Grouping(
         keys=tuple(keys),

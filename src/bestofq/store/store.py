@@ -299,10 +299,6 @@ class Store:
         """The ended episodes of these runs, grouped by run, agent, task, Q-function and status."""
         return tally.tallies(self._engine, runs, suite=suite, split=split)
 
-    def judged(self, runs: Collection[str]) -> list[EpisodeSummary]:
-        """The finished episodes of these runs whose verdict in force is a judge's."""
-        return tally.judged_summaries(self._engine, runs)
-
     def episodes(self, **which: Unpack[Which]) -> Iterator[Episode]:
         """Finished episodes, or those of a `status`, by run, agent, suite, task, repeat: an order that does not depend
         on which one ended first.

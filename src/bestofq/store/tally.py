@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from sqlalchemy import BigInteger, Engine, Text, case, cast, func, select
 
 from bestofq.core.decision import Outcome
-from bestofq.store import records
-from bestofq.store.database import read, rows_of
-from bestofq.store.records import EpisodeFilter, EpisodeSummary
+from bestofq.store.database import rows_of
+from bestofq.store.records import EpisodeFilter
 from bestofq.store.schema import EPISODES, Status
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -66,10 +65,3 @@ def _split_tallies(run: str, agent: str, status: Status, *texts: str) -> list[Ta
         found.append(Tally(run, agent, status, suite, split, checkpoint or None, tasks, attempts))
         begin += len(tasks)
     return found
-
-
-def judged_summaries(engine: Engine, runs: Collection[str]) -> list[EpisodeSummary]:
-    """The finished episodes of these runs whose verdict is a judge's."""
-    where = EpisodeFilter(runs=[*runs], status="finished")
-    query = records.filter_query(records.summary_rows(), where).where(EPISODES.c.verdict.contains('"judge":'))
-    return read(engine, lambda connection: records.summaries(connection, query))
