@@ -20,11 +20,10 @@ from bestofq.reports.stats import SIGNED, UNIT, Attempt, Doubles, Interval, Meas
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESAMPLES, seed: int = 0) -> Interval:
     """The interval of success, within [0, 1]; InputError without an attempt."""
     tries = Tries.of(attempts)
-    rates = stats.task_rates(tries)
     if len(_models(attempts)) < 2:
         return stats.success_interval(tries)
-    (drawn,) = _drawn([attempts], list(rates), resamples, seed)
-    return _bounded(drawn, float(np.mean([*rates.values()])), len(rates))
+    (drawn,) = _drawn([attempts], tries.tasks, resamples, seed)
+    return _bounded(drawn, float(tries.rates.mean()), len(tries.tasks))
 
 
 def mean(

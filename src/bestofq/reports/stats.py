@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,7 @@ from bestofq.core.decision import DECIDED
 from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
 from bestofq.store.records import EpisodeSummary
-
-if TYPE_CHECKING:
-    from bestofq.store.tally import Tally
+from bestofq.store.tally import Tally
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -124,9 +122,10 @@ class Tries(NamedTuple):
         return cls(tasks, *(table.reshape(shape) for table in tables))
 
     @classmethod
-    def of_tallies(cls, tallies: Sequence["Tally"]) -> "Tries":
+    def of_tallies(cls, tallies: Sequence[Tally]) -> "Tries":
         """The attempts whose outcomes tell how the agent did. A run is one repeat in one run of a store."""
-        tasks = {key: i for i, key in enumerate(distinct((t.suite, task) for t in tallies for task in t.tasks))}
+        names = distinct((t.suite, task) for t in tallies for task in t.tasks)
+        tasks = {name: i for i, name in enumerate(names)}
         runs = {key: i for i, key in enumerate(distinct((t.store, t.run) for t in tallies))}
         rows = [np.zeros((0, 4), np.int64)]
         for tally in tallies:
@@ -135,12 +134,9 @@ class Tries(NamedTuple):
             run = runs[tally.store, tally.run] * _REPEATS + repeat
             rows.append(np.stack([places[at], run, outcome == 0, steps], axis=1))
         every = np.concatenate(rows)
-        known, every[:, 1] = np.unique(every[:, 1], return_inverse=True)
-        found = cls.of_counts([*tasks], len(known), every)
-        done = found.done.sum(axis=1) > 0
-        return cls(
-            [task for task, kept in zip(tasks, done, strict=True) if kept], *(table[done] for table in found[1:])
-        )
+        known, every[:, 0] = np.unique(every[:, 0], return_inverse=True)
+        found, every[:, 1] = np.unique(every[:, 1], return_inverse=True)
+        return cls.of_counts([names[i] for i in known], len(found), every)
 
     def __bool__(self) -> bool:
         return bool(self.tasks)

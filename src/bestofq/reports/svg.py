@@ -92,8 +92,3 @@ class Figure:
     name: str
     caption: str
     svg: Markup  # stands alone
-
-    @property
-    def inline(self) -> Markup:
-        """For a page that has the figures' style itself."""
-        return inline(self.svg)

@@ -210,8 +210,8 @@ def _compare(request: Request, store: Store) -> Context:
         found = find_comparison(store, run)
     pairs = Pairs.of(found, one, other) if found else None
     if view is None and pairs is not None and pairs.differing:
-        view = side_by_side(store, pairs.differing[0].left, pairs.differing[0].right)
-    goals = store.catalogue.goals(pair.left for pair in pairs.differing) if pairs else {}
+        view = side_by_side(store, *(episode.id for episode in pairs.differing[0]))
+    goals = store.catalogue.goals(left.id for left, _ in pairs.differing) if pairs else {}
     return {"view": view, "pairs": pairs, "goals": goals}
 
 

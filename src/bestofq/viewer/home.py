@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
@@ -130,14 +130,6 @@ def _sample(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     return [ordered[at * len(ordered) // SAMPLE] for at in range(SAMPLE)] if len(ordered) > SAMPLE else ordered
 
 
-class Pair(NamedTuple):
-    """Two episodes of one task, by their ids; whether the right one alone succeeded."""
-
-    left: str
-    right: str
-    gained: bool
-
-
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
     """Two agents of a run, and the tasks on which only one of them succeeded, `other`'s first. It counts the first try
@@ -148,7 +140,7 @@ class Pairs:
     one: str
     other: str
     tasks: int  # that both did
-    differing: Sequence[Pair]
+    differing: Sequence[tuple[EpisodeSummary, EpisodeSummary]]
 
     @classmethod
     def of(cls, found: Comparison, one: str | None, other: str | None) -> "Pairs | None":
@@ -166,7 +158,6 @@ class Pairs:
         for at, left in tries[one].items():
             if (right := tries[other].get(at)) is not None:
                 both.setdefault(left.task, (left, right))
-        differing = (pair for pair in both.values() if pair[0].success != pair[1].success)
-        pairs = [Pair(left.id, right.id, right.success) for left, right in differing]
-        pairs.sort(key=lambda pair: not pair.gained)
-        return cls(run=found.run, agents=agents, one=one, other=other, tasks=len(both), differing=pairs)
+        differing = [(left, right) for left, right in both.values() if left.success != right.success]
+        differing.sort(key=lambda pair: pair[0].success)
+        return cls(run=found.run, agents=agents, one=one, other=other, tasks=len(both), differing=differing)

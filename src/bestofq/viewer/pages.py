@@ -19,7 +19,7 @@ from bestofq.core.actions import action_text
 from bestofq.core.observation import Observation
 from bestofq.reports.costs import spent_by_role
 from bestofq.reports.naming import shown
-from bestofq.reports.svg import PALETTE, STYLE, Figure, load_templates
+from bestofq.reports.svg import PALETTE, STYLE, Figure, inline, load_templates
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
@@ -102,7 +102,7 @@ ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexd
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}", endings=ENDINGS)
 _WORDS = (number, moment, duration, mood, tree_address, describe_status, plural, figure_file)
-_FILTERS = (*_WORDS, shown, is_inside, pieces, viewport, spent_by_role, action_text)
+_FILTERS = (*_WORDS, shown, is_inside, pieces, viewport, spent_by_role, action_text, inline)
 _TEMPLATES.filters.update({function.__name__: function for function in _FILTERS})
 
 
