@@ -5,7 +5,7 @@ The user is asked what only a person may decide."""
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -27,17 +27,9 @@ class StepPrinter:
     """Print lines that stay, above one that moves if the console is a terminal; ask the questions of one episode.
     Unless it is `interactive` the answer is no, or none. `yes`: what seems irreversible is allowed."""
 
-    def __init__(
-        self,
-        console: Console,
-        *,
-        interactive: bool = False,
-        yes: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._console, self._clock = console, clock
-        self.interactive, self._yes = interactive, yes
-        self._began = self._since = clock()
+    def __init__(self, console: Console, *, interactive: bool = False, yes: bool = False) -> None:
+        self._console, self.interactive, self._yes = console, interactive, yes
+        self._began = self._since = time.monotonic()
         self._usage: tuple[Usage, ...] = ()
         self._status: Status | None = None
         self._decided = False  # whether a decision was shown
@@ -83,7 +75,7 @@ class StepPrinter:
 
     def show_step(self, step: Step) -> None:
         self._usage = merge_usage((*self._usage, *step.decision.usage))
-        now = self._clock()
+        now = time.monotonic()
         self.say((f"    {now - self._since:.1f} s; so far {self.cost}", "dim"))
         self._since = now
         self._wait("thinking")
@@ -103,7 +95,9 @@ class StepPrinter:
         """`12.3 s, 4,210 tokens in, 96 out, $0.0031`, all so far; without dollars where a price is not known."""
         total = sum(map(Spent.of, self._usage), Spent())
         dollars = f", ${total.usd:.4f}" if total.usd and not total.unpriced else ""
-        return f"{self._clock() - self._began:.1f} s, {total.tokens_in:,} tokens in, {total.tokens_out:,} out{dollars}"
+        return (
+            f"{time.monotonic() - self._began:.1f} s, {total.tokens_in:,} tokens in, {total.tokens_out:,} out{dollars}"
+        )
 
     @property
     def by_role(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
 from bestofq.reports.stats import Interval, attempts_of, group_by
 from bestofq.reports.svg import Plot, figure, nice_ticks, rate_ticks, shorten
-from bestofq.reports.table import Column, Table
+from bestofq.reports.table import Table, columns
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
@@ -148,9 +148,10 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING) -> Costs:
 
 def cost_table(found: Costs) -> Table:
     """A row for each role of each agent, and one for the agent's total if it has several roles."""
-    names = (
-        *("run", "agent", "role", "tokens in", "tokens out", "calls", "seconds", "USD", "tokens/task"),
-        *("tokens/success", "USD/task", "USD/success"),
+    heads = (
+        *columns("run", "agent", "role", "tokens in", "tokens out", "calls", "seconds", "USD"),
+        *columns("tokens/task", "tokens/success", digits=0),
+        *columns("USD/task", "USD/success"),
     )
     first = 0 if found.several_runs else 1
     cells = [
@@ -163,8 +164,6 @@ def cost_table(found: Costs) -> Table:
         for cost in found.rows
         for role, spent in (*cost.roles.items(), *([] if len(cost.roles) == 1 else [(ALL, cost.total)]))
     ]
-    digits = [0 if name.startswith("tokens/") else 1 for name in names]
-    heads = [Column(name=name, digits=digit) for name, digit in zip(names, digits, strict=True)]
     return Table.of("costs", "Costs", heads[first:], [row[first:] for row in cells], *found.notes)
 
 

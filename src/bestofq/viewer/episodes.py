@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from math import isfinite
 from typing import Any
 
 from markupsafe import Markup
@@ -72,14 +71,11 @@ class EpisodeView:
         )
 
     def chart(self, now: int | None, to: Callable[[int], str | None]) -> Markup | None:
-        """Fig. 12, with links to the steps; None if the scores do not differ, or are not all numbers."""
-        steps, decisions = read_values(self.episode), [step.decision for step in self.steps]
-        values = [score for decision in decisions for score in decision.scores]
-        if self.scores.meaning.values:
-            values += [decision.state_value for decision in decisions if decision.state_value is not None]
-        else:  # V is the value of something else
+        """Fig. 12, with links to the steps; None if the scores do not differ, or are no numbers."""
+        steps = read_values(self.episode)
+        if not self.scores.meaning.values:  # V is the value of something else
             steps = [replace(step, state_value=None) for step in steps]
-        if not self.scores.informative or not all(map(isfinite, values)):
+        if not self.scores.informative or all(step.taken is None for step in steps):
             return None
         outcome = self.summary.outcome or self.summary.status
         return inline(values_svg(self.episode, steps=steps, outcome=outcome, size=CHART, now=now, to=to))
