@@ -5,19 +5,18 @@ The user is asked what only a person may decide."""
 import asyncio
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from bestofq.cli.writing import usage_lines
 from bestofq.core.decision import Decision, Episode, State, Step
-from bestofq.core.gate import FAMILIARITY
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage, merge_usage
 from bestofq.reports.costs import Spent
+from bestofq.viewer.steps import ScoreTable, verdict
 
 BAR = 10  # characters
 LABEL = 48  # characters
@@ -65,24 +64,16 @@ class StepPrinter:
                 self.say((f"      {candidate.thought}", "dim"))
         if decision.state_value is not None:
             self.say((f"    V(s) = {decision.state_value:.3f}", "dim"))
-        if decision.gate is not None:
-            known, margin = FAMILIARITY[decision.gate.level], decision.gate.margin
-            opened = "open" if decision.gate.open else "shut"
-            self.say((f"    gate {opened}: {known}, {margin:.3f} over the first", "dim"))
-        if decision.explored:
-            self.say(("    chosen to explore, not for its score", "yellow"))
+        if informative:
+            self.say((f"    {verdict(decision, ScoreTable.of([decision]))}", "dim"))
         self._wait(decision.candidate.label)
 
     def show_step(self, step: Step) -> None:
         self._usage = merge_usage((*self._usage, *step.decision.usage))
         now = time.monotonic()
-        self.say((f"    {now - self._since:.1f} s; so far {self.cost}", "dim"))
+        self.say((f"    {now - self._since:.1f} s; so far {self.describe_cost(self._usage)}", "dim"))
         self._since = now
         self._wait("thinking")
-
-    def show_end(self, episode: Episode) -> None:
-        """After the last step: a proposal that led to none has its cost too."""
-        self._usage = merge_usage((*self._usage, *episode.verdict.unstepped))
 
     def show_outcome(self, seen: Observation) -> None:
         for notice in seen.notices:
@@ -90,18 +81,11 @@ class StepPrinter:
         if seen.error is not None:
             self.say((f"    not done: {seen.error}", "yellow"))
 
-    @property
-    def cost(self) -> str:
+    def describe_cost(self, usages: Iterable[Usage]) -> str:
         """`12.3 s, 4,210 tokens in, 96 out, $0.0031`, all so far; without dollars where a price is not known."""
-        total = sum(map(Spent.of, self._usage), Spent())
+        total, seconds = sum(map(Spent.of, usages), Spent()), time.monotonic() - self._began
         dollars = f", ${total.usd:.4f}" if total.usd and not total.unpriced else ""
-        return (
-            f"{time.monotonic() - self._began:.1f} s, {total.tokens_in:,} tokens in, {total.tokens_out:,} out{dollars}"
-        )
-
-    @property
-    def by_role(self) -> tuple[str, ...]:
-        return tuple(usage_lines(self._usage))
+        return f"{seconds:.1f} s, {total.tokens_in:,} tokens in, {total.tokens_out:,} out{dollars}"
 
     def _wait(self, text: str) -> None:
         if self._status is not None:
