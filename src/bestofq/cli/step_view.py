@@ -5,7 +5,7 @@ The user is asked what only a person may decide."""
 import asyncio
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -16,7 +16,8 @@ from bestofq.core.decision import Decision, Episode, State, Step
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage, merge_usage
 from bestofq.reports.costs import Spent
-from bestofq.viewer.steps import ScoreTable, verdict
+from bestofq.reports.svg import shorten
+from bestofq.viewer.steps import ScoreTable, candidate_views, verdict
 
 BAR = 10  # characters
 LABEL = 48  # characters
@@ -50,22 +51,23 @@ class StepPrinter:
         self._decided = True
         self.say((f"\n{len(state.decisions) + 1}. {seen.title or '(no title)'}", "bold"), (f"  {seen.url}", "dim"))
         self.show_outcome(seen)
-        informative = decision.state_value is not None or len(set(decision.scores)) > 1
-        for index, candidate in enumerate(decision.candidates):
-            style = "bold green" if index == decision.chosen else ""
-            label = f"  {'▸' if style else ' '} {candidate.label}"
-            if informative:
-                fitting = label.ljust(LABEL) if len(label) <= LABEL else f"{label[: LABEL - 1]}…"
-                score = f"{decision.scores[index]:8.3f} "
-                self.say((fitting, style), score, (bar(decision.scores, index), "green" if style else "blue"))
+        scores = ScoreTable.of([decision])
+        for view in candidate_views(decision, seen, scores):
+            style = "bold green" if view.chosen else ""
+            label = f"  {'▸' if style else ' '} {view.candidate.label}"
+            if scores.informative:
+                score = view.bars[0]
+                full = "█" * round((score.share or 0.0) * BAR)
+                bar = (full.ljust(BAR, "░"), "green" if style else "blue")
+                self.say((shorten(label, LABEL).ljust(LABEL), style), f"{score.words:>8} ", bar)
             else:
                 self.say((label, style))
-            if candidate.thought:
-                self.say((f"      {candidate.thought}", "dim"))
+            if view.candidate.thought:
+                self.say((f"      {view.candidate.thought}", "dim"))
         if decision.state_value is not None:
             self.say((f"    V(s) = {decision.state_value:.3f}", "dim"))
-        if informative:
-            self.say((f"    {verdict(decision, ScoreTable.of([decision]))}", "dim"))
+        if scores.informative:
+            self.say((f"    {verdict(decision, scores)}", "dim"))
         self._wait(decision.candidate.label)
 
     def show_step(self, step: Step) -> None:
@@ -139,10 +141,3 @@ async def _line() -> str:
 def shown(text: str) -> str:
     """Without what could steer a terminal: the words of pages and models may hold escape codes."""
     return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
-
-
-def bar(scores: Sequence[float], index: int) -> str:
-    """A score as a bar: of 1 where all lie in [0, 1], as Q-values do, else of the way from the least to the most."""
-    least, most = (0.0, 1.0) if min(scores) >= 0 and max(scores) <= 1 else (min(scores), max(scores))
-    share = (scores[index] - least) / (most - least) if most > least else 1.0
-    return "█" * round(share * BAR) + "░" * (BAR - round(share * BAR))

@@ -62,10 +62,7 @@ class Selection:
         found = sorted(store.tallies(runs, split=self.split), key=lambda t: runs.index(t.run))
         several = group_by({(t.run, t.agent, t.checkpoint) for t in found if t.checkpoint}, lambda known: known[:2])
         only = {key: known[0][2] for key, known in several.items() if len(known) == 1}
-        return [
-            t if t.checkpoint or (t.run, t.agent) not in only else t._replace(checkpoint=only[t.run, t.agent])
-            for t in found
-        ]
+        return [t._replace(checkpoint=t.checkpoint or only.get((t.run, t.agent))) for t in found]
 
     def summaries(self, store: "Store", *, status: Status = "finished") -> list[EpisodeSummary]:
         runs = self.in_runs(store)
