@@ -103,7 +103,7 @@ def _result(arm: MeasuredArm, first: MeasuredArm | None) -> ArmRow:
             found["right_by_seed"] = [rated_shares(seed)["right"].value for seed in arm.ranked]
             found["right_difference"] = right.minus(rated_shares(_steps(first) if first else ())["right"])
     if attempts := _attempts(arm):
-        played = performance(attempts, _attempts(first) if first else ())
+        played = performance(attempts, _attempts(first) if first else None)
         found |= {name: played[name] for name in ("success", "interval", "steps_for_success", "difference", "tasks")}
         found["passes"] = played["success"].runs
     runs = distinct(episode.run for some in arm.played for episode in some)

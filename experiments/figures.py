@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from bestofq.core.errors import InputError
-from bestofq.reports.figures import CurvePoint, learning_curve_svg, success_bars_svg
+from bestofq.reports.figures import CurvePoint, bars_svg, learning_curve_svg
 from bestofq.reports.naming import place
 from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import Measure
@@ -55,7 +55,7 @@ def _pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:
         case {"test": {"at_once": _}}:
             methods = Methods.model_validate(found["test"])
             bars = [(row.agent, Measure(value=row.success.mean, interval=row.interval)) for row in methods.rows]
-            success = success_bars_svg(bars, methods.baseline, over=OVER)
+            success = bars_svg(bars, baseline=methods.baseline, over=OVER)
             return {"success.svg": success, "calls.svg": calls_svg(methods)}
         case {"test": {"rows": rows}} | {"table": {"rows": [{"outcomes": _}, *_] as rows}}:
             return agent_pictures(found, [(row["agent"], row["success"]["mean"], row["interval"]) for row in rows])
@@ -74,7 +74,7 @@ def agent_pictures(found: Mapping[str, Any], rows: list[tuple[str, float | None,
     baseline = BASELINE if any(name == BASELINE for name, _, _ in rows) else None
     ordered = sorted(rows, key=lambda row: (row[0] != baseline, *place(row[0])))
     bars = [(name, Measure(value=mean, interval=interval)) for name, mean, interval in ordered]
-    pictures: dict[str, str] = {"success.svg": success_bars_svg(bars, baseline)}
+    pictures: dict[str, str] = {"success.svg": bars_svg(bars, baseline=baseline)}
     points = [CurvePoint.model_validate(p) for p in found.get("dev_curve", ()) if p["low"] is not None]
     if points:  # older results have no intervals: their curve is restyled only
         before = found["dev_prompting"]

@@ -16,7 +16,7 @@ from bestofq.reports import stats
 from bestofq.reports.costs import Label, spread_labels
 from bestofq.reports.naming import tones
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference
-from bestofq.reports.svg import TEMPLATES, Plot, axis, figure, rate_ticks
+from bestofq.reports.svg import TEMPLATES, Plot, figure, rate_ticks
 from bestofq.reports.table import Row, Table, columns
 from bestofq.store.store import Store
 from experiments.agent_q import over_models
@@ -194,7 +194,7 @@ def _row(
 
     return MethodRow(
         agent=name,
-        success=stats.success_rate(attempts),
+        success=stats.success_rate(stats.Tries.of(attempts)),
         interval=over_models.success_interval(attempts, resamples=resamples),
         difference=None if against is None else over_models.paired_difference(attempts, against, resamples=resamples),
         tasks=len({episode.task for episode in episodes}),
@@ -245,9 +245,9 @@ def read_method_episodes(path: Path) -> list[MethodEpisode]:
 
 def calls_svg(table: Methods) -> Markup:
     """Success against model calls an episode, on a logarithmic axis, with whiskers as in brackets in the table."""
-    ruled = axis([row.interval.high for row in table.rows])
+    rates = rate_ticks(row.interval.high for row in table.rows)
     calls = [max(row.all_calls.value or 0.0, 1.0) for row in table.rows]
-    plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=ruled[:2], height=340, top=14)
+    plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=(0, rates[-1][0]), height=340, top=14)
     counts = [n * 10**power for power in range(4) for n in (1, 2, 5)]
     rows = sorted(zip(table.rows, calls, strict=True), key=lambda pair: -pair[0].success.mean)
     labels = [Label.at(plot.at_x(log10(n)), plot.at_y(row.success.mean), row.agent, 480) for row, n in rows]
@@ -255,7 +255,7 @@ def calls_svg(table: Methods) -> Markup:
         TEMPLATES.from_string(Path(__file__).with_name("calls.jinja").read_text("utf-8")),
         "Success against model calls",
         plot=plot,
-        rates=rate_ticks(ruled),
+        rates=rates,
         ticks=[(log10(n), f"{n:,}") for n in counts if plot.x[0] <= log10(n) <= plot.x[1]],
         rows=[(row, count, log10(count)) for row, count in rows],
         labels=spread_labels(labels),

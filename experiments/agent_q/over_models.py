@@ -14,16 +14,16 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from bestofq.reports import stats
-from bestofq.reports.stats import SIGNED, UNIT, Attempt, Doubles, Interval, Measure, PairedDifference, Span
+from bestofq.reports.stats import SIGNED, UNIT, Attempt, Doubles, Interval, Measure, PairedDifference, Span, Tries
 
 
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESAMPLES, seed: int = 0) -> Interval:
     """The interval of success, within [0, 1]; InputError without an attempt."""
-    rates = stats.task_rates(attempts)
+    tries = Tries.of(attempts)
     if len(_models(attempts)) < 2:
-        return stats.success_interval(attempts)
-    (drawn,) = _drawn([attempts], list(rates), resamples, seed)
-    return _bounded(drawn, float(np.mean([*rates.values()])), len(rates))
+        return stats.success_interval(tries)
+    (drawn,) = _drawn([attempts], tries.tasks, resamples, seed)
+    return _bounded(drawn, float(tries.rates.mean()), len(tries.tasks))
 
 
 def mean(
@@ -57,8 +57,8 @@ def paired_difference(
     n-th models of both were trained alike.
     """
     if len(_models(ours)) < 2 and len(_models(theirs)) < 2:
-        return stats.paired_difference(ours, theirs)
-    mine, other = stats.task_rates(ours), stats.task_rates(theirs)
+        return stats.paired_difference(Tries.of(ours), Tries.of(theirs))
+    mine, other = (stats.task_rates(Tries.of(attempts)) for attempts in (ours, theirs))
     common = [task for task in mine if task in other]
     if not common:
         return None
@@ -71,13 +71,13 @@ def paired_difference(
 def _drawn(methods: Sequence[Sequence[Attempt]], tasks: Sequence[Hashable], resamples: int, seed: int) -> list[Doubles]:
     """Each method's success [resamples] on the same drawn tasks, its models' error added, within [0, 1]."""
     rng = np.random.default_rng(seed)
-    rates = [stats.task_rates(attempts) for attempts in methods]
+    rates = [stats.task_rates(Tries.of(attempts)) for attempts in methods]
     table = np.array([[of_method[task] for of_method in rates] for task in tasks])  # [T, methods]
     means = stats.resample(table, resamples, rng) / len(tasks)  # [B, methods]
     kept = set(tasks)
     found = []
     for attempts, drawn in zip(methods, means.T, strict=True):
-        success = stats.success_rate([a for a in attempts if a.task in kept])
+        success = stats.success_rate(Tries.of([a for a in attempts if a.task in kept]))
         if success.error is not None:
             drawn = drawn + success.error * rng.standard_t(success.runs - 1, size=resamples)
         found.append(np.clip(drawn, 0, 1))

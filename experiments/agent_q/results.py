@@ -9,7 +9,7 @@ from bestofq.cli.writing import write_json
 from bestofq.config.models import Models
 from bestofq.core.errors import InputError
 from bestofq.recipes.identity import made_by
-from bestofq.reports.figures import success_bars_svg
+from bestofq.reports.figures import bars_svg
 from bestofq.reports.searches import search_rows
 from bestofq.reports.stats import Measure
 from bestofq.rollouts.console import console
@@ -66,7 +66,7 @@ async def run_agent_q(
     table = method_table(methods)
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
     bars = [(row.agent, Measure(value=row.success.mean, interval=row.interval)) for row in methods.rows]
-    (results / "success.svg").write_text(success_bars_svg(bars, methods.baseline, over=OVER), "utf-8")
+    (results / "success.svg").write_text(bars_svg(bars, baseline=methods.baseline, over=OVER), "utf-8")
     (results / "calls.svg").write_text(calls_svg(methods), "utf-8")
     console.print(table.with_title(f"{models.settings.suite.name}: held-out test tasks"))
     console.print(f"written: {results / 'result.json'}")

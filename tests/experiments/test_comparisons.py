@@ -115,7 +115,7 @@ def test_tasks_alike_leave_the_t_interval_over_models() -> None:
 
 def test_a_difference_that_one_lucky_training_made_is_not_clear() -> None:
     ours, theirs = attempts((88, 200), (64, 200), (167, 200)), attempts((59, 200))
-    over_tasks = stats.paired_difference(ours, theirs)
+    over_tasks = stats.paired_difference(stats.Tries.of(ours), stats.Tries.of(theirs))
     found = over_models.paired_difference(ours, theirs)
     assert over_tasks.clear  # by tasks alone
     assert not found.clear

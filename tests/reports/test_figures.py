@@ -5,7 +5,7 @@ from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.decision import Step
 from bestofq.core.errors import InputError
-from bestofq.reports.figures import CurvePoint, failure_split_svg, learning_curve_svg, success_bars_svg, values_svg
+from bestofq.reports.figures import CurvePoint, bars_svg, failure_split_svg, learning_curve_svg, values_svg
 from bestofq.reports.naming import place
 from bestofq.reports.rows import Selection
 from bestofq.reports.stats import Measure
@@ -66,7 +66,7 @@ async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(store: Stor
         await record(store, "prompting", task(name), 0, 1, "success" if prompting == "success" else "failure")
         await record(store, "an agent <with> a rather long name", task(name), 0, 1)
     results = agent_results(store, Selection(baseline="prompting"))
-    svg = success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline)
+    svg = bars_svg([(row.agent, row.rate) for row in results.rows], baseline=results.baseline)
     half, whole = (float(bar.get("width", "")) for bar in of_class(svg, "bar"))
     assert whole == pytest.approx(2 * half)
     assert len(of_class(svg, "baseline")) == 1
@@ -77,9 +77,7 @@ async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(store: Stor
 
 def test_a_figure_accents_what_a_q_function_chose_and_names_the_prior() -> None:
     rates = {"prior @3fa2c1": 0.7, "prompting": 0.5, "picker": 0.4, "best-of-q": 0.6}
-    svg = success_bars_svg(
-        [(name, Measure(value=rates[name])) for name in sorted(rates, key=place)], baseline="prompting"
-    )
+    svg = bars_svg([(name, Measure(value=rates[name])) for name in sorted(rates, key=place)], baseline="prompting")
     names = [node.text for node in of_class(svg, "name")]
     assert names == ["prompting", "picker", "best-of-q", "best-of-q + prior @3fa2c1"]
     tones = [node.get("class", "").removeprefix("bar").strip() for node in of_class(svg, "bar")]

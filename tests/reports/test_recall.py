@@ -77,19 +77,14 @@ async def test_siblings_rate_steps_on_their_own_pages(store: Store) -> None:
     await record(store, "strong", task("u"), 0, [step(0, 0, 0)], "success")
     await record(store, "weak", task("t"), 0, [step(0, 0, 0), step(1, 5, 0), step(2, 1, 2)], "failure")
     await record(store, "weak", task("t"), 1, [step(0, 0, 2)], "success")
-    read = list(store.episodes())
-    rated = sibling_steps(read, "weak", read)
+    rated = sibling_steps(store.episodes())["weak"]
     assert [(r.task, r.good, r.chosen) for r in rated] == [
         (("shop", "t"), (False, True, False), 0),
         (("shop", "t"), (False, False, True), 2),
         (("shop", "t"), (False, True, False), 2),
     ]
-    rated = sibling_steps(read, "weak", read, own=True)
-    assert [r.good for r in rated] == [
-        (False, True, True),  # its own other try succeeded too
-        (False, False, True),
-        (False, True, False),  # but an episode is no sibling of itself
-    ]
+    (rated,) = sibling_steps(store.episodes(agent="strong")).values()
+    assert [r.good for r in rated] == [(False, True, False)]  # of its own other try, which alone succeeded
 
 
 async def test_siblings_did_the_same_action_not_one_with_the_same_words(store: Store) -> None:
@@ -109,8 +104,7 @@ async def test_siblings_did_the_same_action_not_one_with_the_same_words(store: S
     await record(store, "strong", task("u"), 0, [step(2, found)], "success")
     await record(store, "weak", task("t"), 0, [step(0)], "failure")
     await record(store, "weak", task("u"), 0, [step(0)], "failure")
-    read = list(store.episodes())
-    rated = sibling_steps(read, "weak", read)
+    rated = sibling_steps(store.episodes())["weak"]
     assert [r.good for r in rated] == [(False, True, False), (False, False, True)]
 
 

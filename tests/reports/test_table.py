@@ -1,6 +1,5 @@
 import csv
 import io
-from math import inf
 from pathlib import Path
 
 import pytest
@@ -60,20 +59,6 @@ def test_amounts_of_any_size_keep_three_digits() -> None:
         name="s", title="S", columns=(column,), rows=tuple(Row(cells=(v,)) for v in (0.000123456, -6011.1, 2.34567))
     )
     assert table.texts() == (("+0.000123",), ("-6,011",), ("+2.35",))
-
-
-def test_an_infinite_bound_is_shown_and_reads_back() -> None:
-    cells = (
-        Measure(value=2000.0, interval=Interval(low=500.0, high=inf)),
-        PairedDifference(mean=-5.0, low=-inf, high=inf, tasks=4),
-    )
-    columns = (Column(name="tokens", digits=0), Column(name="difference", signed=True, digits=None))
-    table = Table(name="s", title="S", columns=columns, rows=(Row(cells=cells),))
-    assert table.texts() == (("2,000 [500, ∞]", "-5 [-∞, +∞]"),)
-    assert "| 2,000 [500, ∞] |" in table.to_markdown()
-    assert '"Infinity"' in table.to_json()
-    assert Table.model_validate_json(table.to_json()) == table
-    assert table.to_csv().splitlines()[1].startswith("2000.0,500.0,inf,-5.0,-inf,inf")
 
 
 def test_csv_is_unrounded_and_each_row_names_where_it_comes_from() -> None:

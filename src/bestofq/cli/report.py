@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 from typer import Option
@@ -30,7 +30,7 @@ from bestofq.cli.options import (
 from bestofq.cli.writing import check_out, write_out
 from bestofq.core.errors import InputError
 from bestofq.reports.figures import bars_svg
-from bestofq.reports.report import DEFAULTS, Options, gather
+from bestofq.reports.report import Options, gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import by_setting, success_table
 from bestofq.reports.table import Table, write_tables
@@ -95,11 +95,8 @@ def report(
         _compare_stores(places, by or ["store", "run", "agent"], selection, svg, reference or (), tables_to)
         return
     refuse_given("without --by or several stores", svg=svg, reference=reference)
-    options = Options(
-        shown=episode or (),
-        alpha=DEFAULTS.alpha if alpha is None else alpha,
-        threshold=DEFAULTS.threshold if threshold is None else threshold,
-    )
+    weights: dict[str, Any] = {"alpha": alpha, "threshold": threshold}
+    options = Options(shown=episode or (), **{name: value for name, value in weights.items() if value is not None})
     with Store.open(places[0], read_only=True) as opened:
         gathered = gather(opened, selection, options)
         if html is not None or not (table or any(tables_to.values())):

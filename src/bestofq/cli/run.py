@@ -11,6 +11,7 @@ from bestofq.browser.browser import Browser
 from bestofq.cli.options import WEB, CommonOptions, Files, N, Place, Stored, Text, takes
 from bestofq.cli.shared import kind_of, models_of, store_at, with_values
 from bestofq.cli.step_view import StepPrinter
+from bestofq.cli.writing import usage_lines
 from bestofq.config.agents import AGENTS, keeping_vectors, make_agent
 from bestofq.config.models import Models, check_pictures
 from bestofq.core.actions import Answer
@@ -83,7 +84,6 @@ def run(
                 env.simulated_user = models.user
                 with view.live(), keeping_vectors(models, kind_of(chosen.name), opened.vectors):
                     episode = await visit(env, chosen, task, store=opened, config=config, options=settings, again=again)
-                view.show_end(episode)
                 if refused := sorted(env.session.refused):
                     hint = ("\nThe page requested hosts that are not allowed; allow them by --hosts ", "yellow")
                     view.say(hint, ",".join(refused[:8]), ", or --any-host")
@@ -113,8 +113,8 @@ def _print_answer(view: StepPrinter, episode: Episode, store: Location) -> bool:
         view.say(("no answer: ", "bold red"), verdict.reason)
         if episode.final is not None:
             view.show_outcome(episode.final)
-    view.say((f"{len(episode.steps)} steps, {view.cost}", "dim"))
-    for line in view.by_role:
+    view.say((f"{len(episode.steps)} steps, {view.describe_cost(episode.usage)}", "dim"))
+    for line in usage_lines(episode.usage):
         view.say((line, "dim"))
     view.say(f"episode {episode.id} in {store}")
     if verdict.outcome == "unjudged":

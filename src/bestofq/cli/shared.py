@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -62,21 +62,17 @@ def store_of(options: CommonOptions, models: Models) -> Location:
 def store_at(place: Location) -> Iterator[Store]:
     """To write into, made when missing; a folder is removed again where the command fails before it has kept
     anything."""
-    made = [one for one in (place.folder, *place.folder.parents) if not one.exists()] if place.is_folder else []
-    kept = True
+    new, empty = place.is_folder and not place.folder.exists(), False
     try:
         with Store.open(place) as store:
             try:
                 yield store
             except BaseException:
-                kept = not made or bool(store.summaries(status=None) or store.trees.summaries())
+                empty = not (store.summaries(status=None) or store.trees.summaries())
                 raise
     finally:
-        if made and not kept:
-            with suppress(OSError):  # another command may have put something there
-                shutil.rmtree(place.folder)
-                for one in made[1:]:
-                    one.rmdir()
+        if new and empty:
+            shutil.rmtree(place.folder, ignore_errors=True)
 
 
 @contextmanager

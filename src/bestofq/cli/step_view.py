@@ -5,19 +5,19 @@ The user is asked what only a person may decide."""
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from bestofq.cli.writing import usage_lines
 from bestofq.core.decision import Decision, Episode, State, Step
-from bestofq.core.gate import FAMILIARITY
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage, merge_usage
 from bestofq.reports.costs import Spent
+from bestofq.reports.svg import shorten
+from bestofq.viewer.steps import ScoreTable, candidate_views, verdict
 
 BAR = 10  # characters
 LABEL = 48  # characters
@@ -27,17 +27,9 @@ class StepPrinter:
     """Print lines that stay, above one that moves if the console is a terminal; ask the questions of one episode.
     Unless it is `interactive` the answer is no, or none. `yes`: what seems irreversible is allowed."""
 
-    def __init__(
-        self,
-        console: Console,
-        *,
-        interactive: bool = False,
-        yes: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._console, self._clock = console, clock
-        self.interactive, self._yes = interactive, yes
-        self._began = self._since = clock()
+    def __init__(self, console: Console, *, interactive: bool = False, yes: bool = False) -> None:
+        self._console, self.interactive, self._yes = console, interactive, yes
+        self._began = self._since = time.monotonic()
         self._usage: tuple[Usage, ...] = ()
         self._status: Status | None = None
         self._decided = False  # whether a decision was shown
@@ -59,38 +51,31 @@ class StepPrinter:
         self._decided = True
         self.say((f"\n{len(state.decisions) + 1}. {seen.title or '(no title)'}", "bold"), (f"  {seen.url}", "dim"))
         self.show_outcome(seen)
-        informative = decision.state_value is not None or len(set(decision.scores)) > 1
-        for index, candidate in enumerate(decision.candidates):
-            style = "bold green" if index == decision.chosen else ""
-            label = f"  {'▸' if style else ' '} {candidate.label}"
-            if informative:
-                fitting = label.ljust(LABEL) if len(label) <= LABEL else f"{label[: LABEL - 1]}…"
-                score = f"{decision.scores[index]:8.3f} "
-                self.say((fitting, style), score, (bar(decision.scores, index), "green" if style else "blue"))
+        scores = ScoreTable.of([decision])
+        for view in candidate_views(decision, seen, scores):
+            style = "bold green" if view.chosen else ""
+            label = f"  {'▸' if style else ' '} {view.candidate.label}"
+            if scores.informative:
+                score = view.bars[0]
+                full = "█" * round((score.share or 0.0) * BAR)
+                bar = (full.ljust(BAR, "░"), "green" if style else "blue")
+                self.say((shorten(label, LABEL).ljust(LABEL), style), f"{score.words:>8} ", bar)
             else:
                 self.say((label, style))
-            if candidate.thought:
-                self.say((f"      {candidate.thought}", "dim"))
+            if view.candidate.thought:
+                self.say((f"      {view.candidate.thought}", "dim"))
         if decision.state_value is not None:
             self.say((f"    V(s) = {decision.state_value:.3f}", "dim"))
-        if decision.gate is not None:
-            known, margin = FAMILIARITY[decision.gate.level], decision.gate.margin
-            opened = "open" if decision.gate.open else "shut"
-            self.say((f"    gate {opened}: {known}, {margin:.3f} over the first", "dim"))
-        if decision.explored:
-            self.say(("    chosen to explore, not for its score", "yellow"))
+        if scores.informative:
+            self.say((f"    {verdict(decision, scores)}", "dim"))
         self._wait(decision.candidate.label)
 
     def show_step(self, step: Step) -> None:
         self._usage = merge_usage((*self._usage, *step.decision.usage))
-        now = self._clock()
-        self.say((f"    {now - self._since:.1f} s; so far {self.cost}", "dim"))
+        now = time.monotonic()
+        self.say((f"    {now - self._since:.1f} s; so far {self.describe_cost(self._usage)}", "dim"))
         self._since = now
         self._wait("thinking")
-
-    def show_end(self, episode: Episode) -> None:
-        """After the last step: a proposal that led to none has its cost too."""
-        self._usage = merge_usage((*self._usage, *episode.verdict.unstepped))
 
     def show_outcome(self, seen: Observation) -> None:
         for notice in seen.notices:
@@ -98,16 +83,11 @@ class StepPrinter:
         if seen.error is not None:
             self.say((f"    not done: {seen.error}", "yellow"))
 
-    @property
-    def cost(self) -> str:
+    def describe_cost(self, usages: Iterable[Usage]) -> str:
         """`12.3 s, 4,210 tokens in, 96 out, $0.0031`, all so far; without dollars where a price is not known."""
-        total = sum(map(Spent.of, self._usage), Spent())
+        total, seconds = sum(map(Spent.of, usages), Spent()), time.monotonic() - self._began
         dollars = f", ${total.usd:.4f}" if total.usd and not total.unpriced else ""
-        return f"{self._clock() - self._began:.1f} s, {total.tokens_in:,} tokens in, {total.tokens_out:,} out{dollars}"
-
-    @property
-    def by_role(self) -> tuple[str, ...]:
-        return tuple(usage_lines(self._usage))
+        return f"{seconds:.1f} s, {total.tokens_in:,} tokens in, {total.tokens_out:,} out{dollars}"
 
     def _wait(self, text: str) -> None:
         if self._status is not None:
@@ -161,10 +141,3 @@ async def _line() -> str:
 def shown(text: str) -> str:
     """Without what could steer a terminal: the words of pages and models may hold escape codes."""
     return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
-
-
-def bar(scores: Sequence[float], index: int) -> str:
-    """A score as a bar: of 1 where all lie in [0, 1], as Q-values do, else of the way from the least to the most."""
-    least, most = (0.0, 1.0) if min(scores) >= 0 and max(scores) <= 1 else (min(scores), max(scores))
-    share = (scores[index] - least) / (most - least) if most > least else 1.0
-    return "█" * round(share * BAR) + "░" * (BAR - round(share * BAR))

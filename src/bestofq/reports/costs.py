@@ -19,8 +19,8 @@ from bestofq.reports import stats
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
 from bestofq.reports.stats import Interval, attempts_of, group_by
-from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shorten
-from bestofq.reports.table import Column, Table
+from bestofq.reports.svg import Plot, figure, nice_ticks, rate_ticks, shorten
+from bestofq.reports.table import Table, columns
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
@@ -121,21 +121,20 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING) -> Costs:
     run is not in the store. Agents have their own names, not their rows'."""
     rows: list[AgentCost] = []
     for run in (chosen := selection.in_runs(store)):
-        of_run = replace(selection, runs=[run])
-        ended, *gone = (group_by(of_run.summaries(store, status=one), lambda e: e.agent) for one in _PAID)
-        used: dict[str, list[Usage]] = defaultdict(list)  # by agent
+        of_run, used = replace(selection, runs=[run]), defaultdict[str, list[Usage]](list)
+        paid = group_by((e for status in _PAID for e in of_run.summaries(store, status=status)), lambda e: e.agent)
         for status in _PAID:
-            for episode in store.episodes(run=run, suite=selection.suite, split=selection.split, status=status):
+            for episode in store.episodes(run=run, split=selection.split, status=status):
                 used[episode.agent] += episode.usage
-        for agent in selection.agents or ended:
-            if episodes := ended.get(agent):
+        for agent in selection.agents or paid:
+            if episodes := [e for e in paid.get(agent, ()) if e.status == "finished"]:
                 tries, spent = attempts_of(episodes), spent_by_role(used[agent])
                 cost = AgentCost(
                     run=run,
                     agent=agent,
                     tasks=len(episodes),
                     successes=int(tries.won.sum()),
-                    lost=sum(len(some.get(agent, ())) for some in gone),
+                    lost=len(paid[agent]) - len(episodes),
                     roles={role: spent[role] for role in get_args(Role) if role in spent},
                     undecided=len(episodes) - int(tries.done.sum()),
                     success=stats.success_rate(tries).mean if tries else None,
@@ -149,9 +148,10 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING) -> Costs:
 
 def cost_table(found: Costs) -> Table:
     """A row for each role of each agent, and one for the agent's total if it has several roles."""
-    names = (
-        *("run", "agent", "role", "tokens in", "tokens out", "calls", "seconds", "USD", "tokens/task"),
-        *("tokens/success", "USD/task", "USD/success"),
+    heads = (
+        *columns("run", "agent", "role", "tokens in", "tokens out", "calls", "seconds", "USD"),
+        *columns("tokens/task", "tokens/success", digits=0),
+        *columns("USD/task", "USD/success"),
     )
     first = 0 if found.several_runs else 1
     cells = [
@@ -164,8 +164,6 @@ def cost_table(found: Costs) -> Table:
         for cost in found.rows
         for role, spent in (*cost.roles.items(), *([] if len(cost.roles) == 1 else [(ALL, cost.total)]))
     ]
-    digits = [0 if name.startswith("tokens/") else 1 for name in names]
-    heads = [Column(name=name, digits=digit) for name, digit in zip(names, digits, strict=True)]
     return Table.of("costs", "Costs", heads[first:], [row[first:] for row in cells], *found.notes)
 
 
@@ -193,9 +191,9 @@ def pareto_svg(costs: Costs, baseline: str | None = BASELINE) -> Markup:
 def points_svg(points: Sequence[CostPoint], baseline: str | None = BASELINE, priced: bool = False) -> Markup:
     """`pareto_svg` of costs in tokens, or `priced` in USD."""
     tone = tones([point.agent for point in points], baseline)
-    ruled = axis([0.0, *(point.interval.high if point.interval else point.rate for point in points)])
+    rates = rate_ticks(point.interval.high if point.interval else point.rate for point in points)
     most = 1.15 * max((point.cost for point in points), default=0.0) or 1.0
-    plot = Plot(x=(0, most), y=ruled[:2], top=14)
+    plot = Plot(x=(0, most), y=(0, rates[-1][0]), top=14)
     labels = [
         Label.at(plot.at_x(point.cost), plot.at_y(point.rate), shown(point.agent), 0.7 * plot.width) for point in points
     ]
@@ -208,7 +206,7 @@ def points_svg(points: Sequence[CostPoint], baseline: str | None = BASELINE, pri
         "Success against the cost of a task",
         plot=plot,
         labels=spread_labels(labels),
-        rates=rate_ticks(ruled),
+        rates=rates,
         ticks=[(tick, amount(tick)) for tick in nice_ticks(0, most) if tick <= most],
         unit="USD per task" if priced else "tokens per task (not every price is known)",
         points=[(point, shown(point.agent), tone[point.agent], amount(point.cost)) for point in points],

@@ -16,7 +16,7 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import Interval, Measure
-from bestofq.reports.svg import WIDTH, Plot, axis, figure, nice_ticks, rate_ticks, round_step, shorten
+from bestofq.reports.svg import WIDTH, Plot, count_ticks, figure, nice_ticks, rate_ticks, shorten
 from bestofq.reports.table import Table
 from bestofq.reports.values import ValuedStep, read_values
 
@@ -44,14 +44,14 @@ def learning_curve_svg(
         raise InputError("a learning curve needs at least 1 point")
     known = sorted(((getattr(p, by), p) for p in points), key=lambda one: one[0])
     unit = "episodes" if by == "episodes" else "successful episodes"
-    ruled = axis([y for p in points for y in (p.success, p.low, p.high, baseline[1] if baseline else 0.0)])
+    rates = rate_ticks(y for p in points for y in (p.success, p.high, baseline[1] if baseline else 0.0))
     last = max(known[-1][0], 1)
     return figure(
         "curve",
         f"Learning curve: success against {unit} in the training set",
-        plot=Plot(x=(0, last), y=ruled[:2]),
-        rates=rate_ticks(ruled),
-        ticks=[(at, f"{at:,}") for at in range(0, last + 1, round_step(last / 5))],
+        plot=Plot(x=(0, last), y=(0, rates[-1][0])),
+        rates=rates,
+        ticks=count_ticks(last),
         unit=unit,
         baseline=baseline,
         known=known,
@@ -63,15 +63,13 @@ def learning_curve_svg(
 def bars_svg(
     rows: Sequence[tuple[str, Measure]],
     *,
-    title: str,
+    title: str = "Success rate of each agent",
     references: Sequence[tuple[str, float]] = (),
     baseline: str | None = None,
     over: str = "tasks",
-    left: int = 190,
-    letters: int = 28,
 ) -> Markup:
-    """Shares as bars, one a row, with intervals `over` these as whiskers (Agent Q, Figs. 3 and 6); colours by `tones`,
-    `references` are lines. Bars begin at `left`. InputError without a defined row."""
+    """Shares as bars, one a row, with 95 % intervals `over` these as whiskers (Agent Q, Figs. 3 and 6); colours by
+    `naming.tones`, `references` are lines. InputError without a defined row."""
     tone = tones([name for name, _ in rows], baseline)
     drawn = [
         (shown(name), measure.value, measure.interval, tone[name])
@@ -80,19 +78,11 @@ def bars_svg(
     ]
     if not drawn:
         raise InputError(f"{title}: there is nothing to draw, no row has a value")
-    pitch, top = 34, 6 + (18 if references else 0)
+    letters = min(36, max(20, *(len(shown(name)) for name, _ in rows)))
+    pitch, top, left = 34, 6 + (18 if references else 0), 150 + 7 * (letters - 20)
     sizes = {"pitch": pitch, "top": top, "left": left, "wide": WIDTH - left - 68, "letters": letters}
     height = top + pitch * len(drawn) + 14
-    rest = {"references": references, "baseline": baseline, "over": over}
-    return figure("bars", title, height=height, rows=drawn, **sizes, **rest)
-
-
-def success_bars_svg(rows: Sequence[tuple[str, Measure]], baseline: str | None, *, over: str = "tasks") -> Markup:
-    """Success of each agent as a bar, with its 95 % interval `over` these as a whisker; colours by `naming.tones`."""
-    letters = min(36, max(20, *(len(shown(agent)) for agent, _ in rows)))
-    left = 150 + 7 * (letters - 20)
-    title = "Success rate of each agent"
-    return bars_svg(rows, title=title, baseline=baseline, over=over, left=left, letters=letters)
+    return figure("bars", title, height=height, rows=drawn, references=references, over=over, **sizes)
 
 
 def failure_split_svg(counts: Sequence[int], intervals: Sequence[Interval | None] = (None, None, None)) -> Markup:
@@ -115,7 +105,7 @@ def reliability_svg(table: Table) -> Markup:
         return f"{shorten(agent, 18)} @{k}{deviation}", solved
 
     bars = [bar(*row.cells) for row in table.rows]
-    return bars_svg(bars, title="pass@k", baseline=BASELINE, left=220, letters=32)
+    return bars_svg(bars, title="pass@k", baseline=BASELINE)
 
 
 def values_svg(

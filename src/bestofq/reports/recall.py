@@ -7,6 +7,7 @@ episodes make detours, and other ways may be good too. Prefer an oracle.
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
@@ -26,26 +27,30 @@ class RatedStep(NamedTuple):
     chosen: int
 
 
-def sibling_steps(
-    episodes: Iterable[Episode], agent: str, references: Iterable[Episode], *, own: bool = False
-) -> list[RatedStep]:
-    """The agent's steps on pages that a successful episode of the same task has seen, by another agent unless `own`.
-    Pages are alike by address and text, actions by `identity`."""
-    known: dict[Hashable, dict[Action, set[str]]] = defaultdict(lambda: defaultdict(set))  # page: action: who did it
-    for reference in references:
-        if reference.verdict.outcome == "success" and (own or reference.agent != agent):
-            for step in reference.steps:
-                page = (reference.task.suite, reference.task.id, step.observation.page)
-                known[page][identity(step.decision.candidate.action)].add(reference.id)
-    rated = []
+def sibling_steps(episodes: Iterable[Episode]) -> dict[str, list[RatedStep]]:
+    """By agent, its steps on pages that a successful episode of another agent has seen on the same task. If an agent
+    shares no task with another, its own other episodes count. Pages are alike by address and text, actions by
+    `identity`. Of pages only hashes are kept, because a report reads thousands of episodes."""
+    agents: dict[tuple[str, str], set[str]] = defaultdict(set)  # by task
+    known: dict[Hashable, dict[Action, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))  # who did it
+    steps = []
     for episode in episodes:
-        task = (episode.task.suite, episode.task.id)
-        for step in episode.steps if episode.agent == agent else ():
-            did = known.get((*task, step.observation.page), {})
-            good = {action for action, who in did.items() if who - {episode.id}}
-            if good:
-                held = tuple(identity(candidate.action) in good for candidate in step.decision.candidates)
-                rated.append(RatedStep(task, held, step.decision.chosen))
+        who, task = (episode.agent, episode.id), (episode.task.suite, episode.task.id)
+        agents[task].add(episode.agent)
+        for step in episode.steps:
+            page = (task, sha256(repr(step.observation.page).encode()).digest())
+            actions = [identity(candidate.action) for candidate in step.decision.candidates]
+            steps.append((who, page, actions, step.decision.chosen))
+            if episode.verdict.outcome == "success":
+                known[page][actions[step.decision.chosen]].add(who)
+    sharing = {agent for some in agents.values() if len(some) > 1 for agent in some}
+    rated: dict[str, list[RatedStep]] = {agent: [] for some in agents.values() for agent in some}
+    for who, page, actions, chosen in steps:
+        at = 0 if who[0] in sharing else 1  # siblings differ in agent, or else in episode
+        did = known.get(page, {}).items()
+        good = {action for action, others in did if any(other[at] != who[at] for other in others)}
+        if good:
+            rated[who[0]].append(RatedStep(page[0], tuple(action in good for action in actions), chosen))
     return rated
 
 

@@ -4,23 +4,18 @@ from collections.abc import Callable, Mapping
 from math import comb
 
 from bestofq.reports import stats
-from bestofq.reports.stats import UNIT, Attempts, Quantity, TaskCounts, Tries
+from bestofq.reports.stats import UNIT, Counts, Quantity, Tries
 from bestofq.reports.table import RowSource, Table, columns
 
 
-def pass_table(attempts: Mapping[str, Attempts], made: Mapping[str, RowSource]) -> Table:
+def pass_table(attempts: Mapping[str, Tries], made: Mapping[str, RowSource]) -> Table:
     """pass@1 to pass@k of each agent, k up to the runs of its tasks."""
-    rows, biased = [], []
+    rows = []
     for agent, tried in attempts.items():
-        runs = Tries.of(tried).done.sum(axis=1).astype(int).tolist()
+        runs = tried.done.sum(axis=1).astype(int).tolist()
         for k in range(1, max(runs, default=0) + 1):
             solved = pass_at(tried, k)
             rows.append((agent, k, len(solved.counts), solved.measure, pass_variance(tried, k).measure))
-            if any(k < done < 2 * k for done in runs):
-                biased.append(
-                    f"{agent}, k = {k}: a task has fewer than 2k runs, so its variance is estimated too low, as "
-                    "m(1 − m). m: share of the choices of k runs that all fail."
-                )
     return Table.of(
         "reliability",
         "pass@k and variance within tasks (Best-of-Q, Fig. 9)",
@@ -28,22 +23,22 @@ def pass_table(attempts: Mapping[str, Attempts], made: Mapping[str, RowSource]) 
         rows,
         "pass@k: one of k tries solves the task, unbiased over every choice of k runs. "
         f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples).",
-        "Task variance: mean over tasks of the variance of success, as in Fig. 9; unbiased with 2k runs or more.",
-        *biased,
+        "Task variance: mean over tasks of the variance of success, as in Fig. 9. Unbiased with 2k runs of a task or "
+        "more; with fewer it is estimated too low.",
         made=made,
     )
 
 
-def pass_at(attempts: Attempts, k: int) -> Quantity:
+def pass_at(tries: Tries, k: int) -> Quantity:
     """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more.
 
     For each task 1 − C(failures, k) / C(runs, k), the mean over every choice of k of its runs. It is unbiased (Chen et
     al. 2021).
     """
-    return Quantity(_by_task(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k)), UNIT)
+    return Quantity(_by_task(tries, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k)), UNIT)
 
 
-def pass_variance(attempts: Attempts, k: int) -> Quantity:
+def pass_variance(tries: Tries, k: int) -> Quantity:
     """The "mean of variances" of pass@k (Fig. 9) over the tasks done more than k times.
 
     A task that k tries miss with probability m = qᵏ has variance m − m². Let f of its n runs fail. If n ≥ 2k, C(f, k) /
@@ -55,12 +50,11 @@ def pass_variance(attempts: Attempts, k: int) -> Quantity:
         missed = comb(lost, k) / comb(runs, k)
         return missed - (comb(lost, 2 * k) / comb(runs, 2 * k) if runs >= 2 * k else missed**2)
 
-    return Quantity(_by_task(attempts, k + 1, variance), (0.0, 0.5))
+    return Quantity(_by_task(tries, k + 1, variance), (0.0, 0.5))
 
 
-def _by_task(attempts: Attempts, least: int, function: Callable[[int, int], float]) -> TaskCounts:
+def _by_task(tries: Tries, least: int, function: Callable[[int, int], float]) -> Counts:
     """`function` (runs, failures) of each task done `least` times or more."""
-    tries = Tries.of(attempts)
     runs, won = (table.sum(axis=1).astype(int).tolist() for table in (tries.done, tries.won))
     counts = zip(tries.tasks, runs, won, strict=True)
     return {task: (function(done, done - good), 1.0) for task, done, good in counts if done >= least}

@@ -1,16 +1,15 @@
 """Every table and figure of some runs, from one reading of their episodes."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from bestofq.core.decision import Candidate, Episode, Step
-from bestofq.core.observation import Observation
+from bestofq.core.decision import Episode
 from bestofq.core.protocols import Rated
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
-from bestofq.reports.figures import failure_split_svg, learning_curve_svg, reliability_svg, success_bars_svg, values_svg
+from bestofq.reports.figures import bars_svg, failure_split_svg, learning_curve_svg, reliability_svg, values_svg
 from bestofq.reports.naming import shown
-from bestofq.reports.origin import origins, search_origin
+from bestofq.reports.origin import origins, search_origin, setting
 from bestofq.reports.recall import count_decisive_steps, recall_table, sibling_steps, split_failures
 from bestofq.reports.reliability import pass_table
 from bestofq.reports.rollout import replay, rollout_svg
@@ -79,33 +78,25 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     episodes = [e for e in rows.name_rows(selection.summaries(store)) if e.agent in names]
     known = origins(store, episodes)
     made = {name: known[name] for name in names}
-    read = replace(selection, runs=results.runs, agents=rows.agents(names))
+    read = replace(selection, runs=results.runs, agents=[*distinct(rows[name].agent for name in names)])
     domains = domain_results(store, replace(selection, agents=names, baseline=results.baseline))
     more_tables, more_figures = _diagnose(store, episodes, made, options)
     costs = agent_costs(store, read)
+    bars = bars_svg([(row.agent, row.rate) for row in results.rows], baseline=results.baseline)
     figures = [
-        Figure(
-            name="success",
-            caption="Success of each agent",
-            svg=success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline),
-        ),
-        Figure(
-            name="pareto",
-            caption="Success against cost (Fig. 2)",
-            svg=pareto_svg(costs),
-        ),
+        Figure("success", "Success of each agent", bars),
+        Figure("pareto", "Success against cost (Fig. 2)", pareto_svg(costs)),
     ]
     if curve := dev_curve(store):
-        svg = learning_curve_svg(curve, baseline=dev_base(store))
-        figures.append(Figure(name="curve", caption="Success by episodes learned from (Fig. 4)", svg=svg))
-        svg = learning_curve_svg(curve, baseline=dev_base(store), by="successes")
-        figures.append(Figure(name="curve-successes", caption="Success by successful episodes (Fig. 8)", svg=svg))
-    for run in (
-        run for run in of_runs.values() if isinstance(asked := run.config.get("serve"), dict) and asked.get("rollout")
-    ):
-        states = replay(store.summaries(run=run.name), "best-of-q")
-        caption = f"Rollout of {run.name}: {states[-1].describe()}"
-        figures.append(Figure(name=f"rollout-{run.name}", caption=caption, svg=rollout_svg(states)))
+        base = dev_base(store)
+        svgs = (learning_curve_svg(curve, baseline=base), learning_curve_svg(curve, baseline=base, by="successes"))
+        figures.append(Figure("curve", "Success by episodes learned from (Fig. 4)", svgs[0]))
+        figures.append(Figure("curve-successes", "Success by successful episodes (Fig. 8)", svgs[1]))
+    for run in of_runs.values():
+        if setting(run.config, "serve.rollout"):
+            states = replay(store.summaries(run=run.name), "best-of-q")
+            caption = f"Rollout of {run.name}: {states[-1].describe()}"
+            figures.append(Figure(f"rollout-{run.name}", caption, rollout_svg(states)))
     return replace(
         found,
         tables=[
@@ -128,52 +119,30 @@ def _diagnose(
     """Return the other tables and figures of episodes whose agents are rows' names, in the order of `made`."""
     by_agent = group_by(episodes, lambda e: e.agent)
     of_agent = {agent: by_agent[agent] for agent in made}
-    read = [_slim(store.episode(e.id), e.agent) for e in episodes]
-    attempts = {agent: attempts_of(theirs) for agent, theirs in of_agent.items()}
-    tasks = {agent: {e.key[:2] for e in theirs} for agent, theirs in of_agent.items()}
-
-    passes = pass_table(attempts, made)
-    figures = [Figure(name="reliability", caption="pass@k (Fig. 9)", svg=reliability_svg(passes))]
+    passes = pass_table({agent: attempts_of(theirs) for agent, theirs in of_agent.items()}, made)
+    figures = [Figure("reliability", "pass@k (Fig. 9)", reliability_svg(passes))]
 
     who, rates = "an oracle", options.rated
     if rates is None:
         who = "what successful episodes of the same task did on the same page, which favours the usual first"
-        alone = {agent: not any(tasks[agent] & tasks[other] for other in made if other != agent) for agent in made}
-        rates = {agent: sibling_steps(read, agent, read, own=alone[agent]) for agent in made}
+        rates = sibling_steps(_read_row(store, e) for e in episodes)
     rates = {agent: rates[agent] for agent in made if agent in rates}
     for agent, rated in rates.items():
         if count_decisive_steps(rated):
             caption = f"Where steps go wrong (Fig. 3): {shown(agent)}"
-            svg = failure_split_svg(*split_failures(rated))
-            figures.append(Figure(name=f"failures-{agent}", caption=caption, svg=svg))
+            figures.append(Figure(f"failures-{agent}", caption, failure_split_svg(*split_failures(rated))))
 
-    names = {e.id: e.agent for e in episodes}
-    valued = [agent for agent in made if has_values(e for e in read if e.agent == agent)]
-    ids = options.shown or [e.id for agent in valued for e in telling_pair(of_agent[agent])]
-    drawn = [e.model_copy(update={"agent": names.get(e.id, e.agent)}) for e in map(store.episode, ids)]
-    for episode in drawn:
+    names = {e.id: e for e in episodes}
+    pairs = ([_read_row(store, e) for e in telling_pair(theirs)] for theirs in of_agent.values())
+    drawn = [_read_row(store, names[e]) if e in names else store.episode(e) for e in options.shown]
+    for episode in drawn or chain.from_iterable(pair for pair in pairs if has_values(pair)):
         caption = f"V, Q taken and other candidates (Fig. 12): {shown(episode.agent)} on {episode.task.id}"
-        figures.append(Figure(name=f"values-{episode.id}", caption=caption, svg=values_svg(episode)))
+        figures.append(Figure(f"values-{episode.id}", caption, values_svg(episode)))
 
-    tables = [
-        passes,
-        recall_table(rates, made, rater=who, of={agent: sum(e.steps for e in of_agent[agent]) for agent in made}),
-    ]
-    return tables, figures
+    of = {agent: sum(e.steps for e in theirs) for agent, theirs in of_agent.items()}
+    return [passes, recall_table(rates, made, rater=who, of=of)], figures
 
 
-def _slim(episode: Episode, agent: str) -> Episode:
-    """The episode as this agent's, with hashes for its pages' texts and without replies: thousands are held at once."""
-
-    def page(seen: Observation) -> Observation:
-        digest = hashlib.sha256(seen.text.encode("utf-8", "surrogatepass")).hexdigest()
-        return Observation(url=seen.url, title="", text=digest, elements=(), error=seen.error)
-
-    def slim_step(step: Step) -> Step:
-        candidates = tuple(Candidate(action=c.action, label=c.label) for c in step.decision.candidates)
-        decision = step.decision.model_copy(update={"candidates": candidates})
-        return step.model_copy(update={"observation": page(step.observation), "decision": decision})
-
-    final = None if episode.final is None else page(episode.final)
-    steps = tuple(map(slim_step, episode.steps))
-    return episode.model_copy(update={"agent": agent, "steps": steps, "final": final})
+def _read_row(store: Store, episode: EpisodeSummary) -> Episode:
+    """The episode as one of its row's agent."""
+    return store.episode(episode.id).model_copy(update={"agent": episode.agent})

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from bestofq.core.decision import DECIDED
 from bestofq.reports.stats import Doubles, Interval
-from bestofq.reports.svg import Plot, figure, nice_ticks, round_step
+from bestofq.reports.svg import Plot, count_ticks, figure, nice_ticks
 from bestofq.store.records import EpisodeSummary
 
 ALPHA = 0.05  # chance that the interval ever leaves the truth out
@@ -108,7 +108,7 @@ def rollout_svg(states: Sequence[Rollout]) -> Markup:
         "Rollout: difference in success of ranked sessions, and their share",
         plot=Plot(x=(0, last), y=(-1, 1)),
         rows=[(tick, f"{100 * tick:+.0f}") for tick in ticks if -1 <= tick <= 1],
-        columns=[(at, f"{at:,}") for at in range(0, last + 1, round_step(last / 5))],
+        columns=count_ticks(last),
         bounds=[(at, state.bounds) for at, state in points],
         shares=[(at, state.share) for at, state in points],
     )

@@ -7,9 +7,9 @@ seed are passes of one row.
 
 import json
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
@@ -36,6 +36,7 @@ class RowPart(NamedTuple):
     agent: str
     split: str
     checkpoint: str | None  # None: none scored
+    tallies: Sequence[Tally]  # what it finished, and all that the agent did not finish in the run on the split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,6 @@ class Selection:
 
     runs: Sequence[str] | None = None
     agents: Sequence[str] | None = None
-    suite: str | None = None
     split: str | None = None
     baseline: str | None = None
 
@@ -59,50 +59,49 @@ class Selection:
         """Its ended episodes, of all agents. An episode without a step belongs to its agent's only Q-function in its
         run."""
         runs = self.in_runs(store)
-        found = sorted(store.tallies(runs, suite=self.suite, split=self.split), key=lambda t: runs.index(t.run))
+        found = sorted(store.tallies(runs, split=self.split), key=lambda t: runs.index(t.run))
         several = group_by({(t.run, t.agent, t.checkpoint) for t in found if t.checkpoint}, lambda known: known[:2])
         only = {key: known[0][2] for key, known in several.items() if len(known) == 1}
-        return [
-            t if t.checkpoint or (t.run, t.agent) not in only else t._replace(checkpoint=only[t.run, t.agent])
-            for t in found
-        ]
+        return [t._replace(checkpoint=t.checkpoint or only.get((t.run, t.agent))) for t in found]
 
     def summaries(self, store: "Store", *, status: Status = "finished") -> list[EpisodeSummary]:
-        which = partial(store.summaries, suite=self.suite, split=self.split, status=status)
-        return [episode for run in self.in_runs(store) for episode in which(run=run)]
+        runs = self.in_runs(store)
+        return [e for run in runs for e in store.summaries(run=run, split=self.split, status=status)]
 
 
 EVERYTHING = Selection()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rows:
-    """The rows of some ended episodes: the name of each part's row, and the tallies by row."""
+class AgentRow(NamedTuple):
+    """The parts of one row, and its name."""
 
-    names: Mapping[RowPart, str]
-    tallies: Mapping[str, Sequence[Tally]]
+    name: str
+    parts: Sequence[RowPart]
+    is_main: bool  # of the table's own split
 
-    def episodes_with_judge(self, store: "Store") -> list[EpisodeSummary]:
-        """The episodes whose verdict in force is a judge's, with their row's name instead of their agent's."""
-        finished = (t for some in self.tallies.values() for t in some if t.status == "finished")
-        known = {(t.run, t.agent, t.suite, t.split) for t in finished if t.attempts[:, 3].any()}
-        found = store.summaries(runs=sorted({run for run, *_ in known}), judged=True) if known else []
-        return self.name_rows(e for e in found if (e.run, e.agent, e.suite, e.split) in known)
+    @property
+    def agent(self) -> str:
+        return self.parts[0].agent
+
+    @property
+    def tallies(self) -> list[Tally]:
+        return [tally for part in self.parts for tally in part.tallies]
+
+
+class Rows(dict[str, AgentRow]):
+    """The rows of some ended episodes, by name."""
 
     def name_rows(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
         """The episodes with their row's name instead of their agent's; those of no row keep their agent's."""
-        only = {part[:3]: name for part, name in self.names.items()}  # of episodes without a step
-        rows = ((e, self.names.get(RowPart(e.run, e.agent, e.split, e.checkpoint))) for e in episodes)
-        named = ((e, name or only.get((e.run, e.agent, e.split), e.agent)) for e, name in rows)
-        return [e if name == e.agent else e._replace(agent=name) for e, name in named]
+        names = {part[:4]: row.name for row in self.values() for part in row.parts}
+        only = {part[:3]: name for part, name in names.items()}  # of episodes without a step
+        played = ((e, (e.run, e.agent, e.split, e.checkpoint)) for e in episodes)
+        return [e._replace(agent=names.get(part) or only.get(part[:3], e.agent)) for e, part in played]
 
     def of(self, *names: str) -> list[str]:
         """The rows of these names. If there is none of a name, all rows of the agent of this name."""
-        found: list[str] = []
-        for name in names:
-            alone = [name] if name in self.tallies else None
-            found += alone or [row for part, row in self.names.items() if part.agent == name]
-        return [*distinct(found)]
+        found = [[name] if name in self else [r.name for r in self.values() if r.agent == name] for name in names]
+        return [*distinct(chain.from_iterable(found))]
 
     def find_one(self, name: str | None) -> str | None:
         """The row to compare with. DataError if there are several."""
@@ -114,22 +113,9 @@ class Rows:
             )
         return found[0] if found else name
 
-    def agents(self, names: Collection[str]) -> list[str]:
-        return [*distinct(part.agent for part, name in self.names.items() if name in names)]
-
     def baseline(self) -> str | None:
         """What others are compared with by default: prompting, else the first; None: no row."""
-        own = [(part.agent != BASELINE, name) for part, name in self.names.items() if self.is_main(name)]
-        return min(own)[1] if own else None
-
-    def is_partial(self, name: str) -> bool:
-        """Whether it is one of several rows of its agent, or of another split than the table's own."""
-        return any(name == other != part.agent for part, other in self.names.items())
-
-    def is_main(self, name: str) -> bool:
-        """Whether it is a row of the table's own split."""
-        splits = {part.split for part, other in self.names.items() if other == name}
-        return splits == {_main_split(part.split for part in self.names)}
+        return min(((row.agent != BASELINE, row.name) for row in self.values() if row.is_main), default=(0, None))[1]
 
 
 def read_rows(store: "Store", selection: Selection = EVERYTHING) -> Rows:
@@ -139,28 +125,31 @@ def read_rows(store: "Store", selection: Selection = EVERYTHING) -> Rows:
     Q-functions follow the name; if these are alike, the names of their runs. A row of another split has the names of
     both its runs and its split.
     """
-    tallies = selection.tallies(store)
-    by_part = group_by(tallies, lambda t: RowPart(t.run, t.agent, t.split, t.checkpoint))
-    parts = {part: some for part, some in by_part.items() if any(t.status == "finished" for t in some)}
-    ended = group_by(tallies, lambda t: (t.run, t.agent, t.split))
+    parts = [*_split_parts(selection.tallies(store))]
+    main = min((part.split for part in parts), key=lambda split: ((*HELD_OUT, split).index(split), split), default=None)
     runs = {run.name: run for run in store.runs()}
-    by_row = group_by(parts, lambda part: _row_identity(runs[part.run], part, parts[part], ended[part[:3]]))
-    own = _main_split(part.split for part in parts)
-    groups = group_by(by_row.values(), lambda row: (row[0].agent, row[0].split))
-    names = {part: name for group in groups.values() for part, name in _name_rows(group, own)}
-    by_name: dict[str, list[Tally]] = {name: [] for name in names.values()}
-    alone = {key: some[0] for key, some in group_by(parts, lambda part: part[:3]).items() if len(some) == 1}
-    for part, some in by_part.items():  # cut episodes may have no Q-function: they belong to their agent's only row
-        if (home := part if part in parts else alone.get(part[:3])) is not None:
-            by_name[names[home]] += some
-    return Rows(names={part: names[part] for row in by_row.values() for part in row}, tallies=by_name)
+    alike = group_by(parts, lambda part: _row_identity(runs[part.run], part)).values()
+    rows = Rows()
+    for (agent, split), of_agent in group_by(alike, lambda row: (row[0].agent, row[0].split)).items():
+        counts = Counter(row[0].checkpoint for row in of_agent)
+        endings = suffixes(counts)
+        for row in of_agent:
+            name = agent + endings[row[0].checkpoint]
+            if split != main or counts[row[0].checkpoint] > 1:
+                words = [*distinct(part.run for part in row), *([] if split == main else [split])]
+                name += f" ({', '.join(words)})"
+            rows[name] = AgentRow(name, row, is_main=split == main)
+    return rows
 
 
-def _main_split(splits: Iterable[str]) -> str | None:
-    return min(splits, key=lambda split: ((*HELD_OUT, split).index(split), split), default=None)
+def _split_parts(tallies: Iterable[Tally]) -> Iterator[RowPart]:
+    for played, some in group_by(tallies, lambda t: (t.run, t.agent, t.split)).items():
+        by_status = group_by(some, lambda t: t.status == "finished")
+        for checkpoint, done in group_by(by_status.get(True, ()), lambda t: t.checkpoint).items():
+            yield RowPart(*played, checkpoint, [*done, *by_status.get(False, ())])
 
 
-def _row_identity(run: RunRecord, part: RowPart, own: Sequence[Tally], ended: Sequence[Tally]) -> Hashable:
+def _row_identity(run: RunRecord, part: RowPart) -> Hashable:
     """What passes of one row share: agent, split, tasks, settings except the seed, and the Q-function that scored.
 
     A task that was begun belongs to the pass, even if the infrastructure cut its episode.
@@ -169,22 +158,9 @@ def _row_identity(run: RunRecord, part: RowPart, own: Sequence[Tally], ended: Se
     for owner in (AGENTS, SEARCHES):
         if isinstance(owned := settings.pop(owner, None), dict) and part.agent in owned:
             settings[owner] = owned[part.agent]  # those of other agents change nothing for this one
-    suites = {t.suite for t in own}
-    begun = (*own, *(t for t in ended if t.status != "finished" and t.suite in suites))
-    tasks = {(t.suite, task) for t in begun for task in t.tasks}
+    suites = {t.suite for t in part.tallies if t.status == "finished"}
+    tasks = {(t.suite, task) for t in part.tallies if t.suite in suites for task in t.tasks}
     return part.agent, part.split, frozenset(tasks), json.dumps(settings, sort_keys=True), part.checkpoint
-
-
-def _name_rows(group: Sequence[Sequence[RowPart]], own: str | None) -> Iterator[tuple[RowPart, str]]:
-    counts = Counter(row[0].checkpoint for row in group)
-    endings = suffixes(counts)
-    for row in group:
-        _, name, split, checkpoint = row[0]
-        name += endings[checkpoint]
-        if split != own or counts[checkpoint] > 1:
-            words = [*distinct(part.run for part in row), *([] if split == own else [split])]
-            name += f" ({', '.join(words)})"
-        yield from ((part, name) for part in row)
 
 
 def suffixes(checkpoints: Collection[str | None]) -> dict[str | None, str]:

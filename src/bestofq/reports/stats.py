@@ -2,7 +2,7 @@
 
 These are two kinds of chance. The standard error over runs (Best-of-Q, Table 2's ±) says how much another run over
 the SAME tasks would differ. The bootstrap intervals say how much OTHER tasks would differ. The runs of an agent without
-randomness are identical: its error over runs is 0, and only the interval over tasks says anything (`identical_runs`).
+randomness are identical: its error over runs is 0, and only the interval over tasks says anything.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,7 @@ from bestofq.core.decision import DECIDED
 from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
 from bestofq.store.records import EpisodeSummary
-
-if TYPE_CHECKING:
-    from bestofq.store.tally import Tally
+from bestofq.store.tally import Tally
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -61,7 +59,7 @@ class Estimate(FrozenModel):
 
 
 class Interval(FrozenModel):
-    """A bootstrap interval at `LEVEL` (`bca`), or `clopper_pearson_interval`; bounds may be infinite."""
+    """A bootstrap interval at `LEVEL` (`bca`), or `clopper_pearson_interval`."""
 
     low: float
     high: float
@@ -106,13 +104,10 @@ class Tries(NamedTuple):
     tasks: Sequence[Hashable]
     done: Doubles
     won: Doubles
-    steps: Doubles  # of all attempts
-    steps_won: Doubles  # of those that succeeded
+    steps: Doubles  # of those that succeeded
 
     @classmethod
-    def of(cls, attempts: "Attempts") -> "Tries":
-        if isinstance(attempts, Tries):
-            return attempts
+    def of(cls, attempts: Sequence[Attempt]) -> "Tries":
         tasks, runs = ({key: i for i, key in enumerate(distinct(a[at] for a in attempts))} for at in (0, 1))
         rows = [(tasks[a.task], runs[a.run], a.success, a.steps) for a in attempts]
         return cls.of_counts([*tasks], len(runs), np.array(rows, dtype=np.int64).reshape(-1, 4))
@@ -122,14 +117,15 @@ class Tries(NamedTuple):
         """From rows [E, 4]: the indices of task and run, success, steps."""
         task, run, won, steps = rows.T
         place, shape = task * runs + run, (len(tasks), runs)
-        weights = (None, won, steps, won * steps)
+        weights = (None, won, won * steps)
         tables = (np.bincount(place, weight, len(tasks) * runs).astype(np.float64) for weight in weights)
         return cls(tasks, *(table.reshape(shape) for table in tables))
 
     @classmethod
-    def of_tallies(cls, tallies: Sequence["Tally"]) -> "Tries":
+    def of_tallies(cls, tallies: Sequence[Tally]) -> "Tries":
         """The attempts whose outcomes tell how the agent did. A run is one repeat in one run of a store."""
-        tasks = {key: i for i, key in enumerate(distinct((t.suite, task) for t in tallies for task in t.tasks))}
+        names = distinct((t.suite, task) for t in tallies for task in t.tasks)
+        tasks = {name: i for i, name in enumerate(names)}
         runs = {key: i for i, key in enumerate(distinct((t.store, t.run) for t in tallies))}
         rows = [np.zeros((0, 4), np.int64)]
         for tally in tallies:
@@ -138,12 +134,9 @@ class Tries(NamedTuple):
             run = runs[tally.store, tally.run] * _REPEATS + repeat
             rows.append(np.stack([places[at], run, outcome == 0, steps], axis=1))
         every = np.concatenate(rows)
-        known, every[:, 1] = np.unique(every[:, 1], return_inverse=True)
-        found = cls.of_counts([*tasks], len(known), every)
-        done = found.done.sum(axis=1) > 0
-        return cls(
-            [task for task, kept in zip(tasks, done, strict=True) if kept], *(table[done] for table in found[1:])
-        )
+        known, every[:, 0] = np.unique(every[:, 0], return_inverse=True)
+        found, every[:, 1] = np.unique(every[:, 1], return_inverse=True)
+        return cls.of_counts([names[i] for i in known], len(found), every)
 
     def __bool__(self) -> bool:
         return bool(self.tasks)
@@ -152,9 +145,6 @@ class Tries(NamedTuple):
     def rates(self) -> Doubles:
         """By task [T], the share of its attempts that succeeded."""
         return np.asarray(self.won.sum(axis=1) / self.done.sum(axis=1))
-
-
-Attempts = Tries | Sequence[Attempt]
 
 
 def attempts_of(episodes: Iterable[EpisodeSummary]) -> Tries:
@@ -170,44 +160,33 @@ def mean_over_runs(means: Sequence[float] | Doubles) -> Estimate:
     return Estimate(mean=float(np.mean(means)), error=error, runs=len(means))
 
 
-def success_rate(attempts: Attempts) -> Estimate:
+def success_rate(tries: Tries) -> Estimate:
     """Success in [0, 1] (Table 2): the share of each task's attempts that succeeded, then the mean over tasks.
 
-    If all runs hold the same tasks, this is the mean over runs, with its error. Otherwise the error is that of
-    `_error_over_runs`.
+    The standard error over runs is √(Σ s_r² / ((Σ n_r)² − Σ n_r²)). s_r is how much more often run r succeeded than the
+    mean of its n_r tasks, so the tasks' difficulty plays no part. For runs of the same tasks it equals the usual one.
+    Tasks done once say nothing; None without any others. InputError without an attempt.
     """
-    tries = Tries.of(attempts)
-    found = mean_over_runs(tries.won.sum(axis=0) / tries.done.sum(axis=0))
-    same = bool((tries.done.sum(axis=0) == len(tries.tasks)).all())
-    error = found.error if same else _error_over_runs(tries)
-    return found.model_copy(update={"mean": float(tries.rates.mean()), "error": error})
-
-
-def _error_over_runs(tries: Tries) -> float | None:
-    """The standard error over runs of different tasks: √(Σ s_r² / ((Σ n_r)² − Σ n_r²)).
-
-    s_r is how much more often run r succeeded than the mean of its n_r tasks, so the tasks' difficulty plays no part.
-    For runs of the same tasks it equals the usual one. Tasks done once say nothing; None without any others.
-    """
+    if not tries:
+        raise InputError("there is no finished run to average: at least 1 is needed")
     again = tries.done.sum(axis=1) > 1
     excess = (tries.won - tries.done * tries.rates[:, None])[again].sum(axis=0)
     number = tries.done[again].sum(axis=0)
     pairs = number.sum() ** 2 - (number**2).sum()
-    return sqrt((excess**2).sum() / pairs) if pairs else None
+    error = sqrt((excess**2).sum() / pairs) if pairs else None
+    return Estimate(mean=float(tries.rates.mean()), error=error, runs=tries.done.shape[1])
 
 
-def steps_for_success(attempts: Attempts) -> Estimate | None:
+def steps_for_success(tries: Tries) -> Estimate | None:
     """Steps of successful episodes (Table 2): their mean in each run, then the mean over the runs that have any. None
     if nothing succeeded. An agent that solves only easy tasks looks faster, so compare with care."""
-    tries = Tries.of(attempts)
-    won, steps = tries.won.sum(axis=0), tries.steps_won.sum(axis=0)
+    won, steps = tries.won.sum(axis=0), tries.steps.sum(axis=0)
     return mean_over_runs(steps[won > 0] / won[won > 0]) if won.any() else None
 
 
-def steps_interval(attempts: Attempts) -> Interval | None:
+def steps_interval(tries: Tries) -> Interval | None:
     """The interval of `steps_for_success` over tasks; None if at most one was solved."""
-    tries = Tries.of(attempts)
-    counts = np.stack([tries.steps_won, tries.won], axis=2)  # [T, R, 2]
+    counts = np.stack([tries.steps, tries.won], axis=2)  # [T, R, 2]
 
     def statistic(sums: Doubles) -> Doubles:  # [B, R * 2] -> [B]
         means = quotient(sums.reshape(len(sums), -1, 2))
@@ -217,31 +196,28 @@ def steps_interval(attempts: Attempts) -> Interval | None:
     return measure(counts.reshape(len(counts), -1), statistic).interval
 
 
-def identical_runs(attempts: Attempts) -> bool:
-    """Whether there are two or more runs, with the same success in as many steps on the same tasks."""
-    tries = Tries.of(attempts)
-    return tries.done.shape[1] > 1 and all((table == table[:, :1]).all() for table in tries[1:])
-
-
-TaskCounts = Mapping[Hashable, tuple[float, float]]
-"""By task, a part and its whole."""
 Counts = Mapping[Any, Doubles | tuple[float, float]]
 """By task, K numbers that are added up over tasks."""
 
 
 def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: Span | None = None) -> Measure:
-    """The statistic of all clusters' counts [T, K] added up, with its `clustered_interval`. Where all resamples are
-    alike: `clopper_pearson_interval` over clusters with a value if `span` is given, else none for one cluster."""
-    if len(counts) == 0 or not np.isfinite(value := statistic(counts.sum(axis=0, keepdims=True))[0]):
+    """A statistic of summed counts, with its `bca` interval. T clusters' counts [T, K] are drawn T times with
+    replacement and added up; `statistic` turns the sums [B, K] into [B], with NaN if it is undefined.
+
+    Resamples in which it is undefined are ignored. If all resamples are alike: `clopper_pearson_interval` over clusters
+    with a value if `span` is given, else none for one cluster.
+    """
+    total = counts.sum(axis=0, keepdims=True)
+    if len(counts) == 0 or np.isnan(value := float(statistic(total)[0])):
         return Measure(value=None)
-    interval = clustered_interval(counts, statistic)
-    if interval is not None and alike(interval):
-        own = int(np.isfinite(statistic(counts)).sum())
-        if span is not None:
-            interval = clopper_pearson_interval(float(value), own, span)
-        elif own < 2:
-            interval = None
-    return Measure(value=float(value), interval=interval)
+    drawn = statistic(resample(counts, RESAMPLES))
+    interval = bca(drawn[~np.isnan(drawn)], value, statistic(total - counts))
+    if not alike(interval):
+        return Measure(value=value, interval=interval)
+    own = int((~np.isnan(statistic(counts))).sum())
+    if span is None:
+        return Measure(value=value, interval=None if own < 2 else interval)
+    return Measure(value=value, interval=clopper_pearson_interval(value, own, span))
 
 
 def clopper_pearson_interval(value: float, tasks: int, span: Span = UNIT) -> Interval:
@@ -260,9 +236,8 @@ def share(part: Doubles, whole: Doubles) -> Doubles:
 
 
 def quotient(sums: Doubles) -> Doubles:
-    """The first by the second column of [..., 2]: infinite where only the second is 0, NaN where both are."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.divide(sums[..., 0], sums[..., 1]))
+    """The first by the second column of [..., 2]; NaN where the second is 0."""
+    return share(sums[..., 0], sums[..., 1])
 
 
 class Quantity(NamedTuple):
@@ -274,11 +249,11 @@ class Quantity(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """None where it is undefined or infinite."""
+        """None where it is undefined."""
         if not self.counts:
             return None
         found = float(self.statistic(np.array([*self.counts.values()]).sum(axis=0, keepdims=True))[0])
-        return found if np.isfinite(found) else None
+        return None if np.isnan(found) else found
 
     @property
     def measure(self) -> Measure:
@@ -287,71 +262,46 @@ class Quantity(NamedTuple):
 
     @property
     def difference(self) -> PairedDifference | None:
-        """As one, where it is one already; None as in `minus`."""
-        return _to_difference(self.measure, len(self.counts))
+        """As one, where it is one already; None where it is undefined or has no interval."""
+        found = self.measure
+        if found.value is None or found.interval is None:
+            return None
+        return PairedDifference(
+            mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(self.counts)
+        )
 
     def minus(self, other: "Quantity") -> PairedDifference | None:
-        """This minus the other's over the tasks of both, which keep the same drawn tasks. None where it is undefined or
-        has no interval. A resample in which both are infinite counts as −∞ below, ∞ above."""
+        """This minus the other's over the tasks of both, which keep the same drawn tasks; None as `difference`."""
         common = [task for task in self.counts if task in other.counts]
-        if not common:
-            return None
-        table = np.stack([np.concatenate([self.counts[task], other.counts[task]]) for task in common])  # [T, 2K]
-        half = table.shape[1] // 2
+        both = {task: np.concatenate([self.counts[task], other.counts[task]]) for task in common}  # [2K] each
 
-        def difference(sums: Doubles, unknown: float = -np.inf) -> Doubles:
-            ours, theirs = self.statistic(sums[..., :half]), self.statistic(sums[..., half:])
-            known = ~(np.isinf(ours) & np.isinf(theirs))
-            return np.asarray(np.subtract(ours, theirs, out=np.full(ours.shape, unknown), where=known))
+        def difference(sums: Doubles) -> Doubles:
+            ours, theirs = np.split(sums, 2, axis=-1)
+            return self.statistic(ours) - self.statistic(theirs)
 
-        found = measure(
-            table, difference, span=self.span and (self.span[0] - self.span[1], self.span[1] - self.span[0])
-        )
-        infinite = bool(np.isinf(difference(table)).any())
-        above = clustered_interval(table, lambda sums: difference(sums, np.inf)) if infinite else None
-        return _to_difference(found, len(common), above)
+        span = self.span and (self.span[0] - self.span[1], self.span[1] - self.span[0])
+        return Quantity(both, span, difference).difference
 
 
-def _to_difference(found: Measure, tasks: int, above: Interval | None = None) -> PairedDifference | None:
-    """`above`: the interval that holds the upper bound, by default the measure's own. None without an interval."""
-    if found.value is None or found.interval is None:
-        return None
-    high = (above or found.interval).high
-    return PairedDifference(mean=found.value, low=found.interval.low, high=high, tasks=tasks)
-
-
-def task_rates(attempts: Attempts) -> dict[Hashable, float]:
+def task_rates(tries: Tries) -> dict[Hashable, float]:
     """By task, the share of its attempts that succeeded."""
-    tries = Tries.of(attempts)
     return dict(zip(tries.tasks, tries.rates.tolist(), strict=True))
 
 
-def success_interval(attempts: Attempts) -> Interval:
+def success_interval(tries: Tries) -> Interval:
     """The interval of success over tasks, with runs averaged; `clopper_pearson_interval` if all tasks are alike."""
-    rates = Tries.of(attempts).rates
-    found = measure(np.stack([rates, np.ones_like(rates)], axis=1), quotient, span=UNIT).interval
+    found = measure(np.stack([tries.rates, np.ones_like(tries.rates)], axis=1), quotient, span=UNIT).interval
     if found is None:
         raise InputError("there is no finished task to give an interval of: at least 1 is needed")
     return found
 
 
-def paired_difference(ours: Attempts, theirs: Attempts) -> PairedDifference | None:
+def paired_difference(ours: Tries, theirs: Tries) -> PairedDifference | None:
     """Success of `ours` minus that of `theirs` on the tasks of both, with runs averaged; `clopper_pearson_interval` if
     all tasks differ alike. None if they have no task in common."""
-    mine, other = task_rates(ours), task_rates(theirs)
-    both = {task: (rate - other[task], 1.0) for task, rate in mine.items() if task in other}
+    other = task_rates(theirs)
+    both = {task: (rate - other[task], 1.0) for task, rate in task_rates(ours).items() if task in other}
     return Quantity(both, SIGNED).difference
-
-
-def clustered_interval(counts: Doubles, statistic: Callable[[Doubles], Doubles]) -> Interval | None:
-    """The interval of a statistic of summed counts. T clusters' counts [T, K] are drawn T times with replacement and
-    added up; `statistic` turns the sums [B, K] into [B], with NaN if it is undefined.
-
-    Resamples in which it is undefined are ignored. None if it is undefined in all.
-    """
-    values = statistic(resample(counts, RESAMPLES))
-    defined, total = values[~np.isnan(values)], counts.sum(axis=0, keepdims=True)
-    return bca(defined, float(statistic(total)[0]), statistic(total - counts)) if len(defined) else None
 
 
 def resample(counts: Doubles, resamples: int, rng: np.random.Generator | None = None) -> Doubles:
@@ -386,7 +336,7 @@ def _keep_draws(number: int, resamples: int) -> list[NDArray[np.uint8]]:
 
 def alike(interval: Interval) -> bool:
     """Whether all its resamples were the same, except for rounding."""
-    return np.isfinite(interval.high) and interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
+    return interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
 
 
 def bca(drawn: Doubles, value: float, left_out: Doubles) -> Interval:
@@ -394,9 +344,9 @@ def bca(drawn: Doubles, value: float, left_out: Doubles) -> Interval:
 
     `drawn` [B] are its values for the resamples, `left_out` [T] those without one cluster each. The percentiles are
     moved by the distance of the resamples' median from the value, and by the skew over the clusters. They are not
-    moved if a value is infinite or undefined.
+    moved if it is undefined without a cluster.
     """
-    if not (np.isfinite(drawn).all() and np.isfinite(left_out).all()):
+    if np.isnan(left_out).any():
         return percentiles(drawn)
     rounding = _ALIKE * max(1.0, abs(value))
     below = float(np.mean(drawn < value - rounding) + np.mean(drawn <= value + rounding)) / 2
@@ -408,7 +358,6 @@ def bca(drawn: Doubles, value: float, left_out: Doubles) -> Interval:
 
 
 def percentiles(drawn: Doubles, ends: Sequence[float] = _ENDS) -> Interval:
-    """The interval between two percentiles; among infinite values, the next ones outwards."""
-    at = int(ends[0] * (len(drawn) - 1))
-    low, high = np.sort(drawn)[[at, -1 - at]] if np.isinf(drawn).any() else np.quantile(drawn, ends)
+    """The interval between two percentiles."""
+    low, high = np.quantile(drawn, ends)
     return Interval(low=float(low), high=float(high))

@@ -15,15 +15,14 @@ from pydantic import Field, JsonValue
 from bestofq.core.decision import DECIDED, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.usage import Usage, merge_usage
 from bestofq.reports import stats
 from bestofq.reports.figures import CurvePoint
 from bestofq.reports.naming import place
 from bestofq.reports.origin import join_sources, origin, proposer_model, setting
-from bestofq.reports.rows import BASELINE, EVERYTHING, Selection, read_rows, suffixes
-from bestofq.reports.stats import Attempts, Estimate, Interval, Measure, PairedDifference, Tries, distinct, group_by
+from bestofq.reports.rows import BASELINE, EVERYTHING, Rows, Selection, read_rows, suffixes
+from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, distinct, group_by
 from bestofq.reports.table import Row, RowSource, Table, columns
-from bestofq.store.records import DEV_BASE, SEED_RUN, EpisodeSummary, RunRecord, cycle_run, dev_run
+from bestofq.store.records import DEV_BASE, SEED_RUN, RunRecord, cycle_run, dev_run
 from bestofq.store.store import Store
 from bestofq.store.tally import OUTCOMES, Tally
 
@@ -52,10 +51,9 @@ class GroupResult(FrozenModel):
     episodes: int = 0  # that `success` is a share of
     tasks: int = 0
     runs: int = 0
-    identical_runs: bool = False
     difference: PairedDifference | None = None  # to the baseline; None for itself, and without a common task
     outcomes: dict[Outcome, int]  # of all episodes; `infra_error`: cut and never finished
-    judges: dict[str, int] = Field(default_factory=dict)  # how many of its verdicts each judge gave
+    judged: int = 0  # how many of its verdicts are a judge's
     origin: RowSource | None = Field(default=None, exclude=True)
 
     @property
@@ -85,15 +83,13 @@ class Grouping(FrozenModel):
     runs: tuple[str, ...] = ()
     apart: bool = False  # whether a row holds only some of its agent's runs
     unjudged: tuple[str, ...] = ()  # rows left out: none of their episodes has a verdict
-    judging: Usage | None = None  # of all judges together; None: there was none, or it is not counted
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
         totals = [row for row in self.rows if self.keys[0] != "domain" or row.values[0] == ALL]
         counts = sum((Counter(row.outcomes) for row in totals), Counter[Outcome]())
-        same = [row.agent for row in totals if row.identical_runs]
-        single = [row.agent for row in totals if row.runs == 1]
+        judged, verdicts = sum(row.judged for row in totals), sum(row.episodes for row in totals)
         notes: dict[str, object] = {
             "±: standard error over runs; it says nothing about other tasks.": True,
             "In brackets: the run; behind @: the Q-function's hash. An agent's runs on different tasks, or with "
@@ -105,8 +101,6 @@ class Grouping(FrozenModel):
             ),
             "Left out, none of their episodes has a verdict (`bestofq judge`): "
             f"{', '.join(self.unjudged)}.": self.unjudged,
-            f"Runs identical step for step, so ± is 0: {', '.join(same)}.": same,
-            f"One run only, so no ±: {', '.join(single)}.": single,
             "Blocked and impossible episodes count as not successful, as in the paper (D).": (
                 counts["blocked"] or counts["impossible"]
             ),
@@ -115,22 +109,15 @@ class Grouping(FrozenModel):
             f"{counts['infra_error']} episodes cut by the infrastructure and never finished are left out.": (
                 counts["infra_error"]
             ),
+            f"{judged} of {verdicts} verdicts are a judge's. These intervals do not include its error: `bestofq judge "
+            "--against-env` measures it.": judged,
         }
-        for judge, count in sum((Counter(row.judges) for row in totals), Counter[str]()).items():
-            notes[
-                f"{count} of {sum(row.episodes for row in totals)} verdicts are by the judge {judge}. These intervals "
-                "do not include its error: `bestofq judge --against-env` measures it."
-            ] = True
-        if (used := self.judging) is not None:
-            price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
-            text = f"Judging: {used.calls:,} calls, {used.tokens_in:,} tokens in, {used.tokens_out:,} out, {price}."
-            notes[text] = True
         return tuple(note for note, applies in notes.items() if applies)
 
 
-def performance(attempts: Attempts, against: Attempts = ()) -> dict[str, Any]:
+def performance(tries: Tries, against: Tries | None = None) -> dict[str, Any]:
     """The numbers of a `GroupResult`. The difference is to `against` on common tasks; empty without an attempt."""
-    if not (tries := Tries.of(attempts)):
+    if not tries:
         return {}
     return {
         "success": stats.success_rate(tries),
@@ -140,8 +127,7 @@ def performance(attempts: Attempts, against: Attempts = ()) -> dict[str, Any]:
         "episodes": int(tries.done.sum()),
         "tasks": len(tries.tasks),
         "runs": tries.done.shape[1],
-        "identical_runs": stats.identical_runs(tries),
-        "difference": stats.paired_difference(tries, against),
+        "difference": stats.paired_difference(tries, against) if against else None,
     }
 
 
@@ -150,19 +136,17 @@ Values = tuple[str, ...]
 
 
 def _measure_groups(
-    groups: Mapping[Any, Sequence[Tally]],
-    baseline: Callable[[Values], Values],
-    judged: Mapping[Any, Sequence[EpisodeSummary]],
+    groups: Mapping[Values, Sequence[Tally]], baseline: Callable[[Values], Values]
 ) -> list[GroupResult]:
-    """Each group, compared with the one that `baseline` names; `judged`: the episodes with a judge's verdict."""
+    """Each group, compared with the one that `baseline` names."""
     tries = {values: Tries.of_tallies([t for t in some if t.status == "finished"]) for values, some in groups.items()}
     return [
         GroupResult(
             agent=values[-1] if values[0] == ALL else ", ".join(values),
             values=values,
-            **performance(tries[values], () if baseline(values) == values else tries.get(baseline(values), ())),
+            **performance(tries[values], None if baseline(values) == values else tries.get(baseline(values))),
             outcomes=_count_outcomes(some),
-            judges=dict(Counter(e.judge for e in judged.get(values, ()) if e.decided)),
+            judged=sum(int(t.attempts[t.attempts[:, 2] < len(DECIDED), 3].sum()) for t in some),
         )
         for values, some in groups.items()
     ]
@@ -182,6 +166,21 @@ def _count_outcomes(tallies: Sequence[Tally]) -> dict[Outcome, int]:
     return {name: counts[i] for i, name in enumerate(OUTCOMES) if counts[i]}
 
 
+def _choose_rows(store: Store, selection: Selection) -> tuple[Rows, list[str], str | None]:
+    """The selection's rows, the names of those that its `agents` mean, and its baseline's name. DataError if a run, an
+    agent or a baseline has no finished episode, or if a baseline has several rows."""
+    chosen, agents = ", ".join(selection.in_runs(store)) or "the store", selection.agents
+    rows = read_rows(store, selection)
+    for agent in [*(agents or ()), *([] if selection.baseline is None else [selection.baseline])]:
+        if not rows.of(agent):
+            raise DataError(
+                f"agent {agent!r} has no finished episode in {chosen}: finished are {', '.join(sorted(rows)) or 'none'}"
+            )
+    if not rows:
+        raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
+    return rows, sorted(rows) if agents is None else rows.of(*agents), rows.find_one(selection.baseline)
+
+
 def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
     """The results of the selection's agents, each compared with its baseline.
 
@@ -190,37 +189,27 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
     verdict are left out, unless `agents` names them. DataError if a run, an agent or a baseline has no finished
     episode, or if a baseline has several rows. DataError if no row, or not each of `agents`, has a verdict.
     """
-    chosen, agents = ", ".join(selection.in_runs(store)) or "the store", selection.agents
-    rows = read_rows(store, selection)
-    for agent in [*(agents or ()), *([] if selection.baseline is None else [selection.baseline])]:
-        if not rows.of(agent):
-            raise DataError(
-                f"agent {agent!r} has no finished episode in {chosen}: finished are "
-                f"{', '.join(sorted(rows.tallies)) or 'none'}"
-            )
-    if not rows.tallies:
-        raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
-    baseline = rows.find_one(selection.baseline)
-    wanted = [*rows.tallies] if agents is None else rows.of(*agents)
-    groups = {(name,): rows.tallies[name] for name in distinct([*wanted, *([] if baseline is None else [baseline])])}
-    judged = group_by(rows.episodes_with_judge(store), lambda e: (e.agent,))
-    measured = {row.agent: row for row in _measure_groups(groups, lambda _: (baseline or "",), judged)}
+    rows, wanted, baseline = _choose_rows(store, selection)
+    groups: dict[Values, Sequence[Tally]] = {
+        (name,): rows[name].tallies for name in rows if name in (*wanted, baseline)
+    }
+    measured = {row.agent: row for row in _measure_groups(groups, lambda _: (baseline or "",))}
     names = [name for name in wanted if measured[name].success]
     unjudged = [name for name in wanted if not measured[name].success]
-    if unjudged and (agents is not None or not names):
-        count = sum(len(t.attempts) for t in rows.tallies[unjudged[0]] if t.status == "finished")
+    if unjudged and (selection.agents is not None or not names):
+        count = sum(len(t.attempts) for t in rows[unjudged[0]].tallies if t.status == "finished")
         raise DataError(
             f"none of the {count} finished episodes of {unjudged[0]!r} has a verdict: run `bestofq judge` first, or "
             "choose with --run"
         )
-    if agents is None:
-        names.sort(key=lambda name: (name != baseline, not rows.is_main(name), *place(name)))
-    read = {part.run for part, name in rows.names.items() if name in (*names, baseline)}
+    if selection.agents is None:
+        names.sort(key=lambda name: (name != baseline, not rows[name].is_main, *place(name)))
+    read = {part.run for name in rows if name in (*names, baseline) for part in rows[name].parts}
     return Grouping(
         rows=tuple(measured[name] for name in names),
         baseline=baseline if baseline in measured and measured[baseline].success else None,
         runs=tuple(run.name for run in store.runs() if run.name in read),
-        apart=any(map(rows.is_partial, names)),
+        apart=any(name != rows[name].agent for name in names),
         unjudged=tuple(unjudged),
     )
 
@@ -233,19 +222,14 @@ def domain_of(task: str) -> str:
 def domain_results(
     store: Store, selection: Selection = EVERYTHING, *, by: Callable[[str], str] = domain_of
 ) -> Grouping:
-    """Success by domain of the selection's agents (None: all, by name), each compared with its baseline; `agents` and
-    `baseline` name agents or rows, as in `agent_results`. The last rows (`ALL`) hold all domains together.
+    """Success by domain of the selection's agents, each compared with its baseline; `agents` and `baseline` name agents
+    or rows, as in `agent_results`. The last rows (`ALL`) hold all domains together.
 
-    `by` gives the domain of a task's id. DataError if nothing is finished, and on a baseline of several rows.
+    `by` gives the domain of a task's id. DataError if a run, an agent or a baseline has no finished episode, or if a
+    baseline has several rows.
     """
-    rows = read_rows(store, selection)
-    baseline = rows.find_one(selection.baseline)
-    wanted = selection.agents or sorted(rows.tallies)
-    names = distinct(name for agent in wanted for name in rows.of(agent) or [agent])
-    if not any(name in rows.tallies for name in names):
-        runs = ", ".join(selection.in_runs(store)) or "it"
-        raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {runs}")
-    known = {name: rows.tallies.get(name, ()) for name in distinct([*names, *([] if baseline is None else [baseline])])}
+    rows, names, baseline = _choose_rows(store, selection)
+    known = {name: rows[name].tallies for name in distinct([*names, *([] if baseline is None else [baseline])])}
     parts = {name: _split_by_domain(some, by) for name, some in known.items()}
     groups: dict[Values, Sequence[Tally]] = {
         (domain, name): parts[name].get(domain, ())
@@ -253,15 +237,12 @@ def domain_results(
         for name in known
     }
     groups |= {(ALL, name): some for name, some in known.items()}
-    judged = [e for e in rows.episodes_with_judge(store) if e.agent in names]
-    of_group = group_by(judged, lambda e: (by(e.task), e.agent)) | group_by(judged, lambda e: (ALL, e.agent))
-    found = _measure_groups(groups, lambda values: (values[0], baseline or ""), of_group)
+    found = _measure_groups(groups, lambda values: (values[0], baseline or ""))
     return Grouping(
         keys=("domain", "agent"),
         rows=tuple(row for row in found if row.values[1] in names),
         baseline=baseline,
-        apart=any(map(rows.is_partial, names)),
-        judging=next(iter(merge_usage(used for e in judged for used in e.verdict.usage)), None),
+        apart=any(name != rows[name].agent for name in names),
     )
 
 
@@ -317,7 +298,7 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
         raise DataError(f"there is no row {baseline!r} to compare with: there are {'; '.join(names)}")
     usual = (values for values, row in rows.items() if all(tally.agent == BASELINE for tally, _, _ in row))
     first = next(usual, next(iter(rows))) if baseline is None else names[baseline]
-    measured = _measure_groups({v: [tally for tally, _, _ in row] for v, row in rows.items()}, lambda _: first, {})
+    measured = _measure_groups({v: [tally for tally, _, _ in row] for v, row in rows.items()}, lambda _: first)
     sources = (join_sources(distinct(source for _, source, _ in row)) for row in rows.values())
     return Grouping(
         keys=tuple(keys),
@@ -330,8 +311,10 @@ def _load_tallies(store: Store, run: RunRecord, selection: Selection) -> Iterato
     some = replace(selection, runs=[run.name]).tallies(store)
     decided = [t for t in some if t.status == "finished" and (t.attempts[:, 2] < len(DECIDED)).any()]
     for agent in selection.agents or sorted({t.agent for t in decided}):
-        for theirs in group_by((t for t in decided if t.agent == agent), lambda t: t.checkpoint).values():
-            source = origin(store, run, theirs)
+        episodes = store.summaries(run=run.name, agent=agent)
+        for checkpoint, theirs in group_by((t for t in decided if t.agent == agent), lambda t: t.checkpoint).items():
+            splits, scorers = {t.split for t in theirs}, (None, checkpoint)
+            source = origin(store, run, [e for e in episodes if e.split in splits and e.checkpoint in scorers])
             yield from ((tally, source) for tally in theirs)
 
 

@@ -39,25 +39,6 @@ class Plot:
         return round(self.top + (self.height - self.top - self.bottom) * (high - value) / ((high - low) or 1), 1)
 
 
-def axis(rates: Iterable[float]) -> tuple[float, float, float]:
-    """Floor, ceiling and gap of the ruled lines: 0 to the first ruled line above all rates, at most 1."""
-    top = max(*rates, 0.05)
-    gap = 0.05 if top <= 0.25 else 0.1 if top <= 0.5 else 0.2
-    return 0.0, min(1.0, ceil(round(top / gap, 6)) * gap), gap
-
-
-def rate_ticks(ruled: tuple[float, float, float]) -> list[tuple[float, str]]:
-    floor, ceiling, gap = ruled
-    levels = [floor + tick * gap for tick in range(round((ceiling - floor) / gap) + 1)]
-    return [(rate, f"{100 * rate:.0f} %") for rate in levels]
-
-
-def round_step(about: float) -> int:
-    """1, 2 or 5 times a power of ten, at least `about` and at least 1."""
-    power: int = 10 ** int(log10(max(about, 1)))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= about)
-
-
 def nice_ticks(low: float, high: float, *, about: int = 5) -> list[float]:
     """Round numbers that reach from at most `low` to at least `high`, some `about` of them."""
     span = (high - low) or abs(high) or 1.0
@@ -65,6 +46,16 @@ def nice_ticks(low: float, high: float, *, about: int = 5) -> list[float]:
     gap = next(factor * power for factor in (1, 2, 5, 10, 20) if factor * power * about >= span)
     first = int(low // gap)
     return [round(n * gap, 10) for n in range(first, first + about + 3) if (n - 1) * gap < high]
+
+
+def rate_ticks(rates: Iterable[float]) -> list[tuple[float, str]]:
+    """The ruled lines of shares, with their labels: from 0 to the first round number above all rates, at most 1."""
+    return [(rate, f"{100 * rate:.0f} %") for rate in nice_ticks(0, min(1.0, max([*rates, 0.05])))]
+
+
+def count_ticks(last: int) -> list[tuple[float, str]]:
+    """Round whole numbers from 0 to at most `last`, with their labels."""
+    return [(number, f"{number:,.0f}") for number in nice_ticks(0, max(last, 5)) if number <= last]
 
 
 def shorten(words: str, length: int) -> str:
@@ -94,15 +85,10 @@ def inline(figure: Markup) -> Markup:
     return Markup(figure.replace(_STYLE_ELEMENT, ""))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Figure:
     """A picture for a page: `name` names its file."""
 
     name: str
     caption: str
     svg: Markup  # stands alone
-
-    @property
-    def inline(self) -> Markup:
-        """For a page that has the figures' style itself."""
-        return inline(self.svg)

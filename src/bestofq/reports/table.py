@@ -7,7 +7,6 @@ all columns gets a line for each value: nothing is cut.
 import csv
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from math import isinf
 from pathlib import Path
 from typing import Any, Self
 
@@ -191,8 +190,6 @@ def _text(cell: Cell, column: Column) -> str:
 
     def number(value: float, sign: str = sign) -> str:
         shown = scale * value
-        if isinf(shown):
-            return f"{shown:{sign}}".replace("inf", "∞")
         if column.digits is None:
             return f"{shown:{sign},.0f}" if abs(shown) >= 100 else f"{shown:{sign}.3g}"
         return f"{shown:{sign},.{column.digits}f}"

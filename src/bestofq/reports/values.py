@@ -80,8 +80,6 @@ def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     won = [episode for episode in episodes if episode.success and episode.steps]
     lost = [episode for episode in episodes if episode.decided and not episode.success and episode.steps]
     solved = {episode.key[:2] for episode in won}
-    both = [episode for episode in lost if episode.key[:2] in solved]
-    worst = max(both or lost, key=lambda e: e.steps, default=None)
-    beside = [e for e in won if worst is not None and e.key[:2] == worst.key[:2]]
-    best = min(beside or won, key=lambda e: e.steps, default=None)
+    worst = max(lost, key=lambda e: (e.key[:2] in solved, e.steps), default=None)
+    best = min(won, key=lambda e: (worst is None or e.key[:2] != worst.key[:2], e.steps), default=None)
     return [episode for episode in (best, worst) if episode is not None]

@@ -32,7 +32,7 @@ from bestofq.viewer.filters import (
     text,
 )
 from bestofq.viewer.guard import ViewerGuard
-from bestofq.viewer.home import Pairs, compare_agents, find_comparison
+from bestofq.viewer.home import Pairs, find_comparison
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
 from bestofq.viewer.trees import branches
 
@@ -146,7 +146,7 @@ def _run(request: Request, store: Store) -> Context:
     lines = sorted((line for line in every if only is None or line.agent in only), key=lambda line: place(line.agent))
     trees = store.trees.summaries(run=name)
     return {
-        "comparison": compare_agents(store, name, lines) if only is None else None,
+        "comparison": find_comparison(store, name, lines) if only is None else None,
         "run": record,
         "config": json.dumps(record.config, indent=2, ensure_ascii=False),
         "lines": lines,
@@ -210,8 +210,8 @@ def _compare(request: Request, store: Store) -> Context:
         found = find_comparison(store, run)
     pairs = Pairs.of(found, one, other) if found else None
     if view is None and pairs is not None and pairs.differing:
-        view = side_by_side(store, pairs.differing[0].left, pairs.differing[0].right)
-    goals = store.catalogue.goals(pair.left for pair in pairs.differing) if pairs else {}
+        view = side_by_side(store, *(episode.id for episode in pairs.differing[0]))
+    goals = store.catalogue.goals(left.id for left, _ in pairs.differing) if pairs else {}
     return {"view": view, "pairs": pairs, "goals": goals}
 
 

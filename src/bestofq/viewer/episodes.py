@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from math import isfinite
 from typing import Any
 
 from markupsafe import Markup
@@ -20,7 +19,7 @@ from bestofq.store.records import EpisodeFilter, EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.viewer.filters import query_of
 from bestofq.viewer.pages import address
-from bestofq.viewer.steps import Bar, CandidateView, Range, ScoreTable, candidate_views, verdict
+from bestofq.viewer.steps import Bar, CandidateView, ScoreTable, candidate_views, verdict
 
 CHART = (1100.0, 140.0)  # width and height
 SIBLINGS = 60  # other episodes of the same task that are offered to compare with
@@ -58,32 +57,25 @@ class EpisodeView:
     def steps(self) -> Sequence[Step]:
         return self.episode.steps
 
-    def view(self, at: int, *, alone: bool = False) -> StepPage:
-        """The step `at`; past the last one, the page at the end. Bars span the episode's scores, `alone` the step's."""
+    def view(self, at: int) -> StepPage:
+        """The step `at`; past the last one, the page at the end. Bars span the episode's scores."""
         if at == len(self.steps):
             return StepPage(step=None, seen=self.episode.final)
-        step, scores = self.steps[at], self.scores
-        value, on_scale = step.decision.state_value, scores.meaning.values
-        ours = [*step.decision.scores, *([value] if value is not None and on_scale else [])]
-        span = Range.of_step(ours) if alone else None
-        of_values = span if span and on_scale else scores.value_range
+        step, scores, value = self.steps[at], self.scores, self.steps[at].decision.state_value
         return StepPage(
             step=step,
             seen=step.observation,
-            candidates=candidate_views(step.decision, step.observation, scores, span),
-            value=None if value is None else Bar.of("V", value, of_values, "the value of this page"),
+            candidates=candidate_views(step.decision, step.observation, scores),
+            value=None if value is None else Bar.of("V", value, scores.value_range, "the value of this page"),
             words=verdict(step.decision, scores),
         )
 
     def chart(self, now: int | None, to: Callable[[int], str | None]) -> Markup | None:
-        """Fig. 12, with links to the steps; None if the scores do not differ, or are not all numbers."""
-        steps, decisions = read_values(self.episode), [step.decision for step in self.steps]
-        values = [score for decision in decisions for score in decision.scores]
-        if self.scores.meaning.values:
-            values += [decision.state_value for decision in decisions if decision.state_value is not None]
-        else:  # V is the value of something else
+        """Fig. 12, with links to the steps; None if the scores do not differ, or are no numbers."""
+        steps = read_values(self.episode)
+        if not self.scores.meaning.values:  # V is the value of something else
             steps = [replace(step, state_value=None) for step in steps]
-        if not self.scores.informative or not all(map(isfinite, values)):
+        if not self.scores.informative or all(step.taken is None for step in steps):
             return None
         outcome = self.summary.outcome or self.summary.status
         return inline(values_svg(self.episode, steps=steps, outcome=outcome, size=CHART, now=now, to=to))
@@ -120,7 +112,7 @@ def episode_page(store: Store, episode: str, at_step: str | None, among: Episode
         "ended": at == count,
         "running": running,
         "followed": running and at_step is None,
-        "now": view.view(at, alone=True),
+        "now": view.view(at),
         "chart": view.chart(None if at == count else at, to),
         "to": to,
         "siblings": [other for other in store.catalogue.episodes(task, limit=SIBLINGS) if other.id != episode],

@@ -70,11 +70,9 @@ class PagePart(NamedTuple):
         """The part that the address names; 404 if there is none."""
         query = dict(request.query_params)
         page = query.pop("page", "") or "1"
-        if not page.isdecimal() or len(page) > 9 or not int(page):
-            raise HTTPException(404, f"page is {page!r}: give a whole number from 1.")
-        part = cls(request.url.path, query, int(page), size, total)
-        if part.number > part.last:
-            raise HTTPException(404, f"There is no page {page}: the last one is {part.last}.")
+        part = cls(request.url.path, query, int(page) if page.isdecimal() and len(page) < 10 else 0, size, total)
+        if not 1 <= part.number <= part.last:
+            raise HTTPException(404, f"There is no page {page!r}: give a whole number from 1 to {part.last}.")
         return part
 
     @property

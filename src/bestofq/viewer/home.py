@@ -3,12 +3,12 @@
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
 from bestofq.reports.costs import CostPoint, points_svg
-from bestofq.reports.figures import success_bars_svg
+from bestofq.reports.figures import bars_svg
 from bestofq.reports.naming import OURS, kind, place
 from bestofq.reports.rows import BASELINE, HELD_OUT
 from bestofq.reports.stats import attempts_of, group_by
@@ -51,7 +51,7 @@ class Comparison:
     def bars(self) -> Markup | None:
         """Success of each agent; None if none has an outcome that tells."""
         rows = [(line.agent, line.rate) for line in self.lines if line.success]
-        return inline(success_bars_svg(rows, self.baseline)) if rows else None
+        return inline(bars_svg(rows, baseline=self.baseline)) if rows else None
 
     @cached_property
     def pareto(self) -> Markup | None:
@@ -64,20 +64,20 @@ class Comparison:
         return inline(points_svg(known, self.baseline)) if len(known) > 1 else None
 
 
-def find_comparison(store: Store, run: str | None, lines: Sequence[Any] | None = None) -> Comparison | None:
+def find_comparison(store: Store, run: str | None, lines: Iterable[Any] | None = None) -> Comparison | None:
     """Return the comparison of a run. Without a name, return the one in which two agents did the most tasks, the
-    latest among equals. None if there is none. `lines`: the store's `Catalogue.agents`, if they are known."""
+    latest among equals. None if there is none. `lines`: the store's `Catalogue.agents`, if they are known.
+
+    It is read again only if an episode has finished or a verdict has changed since."""
     known = store.catalogue.agents(run=run) if lines is None else lines
     by_run = group_by((line for line in known if line.decided), lambda line: line.run)
     if run is None:
         several = [name for name in store.catalogue.runs() if len({e.agent for e in by_run.get(name, ())}) > 1]
         run = max(several, key=lambda name: sorted(line.tasks for line in by_run[name])[-2], default=None)
-    return None if run is None else compare_agents(store, run, by_run.get(run, ()))
-
-
-def compare_agents(store: Store, run: str, lines: Iterable[Any]) -> Comparison | None:
-    """Return the comparison of a run, read again only if an episode has finished or a verdict has changed since."""
-    counts = [(line.agent, line.suite, line.episodes - line.running, line.decided, line.successes) for line in lines]
+    if run is None:
+        return None
+    own = by_run.get(run, ())
+    counts = [(line.agent, line.suite, line.episodes - line.running, line.decided, line.successes) for line in own]
     return compare(store, run, (*counts, store.catalogue.judged_at(run)))
 
 
@@ -102,7 +102,7 @@ def compare(store: Store, run: str, _state: Hashable = None) -> Comparison | Non
         spent = [used[e.id] for e in sampled[name]]
         prices = [usd for _, usd in spent if usd is not None]
         times = [seconds for e in by_agent[name] if (seconds := e.seconds) is not None]
-        against = attempts[baseline] if baseline and baseline != name else ()
+        against = attempts[baseline] if baseline and baseline != name else None
         return AgentLine(
             agent=name,
             values=(name,),
@@ -130,14 +130,6 @@ def _sample(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     return [ordered[at * len(ordered) // SAMPLE] for at in range(SAMPLE)] if len(ordered) > SAMPLE else ordered
 
 
-class Pair(NamedTuple):
-    """Two episodes of one task, by their ids; whether the right one alone succeeded."""
-
-    left: str
-    right: str
-    gained: bool
-
-
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
     """Two agents of a run, and the tasks on which only one of them succeeded, `other`'s first. It counts the first try
@@ -148,7 +140,7 @@ class Pairs:
     one: str
     other: str
     tasks: int  # that both did
-    differing: Sequence[Pair]
+    differing: Sequence[tuple[EpisodeSummary, EpisodeSummary]]
 
     @classmethod
     def of(cls, found: Comparison, one: str | None, other: str | None) -> "Pairs | None":
@@ -166,7 +158,6 @@ class Pairs:
         for at, left in tries[one].items():
             if (right := tries[other].get(at)) is not None:
                 both.setdefault(left.task, (left, right))
-        differing = (pair for pair in both.values() if pair[0].success != pair[1].success)
-        pairs = [Pair(left.id, right.id, right.success) for left, right in differing]
-        pairs.sort(key=lambda pair: not pair.gained)
-        return cls(run=found.run, agents=agents, one=one, other=other, tasks=len(both), differing=pairs)
+        differing = [(left, right) for left, right in both.values() if left.success != right.success]
+        differing.sort(key=lambda pair: pair[0].success)
+        return cls(run=found.run, agents=agents, one=one, other=other, tasks=len(both), differing=differing)

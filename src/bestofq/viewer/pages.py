@@ -19,7 +19,7 @@ from bestofq.core.actions import action_text
 from bestofq.core.observation import Observation
 from bestofq.reports.costs import spent_by_role
 from bestofq.reports.naming import shown
-from bestofq.reports.svg import PALETTE, STYLE, Figure, load_templates
+from bestofq.reports.svg import PALETTE, STYLE, Figure, inline, load_templates
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
@@ -44,11 +44,8 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def moment(iso: str | None) -> str:
-    """ISO 8601 as `2026-01-31 12:05:09`; what cannot be read as it is."""
-    try:
-        return "–" if not iso else f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}"
-    except ValueError:
-        return iso or "–"
+    """ISO 8601 as `2026-01-31 12:05:09`."""
+    return f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}" if iso else "–"
 
 
 def duration(seconds: float | None) -> str:
@@ -105,7 +102,7 @@ ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexd
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}", endings=ENDINGS)
 _WORDS = (number, moment, duration, mood, tree_address, describe_status, plural, figure_file)
-_FILTERS = (*_WORDS, shown, is_inside, pieces, viewport, spent_by_role, action_text)
+_FILTERS = (*_WORDS, shown, is_inside, pieces, viewport, spent_by_role, action_text, inline)
 _TEMPLATES.filters.update({function.__name__: function for function in _FILTERS})
 
 

@@ -29,13 +29,6 @@ class Range(NamedTuple):
         low, high = min([0.0, *finite]), max(finite, default=1.0)
         return cls(low, high if high > low else low + 1.0)
 
-    @classmethod
-    def of_step(cls, values: Iterable[float]) -> "Range":
-        """From somewhat below the least to the most, so that the bars of different values differ."""
-        finite = [value for value in values if isfinite(value)] or [0.0]
-        low, high = min(finite), max(finite)
-        return cls(low - max(high - low, TIE) / 6, max(high, low + TIE))
-
     def share(self, value: float) -> float:
         return (value - self.low) / (self.high - self.low)
 
@@ -134,15 +127,13 @@ def describe_gate(gate: GateReading) -> str:
     )
 
 
-def candidate_views(
-    decision: Decision, seen: Observation, scores: ScoreTable, span: Range | None = None
-) -> list[CandidateView]:
-    """All candidates, in the order they were proposed; bars of their scores over `span`. Default: the episode's."""
+def candidate_views(decision: Decision, seen: Observation, scores: ScoreTable) -> list[CandidateView]:
+    """All candidates, in the order they were proposed."""
     boxes, half = {element.mark: element.box for element in seen.elements}, _POINT / 2
 
     def bars(index: int) -> Iterator[Bar]:
         if scores.informative:
-            yield Bar.of(scores.meaning.name, decision.scores[index], span or scores.range, scores.meaning.about)
+            yield Bar.of(scores.meaning.name, decision.scores[index], scores.range, scores.meaning.about)
         if decision.visits is not None:
             yield Bar.visits(decision.visits[index], max(decision.visits))
             if decision.feedback is not None:
