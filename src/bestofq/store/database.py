@@ -120,7 +120,7 @@ def prepare(engine: Engine, *, read_only: bool = False) -> None:
         if read_only:
             with engine.connect() as connection:
                 if not _is_store(connection):
-                    raise DataError(f"{name_of(engine)} holds no bestofq store: collect episodes into it first")
+                    raise DataError(f"{name_of(engine)} holds no bestofq store: give another, or put back a copy")
             return
         with engine.execution_options(begin=_LOCKING).begin() as connection:  # several may begin at once
             if not is_sqlite(engine):
