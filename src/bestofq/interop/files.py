@@ -96,4 +96,5 @@ def reason_of(error: Exception) -> str:
         return f"{'.'.join(map(str, first['loc'])) or error.title}: {first['msg']}"
     if isinstance(error, KeyError):
         return f"it has no {error.args[0]!r}"
-    return f"{error}".splitlines()[0] if f"{error}" else type(error).__name__
+    said = f"{error}".splitlines()[0] if f"{error}" else type(error).__name__
+    return f"it has another form ({said})" if isinstance(error, TypeError | AttributeError) else said
