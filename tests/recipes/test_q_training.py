@@ -26,7 +26,7 @@ from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import LocalEmbedder
 from bestofq.recipes.best_of_q import best_of_q
 from bestofq.recipes.collect import Play, collect, compare
-from bestofq.recipes.identity import DONE, UNFINISHED
+from bestofq.recipes.identity import DONE, UNFINISHED, is_done
 from bestofq.recipes.q_training import embed_items, train_on_runs
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.rows import Selection
@@ -362,3 +362,10 @@ async def test_pictures_that_are_needed_and_not_taken_are_said_before_the_run(wa
         async with open_suite(Models(settings)):
             pass
     check_pictures(settings, True)
+
+
+@pytest.mark.parametrize("content", ["{", "[]"])
+def test_an_identity_that_cannot_be_read_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "identity.json").write_text(content)
+    with pytest.raises(DataError, match=r"identity.json cannot be read \(.*\): give another folder, or delete it"):
+        is_done(tmp_path, {})

@@ -21,7 +21,7 @@ from torch import Tensor
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
 from bestofq.core.files import whole_file
-from bestofq.core.frozen import FrozenModel
+from bestofq.core.frozen import FrozenModel, reason_of
 from bestofq.core.gate import Gate
 from bestofq.learning.config import CARD, EpisodeSet, IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL
@@ -124,7 +124,8 @@ def read_card(directory: Path) -> Card:
     try:
         card = Card.model_validate_json(content)
     except ValidationError as error:
-        raise CheckpointError(f"{path} is not a checkpoint of this version: {error}") from error
+        problem = f"{path} is not a checkpoint of this version ({reason_of(error)})"
+        raise CheckpointError(f"{problem}: make it again by the command that made it") from error
     if card.digest != _card_digest(content):
         raise CheckpointError(
             f"{path} is not what was written. Put back a copy, or delete {directory} and make it again by the command "

@@ -13,6 +13,7 @@ from safetensors.numpy import save
 
 from bestofq.core.errors import CheckpointError
 from bestofq.core.files import whole_file
+from bestofq.core.frozen import reason_of
 from bestofq.core.gate import Gate
 from bestofq.core.transitions import Floats
 from bestofq.learning.config import EpisodeSet
@@ -143,7 +144,7 @@ class Memory:
             )
             whole = facts["digest"] == _digest(arrays)
         except (SafetensorError, LookupError, ValueError, TypeError) as error:
-            raise CheckpointError(f"{path} cannot be read: {error}") from error
+            raise CheckpointError(f"{path} cannot be read ({reason_of(error)}): train again") from error
         if not whole:
             raise CheckpointError(f"{path} is not what was written. Put back a copy, or train again.")
         return replace(memory, gate=Gate.load(folder, memory.checkpoint))

@@ -24,6 +24,7 @@ from bestofq.core.decision import Provenance
 from bestofq.core.embedding import EmbedSettings
 from bestofq.core.errors import DataError
 from bestofq.core.files import whole_file
+from bestofq.core.frozen import reason_of
 from bestofq.core.identity import Difference, Endpoint, as_set, differences, flat, identity_of
 from bestofq.core.observation import Split
 from bestofq.core.secrets import hidden
@@ -134,8 +135,12 @@ def set_done(folder: Path) -> None:
 
 
 def _changes(folder: Path, identity: Mapping[str, JsonValue]) -> list[Difference]:
-    card = folder / IDENTITY
-    return differences(json.loads(card.read_text("utf-8")), json.loads(json.dumps(identity))) if card.exists() else []
+    if not (card := folder / IDENTITY).exists():
+        return []
+    try:
+        return differences(json.loads(card.read_bytes()), json.loads(json.dumps(identity)))
+    except (ValueError, AttributeError) as error:
+        raise DataError(f"{card} cannot be read ({reason_of(error)}): give another folder, or delete it") from error
 
 
 def check_tree_run(models: Models, record: RunRecord) -> None:

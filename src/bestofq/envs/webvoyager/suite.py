@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 
 from bestofq.browser.browser import Browser
 from bestofq.core.errors import ConfigError, DataError
-from bestofq.core.frozen import FrozenModel
+from bestofq.core.frozen import FrozenModel, reason_of
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.envs.splits import split_of
@@ -158,9 +158,7 @@ def _entry(line: str, where: str) -> Entry:
     try:
         entry = Entry.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the line"
-        raise DataError(f"{where}: {field}: {first['msg']}") from error
+        raise DataError(f"{where}: {reason_of(error)}") from error
     if not is_address(entry.web):
         raise DataError(f"{where}: web is {entry.web!r}: it must be an address with http:// or https://")
     return entry
