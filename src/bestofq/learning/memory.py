@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from bestofq.core.errors import CheckpointError
-from bestofq.core.files import whole_file
+from bestofq.core.files import write_whole
 from bestofq.core.frozen import reason_of
 from bestofq.core.gate import Gate
 from bestofq.core.transitions import Floats
@@ -123,9 +123,7 @@ class Memory:
         facts = {"mean": self.mean, "train_n": self.train_n, "digest": _digest(self._arrays())}
         if self.episodes:
             facts["episodes"] = self.episodes.model_dump(mode="json")
-        folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(folder / FILE) as file:
-            file.write(save(self._arrays(), {"memory": json.dumps(facts)}))
+        write_whole(folder / FILE, save(self._arrays(), {"memory": json.dumps(facts)}))
 
     @classmethod
     def load(cls, folder: Path) -> "Memory":

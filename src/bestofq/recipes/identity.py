@@ -23,7 +23,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.embedding import EmbedSettings
 from bestofq.core.errors import DataError
-from bestofq.core.files import whole_file
+from bestofq.core.files import write_whole
 from bestofq.core.frozen import reason_of
 from bestofq.core.identity import Difference, Endpoint, as_set, differences, flat, identity_of
 from bestofq.core.observation import Split
@@ -125,9 +125,7 @@ def set_begun(folder: Path, identity: Mapping[str, JsonValue]) -> None:
     if _changes(folder, identity) or (folder / DONE).exists():
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
     (folder / DONE).unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(folder / IDENTITY) as part:
-        part.write(json.dumps(identity, indent=1).encode())
+    write_whole(folder / IDENTITY, json.dumps(identity, indent=1))
 
 
 def set_done(folder: Path) -> None:

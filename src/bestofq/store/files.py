@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from bestofq.core.errors import DamageError, DataError, SetupError
-from bestofq.core.files import whole_file
+from bestofq.core.files import write_whole
 from bestofq.core.loading import extra
 from bestofq.core.observation import Screenshot
 
@@ -30,8 +30,7 @@ class Folder:
             raise DataError(f"{self.root} was deleted or moved: put it back, then run the same command again")
         if path.exists() and path.stat().st_size == len(data):
             return
-        with whole_file(path) as file:
-            file.write(data)
+        write_whole(path, data)
 
     def get(self, name: str) -> bytes:
         """FileNotFoundError."""
