@@ -29,16 +29,18 @@ class Forked:
             socket.send_fds(self._server, [asked], [theirs.fileno(), out.fileno()])
         self.pid = int(self._told.readline())
 
-    def wait(self) -> int:
+    def wait(self, seconds: float | None = None) -> int:
         """How it ended: its exit code, or the signal's number below 0."""
         if self._status is None:
+            assert select.select([self._told], [], [], seconds)[0], f"it still runs after {seconds} s: {self.said}"
             self._status = int(self._told.readline())
             self._told.close()
         return self._status
 
     def kill(self) -> int:
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        if self._status is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
     @property

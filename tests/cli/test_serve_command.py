@@ -1,5 +1,6 @@
 """`bestofq serve` as a process of its own: record, learn from that, choose; and what it refuses."""
 
+import asyncio
 import json
 import os
 import shlex
@@ -27,17 +28,19 @@ PAGE = "<browser_state>\nCurrent tab: A\nTab A: http://a.ex/ - A\n[1]<a />\n\tsh
 
 
 @contextmanager
-def served(log: Path, *words: str) -> Iterator[tuple[str, int]]:
+def served(log: Path, *words: str, sent: int = signal.SIGINT, status: int = 0) -> Iterator[tuple[str, int]]:
     """The root of a `bestofq serve` of its own and its process, which is stopped as a user stops it."""
-    process = Forked(log, app, ["serve", "--port", "0", *words])
+    process, begun = Forked(log, app, ["serve", "--port", "0", *words]), time.monotonic()
     try:
         while "\n" not in process.said:
             assert process.runs
+            assert time.monotonic() < begun + 60
             time.sleep(0.01)
         yield process.said.split()[0].removesuffix("/v1"), process.pid
+        os.kill(process.pid, sent)
+        assert process.wait(30) == status, process.said
     finally:
-        os.kill(process.pid, signal.SIGINT)
-        assert process.wait() == 0, process.said
+        process.kill()
 
 
 async def act(client: httpx.AsyncClient, root: str, goal: str) -> int:
@@ -82,6 +85,18 @@ async def test_the_readme_s_lines_record_learn_and_choose(tmp_path: Path, monkey
         [step] = next(iter(opened.episodes(run="network"))).steps
     assert step.decision.checkpoint
     assert len({one.label for one in step.decision.candidates}) == len(step.decision.candidates)
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
+async def test_it_stops_while_the_endpoint_says_nothing(tmp_path: Path, sent: signal.Signals, status: int) -> None:
+    """Within seconds. It waited for its own patience with the endpoint, ten minutes."""
+    async with FaultServer(lambda _: "", {"silence": 1.0}) as server, httpx.AsyncClient(timeout=0.5) as client:
+        words = ("--upstream", server.base_url, "--store", str(tmp_path / "s"))
+        with served(tmp_path / "log", *words, sent=sent, status=status) as (root, _):
+            async with asyncio.timeout(60):
+                while not server.requests:
+                    with pytest.raises(httpx.TimeoutException):
+                        await act(client, root, "buy shoes")
 
 
 async def test_it_keeps_no_request(tmp_path: Path) -> None:

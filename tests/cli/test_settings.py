@@ -122,6 +122,8 @@ def test_a_file_that_is_missing_or_broken_is_named(tmp_path: Path) -> None:
     for text in ("runs = = 3", "runs = " + 5_000 * "9", "runs = " + 5_000 * "["):
         with pytest.raises(ConfigError, match=r"recipe\.toml is not TOML: "):
             load_config(Recipe, write(tmp_path, text))
+    with pytest.raises(ConfigError, match=r"'training.expectile' is in quotes: .* training.expectile = 0.8"):
+        load_config(Recipe, write(tmp_path, '"training.expectile" = 0.8'))
 
 
 PLAYED = sorted(path for path in EXPERIMENTS.glob("*/config.toml") if path.with_name("result.json").exists())

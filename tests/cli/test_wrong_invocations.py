@@ -39,6 +39,11 @@ train --out new --store missing
 train --out new --store empty --run missing
 train --out text.txt --store empty
 improve webshop --out text.txt/below --tasks 1
+improve webshop --out text.txt --dry-run
+improve webshop --store text.txt --dry-run
+improve webshop --set cycles=1000000000000 --dry-run
+agent-q booking --rounds 1000000000000 --dry-run
+collect webshop --store text.txt --dry-run
 eval webshop --agents ''
 eval webshop --tasks 1 --out text.txt/below.json --agents prompting
 eval webshop --tasks 1 --agents prompting --store text.txt/below

@@ -12,6 +12,7 @@ from PIL import Image
 from bestofq.cli.options import LOGS
 from bestofq.core.actions import Answer, Click, GoBack, Goto, Other, Scroll, Wait, Write
 from bestofq.core.decision import Episode
+from bestofq.core.errors import DataError
 from bestofq.core.observation import Box
 from bestofq.core.usage import Usage
 from bestofq.interop.importing import READERS
@@ -357,6 +358,14 @@ def test_inspects_attachments_stand_where_they_belong(tmp_path: Path) -> None:
     assert last.observation.screenshot is not None
     assert json.loads(last.decision.log or "")["call"]["request"] == later  # each kept once: with the episode
     assert json.loads(episode.provenance.log or "")["attachments"] == attachments
+
+
+@pytest.mark.parametrize("kind", sorted({*LOGS} - {"jsonl"}))
+@pytest.mark.parametrize("record", [{}, [], {"steps": [], "history": [], "messages": [], "samples": [{}]}])
+def test_json_of_another_kind_is_no_log(tmp_path: Path, kind: str, record: object) -> None:
+    log = written(tmp_path / "interact_messages.json", record)
+    with pytest.raises(DataError, match=rf"{log} holds .* as {kind}: .*\bit (holds no|has no|has another)"):
+        bestofq("import", kind, log, "--store", tmp_path / "store")
 
 
 def test_the_kinds_named_in_help_are_those_there_are() -> None:

@@ -145,7 +145,7 @@ def test_says_what_is_missing_or_broken(tmp_path: Path, config: IQLConfig, embed
     with pytest.raises(CheckpointError, match="are missing"):
         load_value(tmp_path, embed=embed)
     (tmp_path / CARD).write_text("{}")
-    with pytest.raises(CheckpointError, match="not a checkpoint of this version"):
+    with pytest.raises(CheckpointError, match=r"not a checkpoint of this version \(kind: Field required\): make it"):
         load_value(tmp_path, embed=embed)
 
 

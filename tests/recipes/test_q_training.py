@@ -26,8 +26,8 @@ from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import LocalEmbedder
 from bestofq.recipes.best_of_q import best_of_q
 from bestofq.recipes.collect import Play, collect, compare
-from bestofq.recipes.identity import DONE, UNFINISHED
-from bestofq.recipes.q_training import embed_items, train_on_runs
+from bestofq.recipes.identity import DONE, UNFINISHED, is_done
+from bestofq.recipes.q_training import embed_items, train_on_runs, train_q
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.rows import Selection
 from bestofq.reports.success import dev_curve
@@ -333,8 +333,11 @@ def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path) 
     models = Models(SMALL_RECIPE)
     with pytest.raises(ConfigError, match="--q"):
         make_agent("best-of-q", models)
-    with Store.open(tmp_path / "store") as store, pytest.raises(InputError):
-        train_on_runs(models, store, ["nothing"], tmp_path / "q")
+    with Store.open(tmp_path / "store") as store:
+        with pytest.raises(DataError, match="there is no run 'nothing'"):
+            train_on_runs(models, store, ["nothing"], tmp_path / "q")
+        with pytest.raises(InputError, match="of 0 finished episodes none has both a step and an outcome"):
+            train_q(tmp_path / "q", models, store, [])
 
 
 def test_another_n_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
@@ -362,3 +365,10 @@ async def test_pictures_that_are_needed_and_not_taken_are_said_before_the_run(wa
         async with open_suite(Models(settings)):
             pass
     check_pictures(settings, True)
+
+
+@pytest.mark.parametrize("content", ["{", "[]"])
+def test_an_identity_that_cannot_be_read_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "identity.json").write_text(content)
+    with pytest.raises(DataError, match=r"identity.json cannot be read \(.*\): give another folder, or delete it"):
+        is_done(tmp_path, {})

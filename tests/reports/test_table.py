@@ -1,10 +1,13 @@
 import csv
 import io
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
 
+from bestofq.cli.writing import write_out
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference
 from bestofq.reports.table import Column, Row, RowSource, Table, columns, write_tables
 
@@ -118,6 +121,18 @@ def test_files_are_named_after_the_table(tmp_path: Path) -> None:
     written = write_tables([TABLE], tmp_path / "deep" / "tables", ["csv", "md"])
     assert [path.name for path in written] == ["some.csv", "some.md"]
     assert written[0].read_text(encoding="utf-8") == TABLE.to_csv()
+
+
+@pytest.mark.parametrize(
+    "write", [lambda at: write_tables([TABLE], at, ["csv"]), lambda at: write_out(at / "a.json", {"a": 1})]
+)
+def test_what_is_stopped_leaves_no_half_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], object]
+) -> None:
+    monkeypatch.setattr(Path, "replace", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_the_terminal_shows_brackets_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from store_nouns import PROVENANCE, picture, step, task
 
 from bestofq.cli.store_check import check_store
 from bestofq.core.embedding import EmbedItem, EmbedSpec
-from bestofq.core.errors import DamageError, DataError, SetupError
+from bestofq.core.errors import ConfigError, DamageError, DataError, SetupError
 from bestofq.store.files import Files, open_files
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -70,6 +70,9 @@ async def test_pictures_in_s3_are_compared_with_their_hashes(
 
 
 def test_no_bucket_is_a_sentence(s3: str) -> None:
+    for address in ("s3://a b", "s3://", "elsewhere://a"):
+        with pytest.raises(ConfigError, match=f"--files {address}: .*: give a folder, or s3://bucket/prefix"):
+            open_files(address)
     with pytest.raises(SetupError, match="s3://absent"):
         open_files("s3://absent/prefix").put("a", b"")
 

@@ -26,7 +26,7 @@ from bestofq.store.location import Location
 @takes("suite", "model", "data", "config", "set_", "store", "dry_run")
 def agent_q(
     options: CommonOptions,
-    rounds: Annotated[int, Option(min=1, help="Of search, pairs and DPO.")] = 1,
+    rounds: Annotated[int, Option(min=1, max=1000, help="Of search, pairs and DPO.")] = 1,
     tasks: Tasks = None,
     out: Annotated[Place, Option(help="Folder for the policies. Default: the store's.")] = None,
 ) -> None:

@@ -136,6 +136,8 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
     settings = setting_names(cls, key)
     match first["type"]:
         case "extra_forbidden":
+            if name in settings and not table:  # `"iql.steps" = 1` in TOML
+                return f"The name {name!r} is in quotes: write it without them, {name} = {first['input']!r}."
             return f"There is no {name} with {table}." if name in settings else _unknown(settings, name)
         case "missing":
             return f"The setting {name} has no default: give it by --set {name}=… or in the configuration file."

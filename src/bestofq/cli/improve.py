@@ -18,13 +18,13 @@ def improve(
     out: Annotated[Place, Option(help="Folder for the Q-functions. Default: q in the store.")] = None,
     tasks: Tasks = None,
 ) -> None:
-    check_folder(out)
     models = models_of(options, *training_tasks(tasks))
     store, plays = store_of(options, models), recipe.plays(models.settings)
+    folder, played = out or store / "q", Selection(runs=[run for run, _ in plays])
+    check_folder(folder)
     if options.dry_run:
         plan_episodes(models, store, plays)
         return
-    folder, played = out or store / "q", Selection(runs=[run for run, _ in plays])
     play_and_show(
         models,
         store,

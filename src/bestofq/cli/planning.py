@@ -11,6 +11,7 @@ from typing import get_args
 from rich.table import Table
 
 from bestofq.cli.findings import Finding, show_findings
+from bestofq.cli.writing import check_folder
 from bestofq.config.agents import AGENTS, AgentKind, embeds
 from bestofq.config.context import chosen_tasks, step_limit_of
 from bestofq.config.models import Models
@@ -197,6 +198,7 @@ def _tasks(models: Models, split: Split, limit: int) -> Sequence[Task]:
 
 
 def _open_if_there(store: Location) -> AbstractContextManager[Store | None]:
+    check_folder(store.folder if store.is_folder else None)
     return Store.open(store, read_only=True) if store.exists else nullcontext()
 
 

@@ -7,6 +7,7 @@ from math import isfinite, isnan
 from pathlib import Path
 
 from bestofq.core.errors import InputError
+from bestofq.core.files import write_whole
 from bestofq.core.secrets import hidden
 from bestofq.core.usage import Usage, merge_usage
 from bestofq.rollouts.console import console
@@ -14,7 +15,7 @@ from bestofq.rollouts.console import console
 
 def write_json(path: Path, result: Mapping[str, object]) -> None:
     """Indented, with a line break at the end. JSON has no NaN and no infinity: null, and "Infinity" as in tables."""
-    path.write_text(json.dumps(hidden(_known(result)), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    write_whole(path, json.dumps(hidden(_known(result)), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def check_out(*paths: Path | None) -> None:
@@ -39,11 +40,10 @@ def find_place(path: Path) -> Path:
 
 
 def write_out(path: Path, result: str | Mapping[str, object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not isinstance(result, str):
-        write_json(path, result)
+    if isinstance(result, str):
+        write_whole(path, result)
     else:
-        path.write_text(result, "utf-8")
+        write_json(path, result)
     console.print(f"written: {path}")
 
 

@@ -171,9 +171,9 @@ class BestOfQSettings(FrozenModel):
     iql: Annotated[IQLConfig, FREE] = IQLConfig()
     n_candidates: int = Field(default=Agent.n_candidates, ge=1, description="N (3.3)")
     epsilon: float = Field(default=EpsilonGreedySelector.epsilon, ge=0, le=1, description="of the seed runs (A.2)")
-    seed_runs: Annotated[int, FREE] = Field(default=5, ge=1, description="passes of the exploring agent (A.2)")
-    cycles: Annotated[int, FREE] = Field(default=4, ge=0, description="times exploit, add data, retrain (A.2)")
-    runs_per_cycle: Annotated[int, FREE] = Field(default=2, ge=1, description="exploiting passes a cycle (A.2)")
+    seed_runs: Annotated[int, FREE] = Field(default=5, ge=1, le=1000, description="passes of the exploring agent (A.2)")
+    cycles: Annotated[int, FREE] = Field(default=4, ge=0, le=1000, description="times exploit, add data, retrain (A.2)")
+    runs_per_cycle: Annotated[int, FREE] = Field(default=2, ge=1, le=1000, description="exploiting passes (A.2)")
     beta: Annotated[float, FREE] = Field(
         default=PriorScorer.beta, gt=0, description="of the prior agent; chosen on dev tasks"
     )

@@ -9,10 +9,11 @@ from typing import BinaryIO
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     """A file to write in the place of `path`, which stays as it is until the end, and where the writing fails.
 
-    On disk before it has its name, and its name on disk before this ends: what is written later may rely on it.
+    With `sync` it is on disk before it has its name, and its name on disk before this ends: what is written later may
+    rely on it.
     """
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -21,12 +22,24 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     try:
         with part.open("wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    if sync:
+        sync_folder(path.parent)
+
+
+def write_whole(path: Path, content: bytes | str, *, sync: bool = True) -> None:
+    """Write a `whole_file`, a text as UTF-8. What is no file, such as /dev/stdout, is written to as it is."""
+    data = content.encode() if isinstance(content, str) else content
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    with whole_file(path.resolve(), sync=sync) as file:
+        file.write(data)
 
 
 def sync_folder(folder: Path) -> None:

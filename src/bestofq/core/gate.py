@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from bestofq.core.errors import CheckpointError
-from bestofq.core.files import whole_file
+from bestofq.core.files import write_whole
 from bestofq.core.frozen import FrozenModel
 
 FILE = "gate.json"
@@ -44,5 +44,4 @@ class Gate(FrozenModel):
         return gate if gate.checkpoint == checkpoint else None
 
     def save(self, folder: Path) -> None:
-        with whole_file(folder / FILE) as file:
-            file.write(self.model_dump_json().encode())
+        write_whole(folder / FILE, self.model_dump_json())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 from pydantic import Discriminator, Tag, ValidationError
 
 from bestofq.core.errors import BestOfQError, ConfigError
+from bestofq.core.frozen import reason_of
 from bestofq.core.loading import call_object, list_plugins, load_part, make_part, object_name
 from bestofq.core.protocols import Suite
 from bestofq.envs.miniwob.settings import MiniWobSettings
@@ -62,8 +63,7 @@ def make_suite(settings: SuiteSettings) -> Suite:
     try:
         return cast(Suite, make_part("suite", name, Suite, settings.model_dump(), built_in=SUITES))
     except ValidationError as error:
-        wrong = error.errors()[0]
-        raise ConfigError(f"{name} refuses suite.{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
+        raise ConfigError(f"{name} refuses suite.{reason_of(error)}") from error
     except BestOfQError:
         raise
     except Exception as error:  # whatever the user's own does

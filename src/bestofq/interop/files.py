@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import ValidationError
-
 from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
+from bestofq.core.frozen import reason_of
 from bestofq.interop.nouns import json_in
 
 T = TypeVar("T")
@@ -65,13 +64,3 @@ def attempt(where: str, make: Callable[..., T], *arguments: Any) -> T | Malforme
         return make(*arguments)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, DataError) as error:
         return Malformed(where, reason_of(error))
-
-
-def reason_of(error: Exception) -> str:
-    """What is wrong with a record, in one line."""
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc'])) or error.title}: {first['msg']}"
-    if isinstance(error, KeyError):
-        return f"it has no {error.args[0]!r}"
-    return f"{error}".splitlines()[0] if f"{error}" else type(error).__name__

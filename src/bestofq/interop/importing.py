@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
+from typing import Any
 
 from bestofq.core.decision import DECIDED, Episode, Provenance
 from bestofq.core.errors import BestOfQError, DataError
@@ -15,18 +16,26 @@ from bestofq.core.loading import call_object, object_name
 from bestofq.core.observation import Split
 from bestofq.interop import atif, browser_use, chat, jsonl, webvoyager
 from bestofq.interop.atif import Exported
-from bestofq.interop.files import Malformed, Reader, attempt, json_files, json_lines
+from bestofq.interop.files import Malformed, Parse, Reader, attempt, json_files, json_lines
 from bestofq.store.codec import content_key
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
+
+def _with_steps(parse: Parse, record: Any, file: Path) -> Episode:
+    """The episode of a record. ValueError without a step: JSON of another kind often looks like an empty log."""
+    if not (found := parse(record, file)).steps and not isinstance(found, Exported):
+        raise ValueError("it has no step of an agent")
+    return found
+
+
 READERS: Mapping[str, Reader] = {
     "jsonl": partial(json_lines, parse=jsonl.episode),
-    "browser-use": partial(json_files, parse=browser_use.episode),
-    "atif": partial(json_files, parse=atif.episode),
-    "chat": partial(json_lines, parse=chat.conversation),
-    "inspect": partial(json_files, parse=chat.sample, many="samples"),
-    "webvoyager": partial(json_files, parse=webvoyager.episode, pattern="interact_messages.json"),
+    "browser-use": partial(json_files, parse=partial(_with_steps, browser_use.episode)),
+    "atif": partial(json_files, parse=partial(_with_steps, atif.episode)),
+    "chat": partial(json_lines, parse=partial(_with_steps, chat.conversation)),
+    "inspect": partial(json_files, parse=partial(_with_steps, chat.sample), many="samples"),
+    "webvoyager": partial(json_files, parse=partial(_with_steps, webvoyager.episode), pattern="interact_messages.json"),
 }
 """By the name of what they read."""
 _AT_ONCE = 128  # episodes that share transactions

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
-from bestofq.core.files import whole_file
-from bestofq.core.frozen import FrozenModel
+from bestofq.core.files import write_whole
+from bestofq.core.frozen import FrozenModel, reason_of
 from bestofq.core.gate import Gate
 from bestofq.learning.config import CARD, EpisodeSet, IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL
@@ -117,7 +117,8 @@ def read_card(directory: Path) -> Card:
     try:
         card = Card.model_validate_json(content)
     except ValidationError as error:
-        raise CheckpointError(f"{path} is not a checkpoint of this version: {error}") from error
+        problem = f"{path} is not a checkpoint of this version ({reason_of(error)})"
+        raise CheckpointError(f"{problem}: make it again by the command that made it") from error
     if card.digest != _card_digest(content):
         raise CheckpointError(
             f"{path} is not what was written. Put back a copy, or delete {directory} and make it again by the command "
@@ -194,8 +195,7 @@ def _write(directory: Path, iql: IQL, kind: Kind, tensors: Mapping[str, Tensor],
     card = Card(kind=kind, weights=name, step=iql.step, config=iql.config, data=iql.data, **known)
     card = card.model_copy(update={"digest": _card_digest(card.model_dump_json())})
     for file_name, content in {name: weights, CARD: f"{card.model_dump_json(indent=2)}\n".encode()}.items():
-        with whole_file(directory / file_name) as file:
-            file.write(content)
+        write_whole(directory / file_name, content)
     for old in directory.glob(f"{kind}-{'[0-9a-f]' * 16}.safetensors"):
         if old.name != name:
             old.unlink()

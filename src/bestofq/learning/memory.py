@@ -12,7 +12,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from bestofq.core.errors import CheckpointError
-from bestofq.core.files import whole_file
+from bestofq.core.files import write_whole
+from bestofq.core.frozen import reason_of
 from bestofq.core.gate import Gate
 from bestofq.core.transitions import Floats
 from bestofq.learning.config import EpisodeSet
@@ -124,9 +125,7 @@ class Memory:
         facts = {"mean": self.mean, "train_n": self.train_n, "keys": KEYS, "digest": _digest(self._arrays())}
         if self.episodes:
             facts["episodes"] = self.episodes.model_dump(mode="json")
-        folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(folder / FILE) as file:
-            file.write(save(self._arrays(), {"memory": json.dumps(facts)}))
+        write_whole(folder / FILE, save(self._arrays(), {"memory": json.dumps(facts)}))
 
     @classmethod
     def load(cls, folder: Path) -> "Memory":
@@ -145,9 +144,9 @@ class Memory:
             )
             whole = facts["digest"] == _digest(arrays)
         except (SafetensorError, LookupError, ValueError, TypeError) as error:
-            raise CheckpointError(f"{path} cannot be read: {error}") from error
+            raise CheckpointError(f"{path} cannot be read ({reason_of(error)}): train again") from error
         if facts.get("keys") != KEYS:
-            raise CheckpointError(f"{path} has the keys of another version of bestofq. Train again.")
+            raise CheckpointError(f"{path} has the keys of another version of bestofq: train again")
         if not whole:
             raise CheckpointError(f"{path} is not what was written. Put back a copy, or train again.")
         return replace(memory, gate=Gate.load(folder, memory.checkpoint))

@@ -23,7 +23,8 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.embedding import EmbedSettings
 from bestofq.core.errors import DataError
-from bestofq.core.files import whole_file
+from bestofq.core.files import write_whole
+from bestofq.core.frozen import reason_of
 from bestofq.core.identity import Difference, Endpoint, as_set, differences, flat, identity_of
 from bestofq.core.observation import Split
 from bestofq.core.secrets import hidden
@@ -126,9 +127,7 @@ def set_begun(folder: Path, identity: Mapping[str, JsonValue]) -> None:
     if _changes(folder, identity) or (folder / DONE).exists():
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
     (folder / DONE).unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(folder / IDENTITY) as part:
-        part.write(json.dumps(identity, indent=1).encode())
+    write_whole(folder / IDENTITY, json.dumps(identity, indent=1))
 
 
 def set_done(folder: Path) -> None:
@@ -136,8 +135,12 @@ def set_done(folder: Path) -> None:
 
 
 def _changes(folder: Path, identity: Mapping[str, JsonValue]) -> list[Difference]:
-    card = folder / IDENTITY
-    return differences(json.loads(card.read_text("utf-8")), json.loads(json.dumps(identity))) if card.exists() else []
+    if not (card := folder / IDENTITY).exists():
+        return []
+    try:
+        return differences(json.loads(card.read_bytes()), json.loads(json.dumps(identity)))
+    except (ValueError, AttributeError) as error:
+        raise DataError(f"{card} cannot be read ({reason_of(error)}): give another folder, or delete it") from error
 
 
 def check_tree_run(models: Models, record: RunRecord) -> None:

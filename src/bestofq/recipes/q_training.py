@@ -43,6 +43,10 @@ NO_SUCCESS = (
     "none of the episodes succeeded, so there is nothing to learn a value from: "
     "collect more (`bestofq collect`), or use a stronger model"
 )
+NO_OUTCOME = (
+    "of {} finished episodes none has both a step and an outcome, so there is nothing to learn from: "
+    "collect some (`bestofq collect`), or judge those that have none (`bestofq judge`)"
+)
 ADVICE = "give --out another folder, or --again to train again in this one"
 
 
@@ -75,6 +79,8 @@ def train_q(
     if not again and is_done(out, identity, advice=ADVICE):
         console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
         return load_q(out, models)
+    if not known.count:
+        raise InputError(NO_OUTCOME.format(len(episodes)))
     if models.settings.value == "memory":
         return _remember(out, models, store, episodes, identity)
     _check_embedders(models, store, episodes)

@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import ValidationError
 
 from bestofq.core.errors import DataError
+from bestofq.core.files import write_whole
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.gate import FAMILIARITY, Held
 from bestofq.core.logged import LoggedChoices
@@ -65,7 +66,7 @@ class OffPolicyEstimate(FrozenModel):
             ) from error
 
     def write(self, q: Path) -> None:
-        (q / FILE).write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        write_whole(q / FILE, self.model_dump_json(indent=1) + "\n")
 
 
 def estimate(

@@ -17,6 +17,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from bestofq.core.files import write_whole
 from bestofq.core.frozen import FrozenModel
 from bestofq.reports.stats import Estimate, Measure, PairedDifference
 from bestofq.reports.svg import TEMPLATES
@@ -172,10 +173,9 @@ _WRITERS = {"csv": Table.to_csv, "json": Table.to_json, "md": Table.to_markdown}
 
 def write_tables(tables: Iterable[Table], folder: Path, endings: Sequence[str]) -> list[Path]:
     """Each table as `folder/NAME.ENDING`, the folder made; endings are csv, json and md."""
-    folder.mkdir(parents=True, exist_ok=True)
     texts = {folder / f"{table.name}.{ending}": _WRITERS[ending](table) for table in tables for ending in endings}
     for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     return [*texts]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from bestofq.core.errors import DamageError, DataError, SetupError
-from bestofq.core.files import whole_file
+from bestofq.core.errors import ConfigError, DamageError, DataError, SetupError
+from bestofq.core.files import write_whole
 from bestofq.core.loading import extra
 from bestofq.core.observation import Screenshot
 
@@ -30,8 +30,7 @@ class Folder:
             raise DataError(f"{self.root} was deleted or moved: put it back, then run the same command again")
         if path.exists() and path.stat().st_size == len(data):
             return
-        with whole_file(path) as file:
-            file.write(data)
+        write_whole(path, data)
 
     def get(self, name: str) -> bytes:
         """FileNotFoundError."""
@@ -55,8 +54,11 @@ class Objects:
     def __init__(self, where: str) -> None:
         self.where = where
         self._api = extra("obstore")
-        with self._sentence():
+        try:
             self._bucket = extra("obstore.store").from_url(where, client_options={"allow_http": True})
+        except (ValueError, extra("obstore.exceptions").BaseError) as error:
+            reason = str(error).partition("\n")[0]
+            raise ConfigError(f"--files {where}: {reason}: give a folder, or s3://bucket/prefix") from error
 
     def put(self, name: str, data: bytes) -> None:
         errors = extra("obstore.exceptions")

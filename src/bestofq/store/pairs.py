@@ -17,7 +17,7 @@ from pydantic import Field
 
 from bestofq.core.errors import DataError
 from bestofq.core.files import whole_file
-from bestofq.core.frozen import FrozenModel
+from bestofq.core.frozen import FrozenModel, reason_of
 from bestofq.core.loading import extra
 from bestofq.core.preferences import PreferencePair, Turn
 
@@ -82,7 +82,8 @@ def read_pairs(path: Path, *, source: PairSource | None = None, replayed: bool =
         columns = table.select((*_COLUMNS[card.kind], *_COMMON))
         pairs = [_pair(row, card.kind) for row in columns.to_pylist()]
     except (arrow.ArrowException, OSError, KeyError, TypeError, ValueError) as error:  # ValidationError is a ValueError
-        raise DataError(f"{path} is no file of preference pairs, or a damaged one: {error}") from error
+        problem = f"{path} is no file of preference pairs, or a damaged one ({reason_of(error)})"
+        raise DataError(f"{problem}: give one that `bestofq pairs` wrote") from error
     names = ("prompt", "tokens") if replayed else tuple(PairSource.model_fields)
     theirs, ours = card.source, source or card.source
     both = ((name, getattr(theirs, name), getattr(ours, name)) for name in names)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Label, Table, insert, literal_column, select
+from sqlalchemy import Connection, Engine, Label, Table, event, insert, literal_column, select
 from sqlalchemy.exc import DatabaseError
 
 from bestofq.core.errors import DamageError, DataError
@@ -40,17 +40,20 @@ class Condition:
 
 
 def examine(where: Location | Path | str) -> Condition:
-    """Compare all of a store with what was written. DataError without a store, or if its file is no database."""
+    """Compare all of a store with what was written. DataError without a store, and if nothing of it can be read."""
     place = Location.of(where)
     files = open_files(place.where_files_are)
     problems: list[str] = []  # what SQLite says where it could not read
     with _engine(place) as engine:
-        database.prepare(engine, read_only=True)
+        with suppress(DamageError):  # in the table of its version: the others are read
+            database.prepare(engine, read_only=True)
         with engine.connect() as connection:
             read = {table.name: list(_rows(connection, table, problems)) for table in _TABLES}
             with suppress(DatabaseError, DamageError):
                 problems += filter(None, [database.find_file_damage(connection)])
     kept = {table.name: [row for row in read[table.name] if _intact(table, row)] for table in _TABLES}
+    if problems and not any(kept.values()):
+        raise DataError(f"nothing of {place} can be recovered ({problems[0]}): put back a copy, or give another folder")
     whole = _whole(kept)
     names = {row["id"]: f"{row['id']} (task {row['task']} of run {row['run']})" for row in read["episodes"]}
     seen = names.keys() | {row["episode"] for row in kept["steps"]}
@@ -70,6 +73,8 @@ def _engine(place: Location) -> Iterator[Engine]:
     """To read. DataError if a folder holds no database."""
     place.check_exists()
     engine = database.connect(database.url_of(place, read_only=True), read_only=True)
+    if place.is_folder:  # SQLite then reads what is left of a file that was cut
+        event.listen(engine, "connect", lambda plain, _: plain.execute("PRAGMA writable_schema=ON"), insert=True)
     try:
         yield engine
     finally:

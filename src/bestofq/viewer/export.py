@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from bestofq.core.files import write_whole
 from bestofq.reports.report import Report
 from bestofq.reports.table import write_tables
 from bestofq.store.records import EpisodeSummary
@@ -38,14 +39,11 @@ _LINK = re.compile(r' (href|src|action)="(/[^"]*)"')  # texts of pages cannot ma
 def export(store: Store, found: Report, folder: Path, *, title: str, max_episodes: int = EPISODES) -> Path:
     """Write a report and what it is about to `folder`, made if missing; return its `index.html`. At most
     `max_episodes` episodes can be stepped through, whole tasks spread evenly; the others are listed only."""
-    folder.mkdir(parents=True, exist_ok=True)
     write_tables(found.tables, folder / "tables", ENDINGS)
-    (folder / "figures").mkdir(exist_ok=True)
     for figure in found.figures:
-        (folder / "figures" / figure_file(figure)).write_text(figure.svg, encoding="utf-8")
-    (folder / "assets").mkdir(exist_ok=True)
+        write_whole(folder / "figures" / figure_file(figure), figure.svg, sync=False)
     for name, (text, _) in ASSETS.items():
-        (folder / "assets" / name).write_text(text, encoding="utf-8")
+        write_whole(folder / "assets" / name, text, sync=False)
     chosen = choose(found.episodes, max_episodes)
     _Export(store, found, folder, title, {episode.id for episode in chosen}).write()
     return folder / "index.html"
@@ -79,9 +77,8 @@ class _Export:
     def write(self) -> None:
         for found in self._found:  # which grows
             file = self._folder / _file(found)
-            file.parent.mkdir(exist_ok=True)
-            text = self._get(found).decode()
-            file.write_text(_LINK.sub(partial(self._link, file.parent), text), encoding="utf-8")
+            text = _LINK.sub(partial(self._link, file.parent), self._get(found).decode())
+            write_whole(file, text, sync=False)  # a disk takes long for each of hundreds of pages
 
     def _get(self, link: str) -> bytes:
         parts = urlsplit(link)
@@ -115,8 +112,7 @@ class _Export:
             found = self._store.screenshots.find_picture(name)
             if found is None:
                 return ""
-            to.parent.mkdir(exist_ok=True)
-            to.write_bytes(found[0])
+            write_whole(to, found[0], sync=False)
         return f' {attribute}="{up}screenshots/{name}"'
 
     def _kept(self, link: str) -> str | None:

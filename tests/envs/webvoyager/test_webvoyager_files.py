@@ -65,8 +65,8 @@ def test_a_word_that_is_no_way_to_allow_hosts_is_refused() -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ('{"web_name": ', "line 2: the line: Invalid JSON"),
-        ("[1]", "line 2: the line: Input should be an object"),
+        ('{"web_name": ', "line 2: Invalid JSON"),
+        ("[1]", "line 2: Input should be an object"),
         ({**LINE, "id": ""}, "line 2: id: "),
         ({"id": "a", "ques": "b", "web": "http://c/"}, "line 2: web_name: Field required"),
         ({**LINE, "id": "x", "web": "soup.example"}, "line 2: web: .*'soup.example'"),

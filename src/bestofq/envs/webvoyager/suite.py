@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from bestofq.browser.browser import Browser
 from bestofq.core.errors import ConfigError, DataError
-from bestofq.core.frozen import FrozenModel
+from bestofq.core.frozen import FrozenModel, reason_of
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.envs.splits import split_of
@@ -144,9 +144,7 @@ def load_entries(path: Path) -> list[Entry]:
         try:
             entry = Entry.model_validate_json(line)
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(map(str, first["loc"])) or "the line"
-            raise DataError(f"{path}, line {number}: {field}: {first['msg']}") from error
+            raise DataError(f"{path}, line {number}: {reason_of(error)}") from error
         if entry.key in line_of:
             raise DataError(f"{path}, line {number}: the id {entry.key!r} is in line {line_of[entry.key]} already")
         line_of[entry.key] = number
