@@ -10,6 +10,7 @@ from typing import get_args
 
 from rich.table import Table
 
+from bestofq.browser.config import TEXT_LIMIT
 from bestofq.cli.findings import Finding, show_findings
 from bestofq.cli.writing import check_folder
 from bestofq.config.agents import AGENTS, AgentKind, embeds
@@ -112,7 +113,7 @@ def assume_usage(
     n = 1 if kind == "prompting" else n or settings.n_candidates
     single = AGENTS[kind].log_probs or AGENTS[kind].votes or settings.model.dialect == "composite"
     calls = steps * (min(n, 2) if single else 1)  # a candidate each reply: the greedy one, then the others together
-    page = PROMPT + (suite.browser.text_limit // CHARACTERS if suite.in_browser else 1000)
+    page = PROMPT + (TEXT_LIMIT // CHARACTERS if suite.in_browser else 1000)
 
     def pictures(config: ChatConfig, number: int) -> int:
         wide, high = config.limits.size(suite.browser.width, suite.browser.height)

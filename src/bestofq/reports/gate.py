@@ -40,9 +40,9 @@ def calibrate(
 
     Levels open from the one that knows most. A level has the lowest threshold at which leaving the first candidate
 
-    - gains at this level on average, among held-out tasks, and among held-out groups where these reach it;
-    - gains together with all levels that know more: over at least `least` tasks the lower bound is above 0. Those that
-      are shut take part at the same threshold, and open with it.
+    - gains at this level, and gains together with all levels that know more: over at least `least` held-out tasks the
+      lower bounds are above 0. Levels that are still shut take part at the same threshold, and open with it;
+    - gains at this level on average among held-out groups, where these reach it.
 
     So a level stays shut if what is known better does not help: its own gain is then more likely chance. Held-out
     passes can open the last level alone. The lowest threshold, not the one with the most lift: logs of an agent that
@@ -51,7 +51,7 @@ def calibrate(
     limits, points, last = list[float | None](SHUT), list[GatePoint](), len(SHUT) - 1
 
     def is_sure(point: GatePoint) -> bool:
-        return point.whole is not None and point.whole.tasks >= least and point.whole.low > 0
+        return all(lift and lift.tasks >= least and lift.low > 0 for lift in (point.lift, point.whole))
 
     if passes := others.get("passes"):
         points += [gate_point(passes, last, limit, SHUT, "passes") for limit in thresholds_of(passes, last)]
@@ -132,5 +132,5 @@ def gate_table(points: Sequence[GatePoint], thresholds: Sequence[float | None]) 
         ],
         "Threshold: the least margin of the best value over the first candidate's. Difference: of success, if only "
         "these steps leave the first candidate, and if steps of levels that know more leave it, too. The lowest "
-        "threshold is chosen at which the first is above 0, and the lower bound of the second.",
+        "threshold is chosen at which the lower bounds of both are above 0.",
     )
