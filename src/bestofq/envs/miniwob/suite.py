@@ -24,9 +24,7 @@ from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv, read
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.envs.serving import serve_app
 
-SUITE = "miniwob"
 AT_ONCE = 4  # pages whose goals are read together
-STEP_LIMIT = 10  # BrowserGym's and AgentLab's limit for MiniWoB++
 
 SEEDS: Mapping[Split, range] = {"test": range(10_000), "dev": range(10_000, 20_000), "train": range(20_000, 1_000_000)}
 """The seeds of each split. Problems can repeat across splits: click-test has one, click-tab three. A model trained here
@@ -42,8 +40,8 @@ class MiniWob:
     browser: Browser | None = None  # while it is open
     known: dict[tuple[str, int], Task] = field(default_factory=dict)  # whose pages were read, by name and seed
 
-    name = SUITE
-    step_limit = STEP_LIMIT
+    name = "miniwob"
+    step_limit = 10  # BrowserGym's and AgentLab's
     sandboxed = True
     needs_judge = False
     judge = None
@@ -99,7 +97,8 @@ class MiniWob:
         elif problem := await session.act(Goto(url=self.root + path)):
             raise BrowserError(problem)
         goal, start = (await read(session, path, seed)).goal, f"{path}?seed={seed}"
-        return Task(id=f"{name}/{seed}", suite=SUITE, goal=goal, start_url=start, seed=seed, split=split, group=name)
+        names = {"id": f"{name}/{seed}", "suite": self.name, "group": name}
+        return Task(**names, goal=goal, start_url=start, seed=seed, split=split)
 
 
 def find_html(folder: Path | None = None) -> Path:

@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -26,8 +27,6 @@ from bestofq.envs.splits import split_of
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webvoyager.settings import Allow, WebVoyagerSettings
 
-SUITE = "webvoyager"
-STEP_LIMIT = 30  # Best-of-Q, appendix K
 COMPANIONS: Mapping[str, Sequence[str]] = tomllib.loads(files(__package__).joinpath("hosts.toml").read_text("utf-8"))
 """Hosts of a site's pictures and scripts, as publicly known, not checked against the live sites. The guard holds every
 connection, not only pages: if a page stays bare, allow what is missing."""
@@ -58,6 +57,7 @@ class Entry(FrozenModel, extra="ignore"):
         return self.id if self.id.startswith(f"{self.web_name}--") else f"{self.web_name}--{self.id}"
 
 
+@dataclass(eq=False)
 class WebVoyager:
     """`core.protocols.Suite` of the settings' file, on the open web.
 
@@ -66,29 +66,28 @@ class WebVoyager:
     same in the lists of 643 and of 590 tasks. Every domain has these shares in expectation.
     """
 
-    name = SUITE
-    step_limit = STEP_LIMIT
+    settings: WebVoyagerSettings
+
+    name = "webvoyager"
+    step_limit = 30  # Best-of-Q, appendix K
     sandboxed = False
     needs_judge = True
     judge = None
 
-    def __init__(self, settings: WebVoyagerSettings) -> None:
-        self._settings = settings
-
     @cached_property
     def _entries(self) -> list[Entry]:
-        data, seed = self._settings.data, self._settings.seed
+        data, seed = self.settings.data, self.settings.seed
         if data is None:
             raise ConfigError("WebVoyager's tasks come from a jsonl file of yours: name it with --data FILE")
         return sorted(load_entries(data), key=lambda e: hashlib.sha256(f"{seed}-{e.key}".encode()).digest())
 
     def list_tasks(self, split: Split = "test") -> list[Task]:
         """In a fixed shuffled order. ConfigError without a file, DataError if it cannot be read."""
-        chosen = self._settings
+        chosen = self.settings
         return [
             Task(
                 id=entry.key,
-                suite=SUITE,
+                suite=self.name,
                 goal=entry.ques,
                 start_url=entry.web,
                 split=split,
@@ -104,10 +103,10 @@ class WebVoyager:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[EnvFactory]:
-        async with Browser.launch(self._settings.browser) as browser:
+        async with Browser.launch(self.settings.browser) as browser:
 
             async def make_env() -> Env:
-                return WebEnv(browser, screenshots=self._settings.screenshots)
+                return WebEnv(browser, screenshots=self.settings.screenshots)
 
             yield make_env
 
