@@ -5,16 +5,16 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_893,
+    "library lines": 29_644,
     "sites lines": 3_165,
     "experiments lines": 7_173,
-    "library, sites and experiments lines": 40_231,
-    "test lines": 29_386,
+    "library, sites and experiments lines": 39_982,
+    "test lines": 29_314,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,
     "settings that nobody sets": 0,
-    "functions named by a participle": 2,
+    "functions named by a participle": 1,
     "odd phrases": 6,
     "long sentences": 38,
     "class names with two meanings": 0,
