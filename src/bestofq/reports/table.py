@@ -33,7 +33,7 @@ class RowSource(FrozenModel):
     models: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()  # the settings' seed
     repeats: int  # passes over the tasks, all runs together
-    n: int | None  # candidates asked for at a step, see `origin.wanted`
+    n: int | None  # candidates requested at a step, see `origin.origin`
     checkpoints: tuple[str, ...] = ()  # of the Q-functions that scored
     commands: tuple[str, ...] = ()
 
