@@ -5,18 +5,18 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_893,
+    "library lines": 29_499,
     "sites lines": 3_165,
     "experiments lines": 7_173,
-    "library, sites and experiments lines": 40_231,
-    "test lines": 29_386,
+    "library, sites and experiments lines": 39_837,
+    "test lines": 29_322,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,
     "settings that nobody sets": 0,
     "functions named by a participle": 2,
     "odd phrases": 6,
-    "long sentences": 38,
+    "long sentences": 37,
     "class names with two meanings": 0,
     "README lines": 91,
     "CHANGELOG lines": 111,
