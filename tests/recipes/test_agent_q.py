@@ -187,7 +187,7 @@ async def test_trees_without_tokens_are_refused_in_a_sentence(tmp_path: Path) ->
     ]
     with pytest.raises(DataError, match="40 trees hold actions without tokens"):
         list(step_pairs(models_with(8), bare))
-    with pytest.raises(InputError, match="40 search trees hold no pair"):
+    with pytest.raises(InputError, match="of 40 search trees none holds"):
         need_pairs([], 40)
 
 
@@ -337,7 +337,9 @@ def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_
     once, said = go("once")
     for number in (1, 2):
         replayed = r" and \d+ of earlier rounds" if number == 2 else ""
-        assert re.search(rf"round {number} of 2: \d+ pairs of 4 trees{replayed}; the policy:\s\S+policy-{number}", said)
+        assert re.search(
+            rf"round {number} of 2: \d+ pairs of 4 trees{replayed}; the policy:\s\S+policy-{number}", said
+        )
         assert f"search-{number}" in said.partition("webshop, train")[2]  # the table
     with pytest.raises(ZeroDivisionError):
         go("twice", until=once - 5)  # in the second round
