@@ -89,11 +89,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
             caption="Success of each agent",
             svg=success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline),
         ),
-        Figure(
-            name="pareto",
-            caption="Success against cost (Fig. 2)",
-            svg=pareto_svg(costs),
-        ),
+        Figure(name="pareto", caption="Success against cost (Fig. 2)", svg=pareto_svg(costs)),
     ]
     if curve := dev_curve(store):
         svg = learning_curve_svg(curve, baseline=dev_base(store))
