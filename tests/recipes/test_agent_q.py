@@ -187,7 +187,7 @@ async def test_trees_without_tokens_are_refused_in_a_sentence(tmp_path: Path) ->
     ]
     with pytest.raises(DataError, match="40 trees hold actions without tokens"):
         list(step_pairs(models_with(8), bare))
-    with pytest.raises(InputError, match="40 search trees hold no pair"):
+    with pytest.raises(InputError, match="of 40 search trees none holds"):
         need_pairs([], 40)
 
 

@@ -91,7 +91,7 @@ async def test_success_is_of_what_was_judged_and_all_of_it_is_paid_for(store: St
     assert (asked.tasks, asked.undecided, asked.success) == (3, 1, 0.5)
     assert asked.total.usd == pytest.approx(3 * 2.8)
     assert (random.success, random.interval) == (None, None)
-    assert any("2 finished episodes have no verdict" in note for note in table.notes)
+    assert any("2 finished episodes without a verdict" in note for note in table.notes)
     drawn = pareto_svg(table)
     assert "prompting: 50.0 %" in drawn
     assert "random" not in drawn

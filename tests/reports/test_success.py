@@ -157,7 +157,7 @@ async def test_rows_by_domain(store: Store) -> None:
     grid = domain_grid(found)
     assert "| Soup [x] | 2 | 75.0 ± 25.0 | – |" in grid.to_markdown().splitlines()
     assert "prompting: 3 success, 1 failure, 1 blocked (of 5); apart: 1 unparseable, 1 infra error." in grid.notes
-    assert any("1 unparseable and 2 unjudged episodes are left out" in note for note in found.notes)
+    assert any("1 unparseable and 2 unjudged episodes: " in note for note in found.notes)
     with pytest.raises(DataError, match=r"none of the 2 .* 'random' has a verdict: run `bestofq judge`"):
         agent_results(store, Selection(agents=["random"]))
 

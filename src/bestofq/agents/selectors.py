@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bestofq.core.decision import Choice
+from bestofq.core.errors import ConfigError
 from bestofq.core.transitions import Floats
 
 
@@ -35,6 +36,10 @@ class EpsilonGreedySelector:
     candidate there are no others and it is taken. Scores are not looked at: the order is the proposer's."""
 
     epsilon: float = 0.5  # Best-of-Q, A.2: 0.5 for the seed data; Fig. 5: between 0.3 and 0.5
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.epsilon <= 1.0:
+            raise ConfigError(f"epsilon is {self.epsilon}: give a probability, 0 to 1")
 
     def select(self, scores: Floats, rng: np.random.Generator) -> Choice:
         explores = rng.random() < self.epsilon

@@ -12,12 +12,13 @@ from typer import Argument, Option
 from bestofq.cli.options import A_STORE, Files, SplitName, StoreArgument, Text, refuse_given
 from bestofq.cli.writing import check_out
 from bestofq.config.settings import AgentQSettings
+from bestofq.core.words import count_of
 from bestofq.interop.exporting import export_atif, export_conversations, export_preferences, export_steps
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store, Which
 
-_UNITS = {"steps": "steps", "preferences": "pairs", "conversations": "conversations", "atif": "trajectories"}
+_UNITS = {"steps": "step", "preferences": "pair", "conversations": "conversation", "atif": "trajectory"}
 PairOption = partial(Option, rich_help_panel="Preferences")
 
 
@@ -58,4 +59,4 @@ def export(
                 count = export_preferences(store, selected, out, alpha=alpha, threshold=threshold)
             case "atif":
                 count = export_atif(store, selected, out)
-    console.print(f"{count:,} {_UNITS[kind]} written to {out}", soft_wrap=True, markup=False)
+    console.print(f"{count_of(count, _UNITS[kind])} written to {out}", soft_wrap=True, markup=False)

@@ -17,6 +17,7 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import Verdict
 from bestofq.core.usage import Usage
+from bestofq.core.words import count_of
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.recipes.judging import Which, episodes_to_judge, judge_run
 from bestofq.reports.agreement import Agreement, agreement, agreement_tables
@@ -99,7 +100,7 @@ def judge(
         asked = make_judge(models)
         todo = episodes_to_judge(opened, run, asked, agent=agent, which=which)
         if dry_run:
-            console.print(f"{asked.model.name} would judge {len(todo):,} episodes of {run} in {place}")
+            console.print(f"{asked.model.name} would judge {count_of(len(todo), 'episode')} of {run} in {place}")
             return
         with hosts_of(cluster, models, place) as hosts:
             run_interruptible(work(opened, todo, hosts))

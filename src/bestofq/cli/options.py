@@ -58,8 +58,7 @@ BaseUrl = Annotated[Text, Option("--base-url", help="An OpenAI-compatible endpoi
 Q = Annotated[Place, Option("--q", help="Folder of the Q-function. Default: the one that ships.")]
 N = Annotated[int | None, Option("--n", min=1, help="Candidates a step. Default: n_candidates.")]
 Tasks = Annotated[
-    Text,
-    Option("--tasks", callback=some_tasks, help="How many at most, or globs of their names: 'click-*,enter-*'."),
+    Text, Option("--tasks", callback=some_tasks, help="How many at most, or globs of their names: 'click-*,enter-*'.")
 ]
 SplitName = Literal["train", "dev", "test"]
 Split = Annotated[SplitName, Option("--split", help="Which tasks.")]

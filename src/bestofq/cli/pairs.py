@@ -8,6 +8,7 @@ from typer import Option
 from bestofq.cli.options import CommonOptions, SearchRun, takes
 from bestofq.cli.shared import models_of, store_of
 from bestofq.cli.writing import check_out
+from bestofq.core.words import count_of
 from bestofq.recipes import policy_training as recipe
 from bestofq.rollouts.console import console
 from bestofq.store.pairs import write_pairs
@@ -31,4 +32,5 @@ def pairs(
     found = list(make(models, trees))
     recipe.need_pairs(found, len(trees))
     write_pairs(out, found, recipe.source(models), decode=models.tokens.tokenizer.decode)
-    console.print(f"{len(found):,} pairs of {len({pair.task for pair in found})} tasks from {len(trees)} trees: {out}")
+    tasks = count_of(len({pair.task for pair in found}), "task")
+    console.print(f"{count_of(len(found), 'pair')} of {tasks} from {count_of(len(trees), 'tree')}: {out}")

@@ -22,6 +22,7 @@ from bestofq.core.identity import Endpoint
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Suite
 from bestofq.core.usage import Role, Usage
+from bestofq.core.words import count_of
 from bestofq.envs.suites import make_suite
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import price_of
@@ -94,10 +95,11 @@ def print_training_plan(models: Models, store: Location, runs: Sequence[str], ep
         chosen = [e for e in select_episodes(opened, runs, episodes) if e.decided and e.steps]
     iql, memory = models.settings.iql, models.settings.value == "memory"
     won, steps = sum(episode.success for episode in chosen), sum(episode.steps for episode in chosen)
+    count, transitions = count_of(len(chosen), "episode"), count_of(steps, "transition")
     training = f": {iql.steps:,} steps of {iql.batch_size}, discount {iql.discount:g}, expectile {iql.expectile:g}"
     console.print(
-        f"{'The memory' if memory else 'IQL'} would learn from {len(chosen):,} episodes of {', '.join(runs)} in "
-        f"{store}, {won:,} of them successes, with {steps:,} transitions{'' if memory else training}; into {out}"
+        f"{'The memory' if memory else 'IQL'} would learn from {count} of {', '.join(runs)} in "
+        f"{store}, {won:,} of them successes, with {transitions}{'' if memory else training}; into {out}"
     )
 
 

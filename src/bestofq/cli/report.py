@@ -29,6 +29,7 @@ from bestofq.cli.options import (
 )
 from bestofq.cli.writing import check_out, write_out
 from bestofq.core.errors import InputError
+from bestofq.core.words import count_of
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.report import Options, gather
 from bestofq.reports.rows import BASELINE, Selection
@@ -139,7 +140,8 @@ def _compare_stores(
 def _write(folders: Mapping[str, Path | None], tables: Sequence[Table]) -> None:
     for ending, folder in folders.items():
         if folder is not None:
-            console.print(f"written: {len(write_tables(tables, folder, [ending]))} tables in {folder}")
+            written = write_tables(tables, folder, [ending])
+            console.print(f"written: {count_of(len(written), 'table')} in {folder}")
 
 
 def _reference(text: str) -> tuple[str, float]:

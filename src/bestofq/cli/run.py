@@ -18,6 +18,7 @@ from bestofq.core.actions import Answer
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
+from bestofq.core.words import count_of
 from bestofq.envs.web import WebEnv
 from bestofq.models.shipped import is_shipped
 from bestofq.recipes.identity import policy_identity
@@ -113,7 +114,7 @@ def _print_answer(view: StepPrinter, episode: Episode, store: Location) -> bool:
         view.say(("no answer: ", "bold red"), verdict.reason)
         if episode.final is not None:
             view.show_outcome(episode.final)
-    view.say((f"{len(episode.steps)} steps, {view.describe_cost(episode.usage)}", "dim"))
+    view.say((f"{count_of(len(episode.steps), 'step')}, {view.describe_cost(episode.usage)}", "dim"))
     for line in usage_lines(episode.usage):
         view.say((line, "dim"))
     view.say(f"episode {episode.id} in {store}")

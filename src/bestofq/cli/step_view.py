@@ -15,6 +15,7 @@ from rich.text import Text
 from bestofq.core.decision import Decision, Episode, State, Step
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage, merge_usage
+from bestofq.core.words import count_of
 from bestofq.reports.costs import Spent
 from bestofq.reports.svg import shorten
 from bestofq.viewer.steps import ScoreTable, candidate_views, verdict
@@ -47,7 +48,9 @@ class StepPrinter:
     def show_decision(self, state: State, decision: Decision) -> None:
         seen = state.observation
         if state.decisions and not self._decided:
-            self.say((f"going on after {len(state.decisions)} steps of an episode whose process ended", "yellow"))
+            self.say(
+                (f"going on after {count_of(len(state.decisions), 'step')} of an episode whose process ended", "yellow")
+            )
         self._decided = True
         self.say((f"\n{len(state.decisions) + 1}. {seen.title or '(no title)'}", "bold"), (f"  {seen.url}", "dim"))
         self.show_outcome(seen)

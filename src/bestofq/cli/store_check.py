@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from bestofq.cli.findings import Finding, show_findings
+from bestofq.core.words import count_of
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.repair import Condition, examine, repair, unwritten
@@ -29,7 +30,9 @@ def check_store(folder: Location, *, mend: bool) -> int:
         elif mend:
             aside = repair(folder, condition, check)
             console.print(
-                f"Repaired: {folder} holds what is as it was written; the damaged store is {aside}.", markup=False
+                f"Repaired: {folder} holds the {count_of(len(condition.kept['episodes']), 'episode')} as written; "
+                f"the damaged store is {aside}.",
+                markup=False,
             )
     return int(not (condition.intact or mend))
 

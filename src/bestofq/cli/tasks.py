@@ -11,6 +11,7 @@ from bestofq.cli.shared import limit_of, models_of, named_only, one_of
 from bestofq.config.context import chosen_tasks
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.observation import Split, Task
+from bestofq.core.words import count_of
 from bestofq.envs.suites import make_suite
 from bestofq.reports.success import domain_of
 from bestofq.rollouts.console import console
@@ -34,7 +35,9 @@ def tasks(
         listed = run_interruptible(chosen_tasks(made, chosen.only, name, None))
         known = [task.id in seen for task in listed]
         seen |= {task.id: task for task in listed}
-        console.print(f"[bold]{name}[/]: {len(listed):,} tasks" + (", the same ones" if listed and all(known) else ""))
+        console.print(
+            f"[bold]{name}[/]: {count_of(len(listed), 'task')}" + (", the same ones" if listed and all(known) else "")
+        )
         if all(known):
             continue
         domains = Counter(domain_of(task.id) for task in listed)

@@ -12,6 +12,7 @@ from bestofq.cli.options import CommonOptions, LogTo, Place, Places, SearchRun, 
 from bestofq.cli.shared import models_of, store_of
 from bestofq.cli.writing import check_folder
 from bestofq.core.errors import InputError
+from bestofq.core.words import count_of
 from bestofq.learning.distributed import is_first_process
 from bestofq.learning.tracking import open_tracker
 from bestofq.recipes import policy_training as recipe
@@ -41,7 +42,9 @@ def tune(
         earlier = [pair for file in replay or () for pair in read_pairs(file, source=source, replayed=True)]
         all_pairs = [*earlier, *read_pairs(pairs, source=source)]
         if options.dry_run:
-            console.print(f"DPO would learn from {len(all_pairs):,} pairs, {len(earlier):,} of earlier rounds: {out}")
+            console.print(
+                f"DPO would learn from {count_of(len(all_pairs), 'pair')}, {len(earlier):,} of earlier rounds: {out}"
+            )
             return
         with open_tracker(log_to) as log:
             folder = recipe.tune(models, all_pairs, out, log=log)
@@ -50,7 +53,9 @@ def tune(
             trees = recipe.searched_trees(models, opened, run)
         if options.dry_run:
             won = sum(1 for _ in recipe.successful_turns(models, trees))
-            console.print(f"RFT would learn from {won:,} successful rollouts of {len(trees):,} trees: {out}")
+            console.print(
+                f"RFT would learn from {count_of(won, 'successful rollout')} of {count_of(len(trees), 'tree')}: {out}"
+            )
             return
         with open_tracker(log_to) as log:
             folder = recipe.reinforce(models, trees, out, log=log)

@@ -27,13 +27,7 @@ class Batches:
     """Batch k is drawn with replacement by a generator seeded with (seed, k): the same after every resumption."""
 
     def __init__(
-        self,
-        data: Transitions,
-        *,
-        batch_size: int,
-        seed: int,
-        device: torch.device,
-        dtype: torch.dtype = torch.float32,
+        self, data: Transitions, *, batch_size: int, seed: int, device: torch.device, dtype: torch.dtype = torch.float32
     ) -> None:
         check(data)
         self.size, self.batch_size, self.seed, self.device = len(data), batch_size, seed, device

@@ -371,12 +371,7 @@ class ChatModel:
                 replace(reply, ids=ids, log_prob=log_prob, prompt_hash=prompt)
                 for reply, (ids, log_prob, prompt) in zip(replies, told, strict=True)
             ]
-        return Generation(
-            tuple(replies),
-            read,
-            written,
-            usd=None if None in counts else self._price.usd(read, written),
-        )
+        return Generation(tuple(replies), read, written, usd=None if None in counts else self._price.usd(read, written))
 
 
 def _merge_system(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:

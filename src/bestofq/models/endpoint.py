@@ -145,8 +145,7 @@ class ApiError:
 
 
 _TOO_LONG = re.compile(
-    r"context.{0,20}(length|window|size)|maximum context|too (long|many tokens|large to)|exceed.{0,40}token",
-    re.I,
+    r"context.{0,20}(length|window|size)|maximum context|too (long|many tokens|large to)|exceed.{0,40}token", re.I
 )
 _FILTERED = re.compile(
     r"content.?(filter|policy|management)|moderation|\bflagged\b|inappropriate|data_?inspection|ResponsibleAI", re.I

@@ -186,10 +186,7 @@ class LocalModel(PromptTokens):
             lambda some: self._generate(some, states),
             size=self.max_batch,
             length=lambda one: len(one[1]),
-            kind=lambda one: (
-                *(one[0].n, one[0].greedy, one[0].one_line, _most_tokens(one[0])),
-                self._apart(*one),
-            ),
+            kind=lambda one: (*(one[0].n, one[0].greedy, one[0].one_line, _most_tokens(one[0])), self._apart(*one)),
         )
 
     @torch.inference_mode()

@@ -22,11 +22,7 @@ class Price(NamedTuple):
 
 
 UNKNOWN = Price(None, None)
-TABLE_13 = {
-    "qwen2.5-vl-72b": Price(1.0, 4.0),
-    "qwen2.5-vl-7b": Price(0.15, 0.6),
-    "qwen2.5-vl-3b": Price(0.1, 0.4),
-}
+TABLE_13 = {"qwen2.5-vl-72b": Price(1.0, 4.0), "qwen2.5-vl-7b": Price(0.15, 0.6), "qwen2.5-vl-3b": Price(0.1, 0.4)}
 """The models of Best-of-Q, appendix J, that genai-prices does not know."""
 
 

@@ -11,6 +11,7 @@ from bestofq.core.errors import InputError
 from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair
 from bestofq.core.tree import SearchTree
+from bestofq.core.words import count_of
 from bestofq.learning.resuming import has_begun
 from bestofq.recipes.collect import begin
 from bestofq.recipes.policy_training import check_policy, need_pairs, step_pairs, tune
@@ -40,7 +41,7 @@ async def agent_q(models: Models, suite: OpenSuite, store: Store, out: Path, rou
         replayed = [pair for earlier in list(buffer)[:-1] for pair in earlier]  # with their own likelihoods (3.2.2)
         folder = tune(models, [*replayed, *buffer[-1]], folder)
         console.print(
-            f"round {number} of {rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
+            f"round {number} of {rounds}: {count_of(len(buffer[-1]), 'pair')} of {count_of(len(trees), 'tree')}"
             f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"
         )
         models = models.with_model(folder)

@@ -28,6 +28,7 @@ from bestofq.core.frozen import reason_of
 from bestofq.core.identity import Difference, Endpoint, as_set, differences, flat, identity_of
 from bestofq.core.observation import Split
 from bestofq.core.secrets import hidden
+from bestofq.core.words import count_of
 from bestofq.learning.config import EpisodeSet, IQLConfig
 from bestofq.learning.memory import KEYS
 from bestofq.store.configuration import SEARCHES, refusal
@@ -117,7 +118,7 @@ def is_done(folder: Path, identity: Mapping[str, JsonValue], *, advice: str = "g
     """Return whether `folder` holds the finished artifact of `identity`; raise DataError if it holds another's."""
     if changed := _changes(folder, identity):
         changes = ", ".join(f"{name}={as_set(old)} (now {as_set(new)})" for name, old, new in changed[:3])
-        more = f", {len(changed) - 3} more settings" if len(changed) > 3 else ""
+        more = f", {count_of(len(changed) - 3, 'more setting')}" if len(changed) > 3 else ""
         raise DataError(f"{folder} was made with {changes}{more}: {advice}")
     return (folder / DONE).exists()
 

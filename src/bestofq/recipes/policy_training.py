@@ -19,6 +19,7 @@ from bestofq.core.language import Message, ids_hash, user
 from bestofq.core.loading import extra
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.tree import SearchTree
+from bestofq.core.words import count_of
 from bestofq.learning.config import TuningConfig
 from bestofq.learning.distributed import group_left, is_first_process
 from bestofq.learning.objectives import PairMeans
@@ -193,18 +194,12 @@ def need_pairs(pairs: Sequence[PreferencePair], trees: int) -> None:
     """InputError where the trees hold nothing to learn from."""
     if not pairs:
         raise InputError(
-            f"{trees} search trees hold no pair of explored actions that differ enough: search more rollouts a task "
-            "(--set agent_q.search.iterations=…), or lower agent_q.threshold"
+            f"of {count_of(trees, 'search tree')} none holds explored actions that differ enough: search more rollouts "
+            "a task (--set agent_q.search.iterations=…), or lower agent_q.threshold"
         )
 
 
-def tune(
-    models: Models,
-    pairs: Sequence[PreferencePair],
-    out: Path,
-    *,
-    log: Log = discard_log,
-) -> Path:
+def tune(models: Models, pairs: Sequence[PreferencePair], out: Path, *, log: Log = discard_log) -> Path:
     """Train by DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes. Return the tuned folder."""
     config = models.settings.agent_q.dpo
 

@@ -20,6 +20,7 @@ from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.transitions import Floats, Transitions
+from bestofq.core.words import count_of
 from bestofq.learning.checkpoint import export_value, load_learner, load_value, save_learner
 from bestofq.learning.config import CARD, IQLConfig
 from bestofq.learning.distributed import choose_device
@@ -104,7 +105,7 @@ def train_q(
     learn_memory(models, store, episodes).save(out)
     set_done(out)
     shutil.rmtree(unfinished, ignore_errors=True)
-    console.print(f"Q and V learned from {len(data):,} transitions: {out}")
+    console.print(f"Q and V learned from {count_of(len(data), 'transition')}: {out}")
     return load_value(out, embed=spec)
 
 
@@ -123,7 +124,9 @@ def _remember(
     (out / CARD).unlink(missing_ok=True)  # of a network that was trained there before
     memory.save(out)
     set_done(out)
-    console.print(f"Outcomes of {known.count:,} episodes are remembered under {len(memory.table):,} keys: {out}")
+    console.print(
+        f"The outcomes of {count_of(known.count, 'episode')} are remembered under {len(memory.table):,} keys: {out}"
+    )
     return memory
 
 
@@ -182,7 +185,8 @@ def select_episodes(store: Store, runs: Sequence[str], episodes: int | None = No
     found = [e for some in every for e in sorted(some, key=attrgetter("fair_order")) if e.decided and e.steps]
     if len(found) < episodes:
         raise DataError(
-            f"{', '.join(runs)}: {len(found)} decided episodes, fewer than {episodes}: ask for fewer, or collect more"
+            f"{', '.join(runs)}: {count_of(len(found), 'decided episode')}, fewer than {episodes}: ask for fewer, or "
+            "collect more"
         )
     return found[:episodes]
 

@@ -89,13 +89,7 @@ async def _open_search(
 
 
 async def _search(
-    models: Models,
-    suite: OpenSuite,
-    store: Store,
-    run: str,
-    values: Values | None,
-    report: Report,
-    task: Task,
+    models: Models, suite: OpenSuite, store: Store, run: str, values: Values | None, report: Report, task: Task
 ) -> SearchTree:
     trees, config = store.trees, models.settings.agent_q.search
     backtracker = Backtracker(suite.make_env, task, config, suite.irreversible)

@@ -8,6 +8,7 @@ import numpy as np
 from bestofq.core.decision import DECIDED, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
+from bestofq.core.words import count_of
 from bestofq.reports import stats
 from bestofq.reports.stats import UNIT, Doubles, Measure, group_by, share
 from bestofq.reports.table import Table, columns
@@ -71,7 +72,8 @@ def agreement_tables(found: Agreement) -> tuple[Table, Table]:
         "Agreement with the environment",
         (*columns("measure"), *columns("value", digits=3)),
         (measures | {"Cohen's κ": found.kappa}).items(),
-        f"Over {found.compared} episodes of {found.tasks} tasks; {apart} more got no verdict and are left out.",
+        f"Over {count_of(found.compared, 'episode')} of {count_of(found.tasks, 'task')}; {apart} more got no "
+        "verdict and are left out.",
         f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples). Positive: success. "
         "Truth: the environment's own reward of 1.",
     )

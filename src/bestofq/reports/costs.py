@@ -15,6 +15,7 @@ from markupsafe import Markup
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Role, Usage
+from bestofq.core.words import count_of
 from bestofq.reports import stats
 from bestofq.reports.naming import shown, tones
 from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
@@ -109,8 +110,8 @@ class Costs(FrozenModel):
             '"unknown": no price is set (usd_in, usd_out of the endpoint). "≥": only part of the cost is known.': any(
                 row.total.unpriced for row in self.rows
             ),
-            f"{lost} episodes that were cut or interrupted are counted: they were paid for.": lost,
-            f"{undecided} finished episodes have no verdict: they are paid for and count as no success.": undecided,
+            f"Counted, since paid for: {count_of(lost, 'episode')} cut or interrupted.": lost,
+            f"Paid for, and no success: {count_of(undecided, 'finished episode')} without a verdict.": undecided,
             "–: no success to divide by.": any(row.successes == 0 for row in self.rows),
         }
         return tuple(note for note, applies in notes.items() if applies)

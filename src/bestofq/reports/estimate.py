@@ -12,6 +12,7 @@ from bestofq.core.files import write_whole
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.gate import FAMILIARITY, Held
 from bestofq.core.logged import LoggedChoices
+from bestofq.core.words import count_of
 from bestofq.reports.gate import SHUT, GatePoint, Thresholds, calibrate, gate_policy
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation
 from bestofq.reports.stats import Measure, PairedDifference
@@ -125,7 +126,7 @@ def gate_line(found: OffPolicyEstimate) -> str:
         return "The gate is shut: these episodes do not tell what another choice would have brought"
     opened = [f"{name!r}" for name, limit in zip(FAMILIARITY, found.thresholds, strict=True) if limit is not None]
     if not opened:
-        more = f"; about {found.more:,} more episodes would tell" if found.more else ""
+        more = f"; about {count_of(found.more, 'more episode')} would tell" if found.more else ""
         return f"The gate is shut, and the agent takes the first candidate: no other choice is shown to help{more}"
     again = f"; where tasks come again {points(found.again)}" if found.again else ""
     return f"The gate opens where {' or '.join(opened)}: expected {points(found.gated)} over the first candidate{again}"

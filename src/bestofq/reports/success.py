@@ -15,6 +15,7 @@ from pydantic import Field, JsonValue
 from bestofq.core.decision import DECIDED, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
+from bestofq.core.words import count_of
 from bestofq.reports import stats
 from bestofq.reports.figures import CurvePoint
 from bestofq.reports.naming import place
@@ -104,9 +105,12 @@ class Grouping(FrozenModel):
             "Blocked and impossible episodes count as not successful, as in the paper (D).": (
                 counts["blocked"] or counts["impossible"]
             ),
-            f"{counts['unparseable']} unparseable and {counts['unjudged']} unjudged episodes are left out of success: "
-            "`bestofq judge` judges them again.": counts["unparseable"] or counts["unjudged"],
-            f"{counts['infra_error']} episodes cut by the infrastructure and never finished are left out.": (
+            f"Left out of success: {counts['unparseable']} unparseable and "
+            f"{count_of(counts['unjudged'], 'unjudged episode')}: `bestofq judge` judges them again.": counts[
+                "unparseable"
+            ]
+            or counts["unjudged"],
+            f"Left out: {count_of(counts['infra_error'], 'episode')} cut by the infrastructure and never finished.": (
                 counts["infra_error"]
             ),
             f"{judged} of {verdicts} verdicts are a judge's. These intervals do not include its error: `bestofq judge "

@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from bestofq.core.actions import action_text
 from bestofq.core.observation import Observation
+from bestofq.core.words import plural
 from bestofq.reports.costs import spent_by_role
 from bestofq.reports.naming import shown
 from bestofq.reports.svg import PALETTE, STYLE, Figure, inline, load_templates
@@ -56,10 +57,6 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def plural(noun: str, count: int) -> str:
-    return noun if count == 1 else f"{noun}s"
 
 
 @pass_context
