@@ -137,9 +137,6 @@ def test_of_a_file_that_was_cut_what_is_left_is_recovered(tmp_path: Path) -> Non
         (RUNS, "config", "{}"),
         (EPISODES, "verdict", '{"reward":0.5,"outcome":"success"}'),
         (EPISODES, "task_key", bytes(16)),
-        (EPISODES, "agent", b"no text"),
-        (EPISODES, "status", "running"),  # a list lacks the episode
-        (EPISODES, "run", "b"),
         (STEPS, "reward", 0.5),
         (STEPS, "page_key", bytes(16)),
         (STEPS, "number", 7),
@@ -158,7 +155,7 @@ def test_other_values_that_would_read_well_are_refused_and_said_by_the_doctor(
         (first,) = plain.execute(f"SELECT min(rowid) FROM {table.name}").fetchone()
         plain.execute(f"UPDATE {table.name} SET {column} = ? WHERE rowid = ?", (value, first))
     with pytest.raises(DamageError, match=f"doctor --store {tmp_path}"):
-        (Store.open if table in (RUNS, EPISODES, VERDICTS) else everything)(tmp_path)
+        everything(tmp_path)
     assert check_store(tmp_path, mend=False) == 1
     assert check_store(tmp_path, mend=True) == 0
     assert check_store(tmp_path, mend=False) == 0

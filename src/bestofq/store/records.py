@@ -182,7 +182,7 @@ def make_page_reader() -> PageReader:
 
 
 def summaries(connection: Connection, query: Select[Any]) -> list[EpisodeSummary]:
-    """Return the episodes of a query over `summary_rows`. `check_lists` has compared their checksums."""
+    """Return the episodes of a query over `summary_rows`. A list of many compares no checksums."""
     return [*map(EpisodeSummary._make, connection.execute(query))]
 
 

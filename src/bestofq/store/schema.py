@@ -6,8 +6,8 @@ database refuses a second finished attempt at a slot (`episodes_once`) and a sec
 tree has an owner too, and only that replaces it.
 
 What is read is compared with what was written: tasks and pages by their keys, other rows by a checksum over their
-columns. Lists, which read a few columns of up to 100,000 rows, are compared when SQLite's file is opened. A finished
-episode stores the number of its steps.
+columns. Lists of episodes are not: they read a few columns of up to 100,000 rows. A finished episode stores the number
+of its steps.
 """
 
 from collections.abc import Mapping
