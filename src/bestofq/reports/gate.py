@@ -39,14 +39,13 @@ def calibrate(
     """Return the threshold of each level, and all that were tried. None: the level stays shut.
 
     Levels open from the one that knows most. A level has the lowest threshold at which leaving the first candidate
+    gains at this level: over at least `least` held-out tasks the lower bound is above 0. Together with all levels that
+    know more it must gain as surely. Those that are still shut take part at the same threshold, and open with it. If
+    held-out groups reach the level, they must gain there on average. Held-out passes can open the last level alone.
 
-    - gains at this level, and gains together with all levels that know more: over at least `least` held-out tasks the
-      lower bounds are above 0;
-    - gains at this level on average among held-out groups, where these reach it.
-
-    Levels that know more and are still shut take part at the same threshold, and open with it. So a level stays shut if what is known better does not help: its own gain is then more likely chance. Held-out
-    passes can open the last level alone. The lowest threshold, not the one with the most lift: logs of an agent that
-    explores understate what a decision brings among other good ones.
+    So a level stays shut if what is known better does not help: its own gain is then more likely chance. The lowest
+    threshold, not the one with the most lift: logs of an agent that explores understate what a decision brings among
+    other good ones.
     """
     limits, points, last = list[float | None](SHUT), list[GatePoint](), len(SHUT) - 1
 
