@@ -4,13 +4,16 @@ import json
 import re
 import shlex
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
-from bestofq.cli.commands import PLACES, load_command
+from bestofq.cli.commands import PLACES, app, load_command
+from bestofq.core.errors import BestOfQError
 from experiments.__main__ import app as experiments_app
 from scripts.api import api
 from scripts.notebook import as_ipynb, as_page, cells
@@ -22,6 +25,7 @@ EXPERIMENTS = get_command(experiments_app).commands  # type: ignore[attr-defined
 PROGRAMS = ("bestofq", "python -m experiments")
 SCRIPTS = sorted((ROOT / "experiments").rglob("*.sh"))
 MEASURED = sorted((ROOT / "benchmarks").glob("*.[mp][dy]"))
+AWAY = {"serve", "view", "run", "demo", "agent-q", "search", "pairs", "tune", "judge"}
 HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 
 
@@ -70,16 +74,42 @@ def check_command(program: str, words: list[str]) -> None:
     assert [word for word in words if word.startswith("--") and word.partition("=")[0] not in options] == [], words
 
 
-def commands_of(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The program and the words after it."""
+def commands_of(text: str, *, inline: bool = True) -> Iterator[tuple[str, list[str]]]:
+    """The program and the words after it, in blocks and `inline`."""
     program = "|".join(PROGRAMS)
-    for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S):
+    for block in re.findall(r"^```(?:sh|bash)\n(.*?)^```$", text, re.M | re.S):
         for line in block.replace("\\\n", " ").splitlines():
             found = re.match(rf"(?:\.venv/bin/)?({program}) (.*)", line.strip())
             if found:
                 yield found.group(1), shlex.split(found.group(2), comments=True)
-    for name, command in re.findall(rf"`({program}) ([^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)):
+    words = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S) if inline else ""
+    for name, command in re.findall(rf"`({program}) ([^`]+)`", words):
         yield name, shlex.split(command)
+
+
+@pytest.mark.slow
+def test_fenced_commands_run_where_they_need_no_network_and_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one folder, with `--dry-run` where there is one; all are parsed. What lacks a file ends with a sentence."""
+    monkeypatch.chdir(tmp_path)
+    store = "--store postgresql://user@host/database --files s3://bucket/prefix"
+    texts = [page.read_text("utf-8").replace("$STORE", store) for page in PAGES if "experiments" not in page.parts]
+    both = [(name, tuple(words)) for text in texts for name, words in commands_of(text, inline=False)]
+    called = [words for name, words in both if name == "bestofq"]
+    ended = Counter[int]()
+    made = [("collect", "--tasks", "2", "--set", "seed_runs=1"), ("train", "--out", "runs/q", "--no-estimate")]
+    for words in dict.fromkeys([*made, *called]):
+        command = load_command(words[0])
+        parsed = command.make_context(words[0], [*words[1:]]).params
+        away = {"base_url", "upstream", "url", "cluster", "model", "data"} & {name for name in parsed if parsed[name]}
+        if away or store.split()[1] in words or words[0] in AWAY:
+            continue
+        dry = ["--dry-run"] if "dry_run" in parsed and words not in made else []
+        done = CliRunner().invoke(app, [*words, *dry])
+        assert done.exit_code == 0 or isinstance(done.exception, BestOfQError), (words, done.exception)
+        ended[done.exit_code] += 1
+    assert ended[0] >= 30
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=ids(SCRIPTS))
