@@ -3,7 +3,7 @@
 # Run again, it continues. BROWSER_USE: the Python that has browser-use; RECORD, TASKS: tasks to record, and to play in each set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-here=experiments/serve-browser-use out=${OUT:-runs/serve-browser-use} record=${RECORD:-120} tasks=${TASKS:-60}
+here=experiments/serve-browser-use out=${OUT:-runs/serve-browser-use} record=${RECORD:-240} tasks=${TASKS:-60}
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
 python=${BROWSER_USE:-.venv-browser-use/bin/python} world=http://127.0.0.1:8801
 mkdir -p "$out"
