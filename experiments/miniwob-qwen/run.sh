@@ -36,12 +36,12 @@ play memory-gated memory best-of-q
 play words memory words
 play memory memory best-of-q --set gate=off
 play random memory random
-play picker memory picker
-play verifier memory verifier
 "$BESTOFQ" train $config $matched --store $store --out $store/matched
 play matched matched best-of-q $matched --set gate=off
 play matched-gated matched best-of-q $matched
 "$BESTOFQ" train --no-estimate $config $paper --store $store --out $store/paper
 play paper paper best-of-q $paper
+play picker memory picker
+play verifier memory verifier
 "$PYTHON" -m experiments.memory.proposals write $here/proposals.jsonl
 "$PYTHON" -m experiments.outcomes write $here/episodes.csv $store $store-same $store-new
