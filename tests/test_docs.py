@@ -94,19 +94,16 @@ def test_fenced_commands_run_where_they_need_no_network_and_no_key(
     """In one folder, with `--dry-run` where there is one; all are parsed. What lacks a file ends with a sentence."""
     monkeypatch.chdir(tmp_path)
     store = "--store postgresql://user@host/database --files s3://bucket/prefix"
-    texts = [page.read_text("utf-8").replace("$STORE", store) for page in PAGES if "experiments" not in page.parts]
-    both = [(name, tuple(words)) for text in texts for name, words in commands_of(text, inline=False)]
-    called = [words for name, words in both if name == "bestofq"]
-    ended = Counter[int]()
+    texts = (page.read_text("utf-8").replace("$STORE", store) for page in PAGES if "experiments" not in page.parts)
+    both = (found for text in texts for found in commands_of(text, inline=False))
+    called, ended = [tuple(words) for name, words in both if name == "bestofq"], Counter[int]()
     made = [("collect", "--tasks", "2", "--set", "seed_runs=1"), ("train", "--out", "runs/q", "--no-estimate")]
     for words in dict.fromkeys([*made, *called]):
-        command = load_command(words[0])
-        parsed = command.make_context(words[0], [*words[1:]]).params
+        parsed = load_command(words[0]).make_context(words[0], [*words[1:]]).params
         away = {"base_url", "upstream", "url", "cluster", "model", "data"} & {name for name in parsed if parsed[name]}
         if away or store.split()[1] in words or words[0] in AWAY:
             continue
-        dry = ["--dry-run"] if "dry_run" in parsed and words not in made else []
-        done = CliRunner().invoke(app, [*words, *dry])
+        done = CliRunner().invoke(app, [*words, *(["--dry-run"] if "dry_run" in parsed and words not in made else [])])
         assert done.exit_code == 0 or isinstance(done.exception, BestOfQError), (words, done.exception)
         ended[done.exit_code] += 1
     assert ended[0] >= 30

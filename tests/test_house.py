@@ -5,18 +5,18 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_107,
+    "library lines": 29_111,
     "sites lines": 3_165,
     "experiments lines": 7_171,
-    "library, sites and experiments lines": 39_443,
-    "test lines": 29_359,
+    "library, sites and experiments lines": 39_447,
+    "test lines": 29_386,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 130,
     "settings that nobody sets": 0,
     "functions named by a participle": 2,
     "odd phrases": 6,
-    "long sentences": 36,
+    "long sentences": 37,
     "class names with two meanings": 0,
     "README lines": 91,
     "CHANGELOG lines": 111,

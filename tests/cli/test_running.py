@@ -223,7 +223,7 @@ async def test_after_kill_9_the_same_command_goes_on_and_asks_for_no_step_again(
         await asyncio.to_thread(process.wait)
         result = await within(tmp_path / "runs/web", *arguments)
     assert result.exit_code == 0, result.output
-    assert "going on after 1 steps" in result.output
+    assert "going on after 1 step" in result.output
     assert walk.orders == 1
     with Store.open(tmp_path / "runs/web", read_only=True) as store:
         [episode] = store.episodes()

@@ -63,7 +63,7 @@ def test_sums_by_role_per_task_and_per_success_with_what_was_lost(paid: Store) -
     assert (ranked.tasks, ranked.successes, ranked.lost) == (2, 2, 1)
     assert ranked.roles["embedder"].tokens_in == 5 * 500_000
     assert ranked.roles["proposer"].usd == pytest.approx(5 * 2.8)
-    assert any("1 episodes that were cut" in note for note in table.notes)
+    assert any("1 episode cut" in note for note in table.notes)
 
 
 def test_an_unknown_price_is_never_nothing_and_makes_its_sum_a_lower_bound(paid: Store) -> None:

@@ -39,7 +39,7 @@ def test_a_row_holds_what_the_store_holds_and_the_baseline_comes_first(two_agent
     assert (row.episodes, row.tasks, row.runs) == (4, 2, 2)
     assert row.outcomes == {"success": 3, "blocked": 1, "infra_error": 1}
     assert (row.difference.mean, row.difference.tasks) == (0.25, 2)
-    assert any("1 episodes cut" in note for note in found.notes)
+    assert any("1 episode cut" in note for note in found.notes)
     markdown = success_table(found).to_markdown()
     assert r"| best\|of[q] | 75.0 [" in markdown
     assert "| +25.0 [+0.0, +50.0] | 2 | 4 | 3 success, 1 blocked (of 4)" in markdown

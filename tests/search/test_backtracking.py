@@ -409,7 +409,7 @@ async def test_where_the_search_cannot_come_to_the_agents_page_nothing_is_claime
     await scorer.aclose()
 
 
-class Died(Exception):
+class Died(BaseException):
     """As a kill leaves it: nothing is caught, nothing tidied."""
 
 

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -62,7 +62,8 @@ def store_of(options: CommonOptions, models: Models) -> Location:
 def store_at(place: Location) -> Iterator[Store]:
     """To write into, made when missing; a folder is removed again where the command fails before it has kept
     anything."""
-    new, empty = place.is_folder and not place.folder.exists(), False
+    made = [one for one in (place.folder, *place.folder.parents) if not one.exists()] if place.is_folder else []
+    empty = False
     try:
         with Store.open(place) as store:
             try:
@@ -71,8 +72,11 @@ def store_at(place: Location) -> Iterator[Store]:
                 empty = not (store.summaries(status=None) or store.trees.summaries())
                 raise
     finally:
-        if new and empty:
-            shutil.rmtree(place.folder, ignore_errors=True)
+        if made and empty:
+            with suppress(OSError):  # another command may have put something there
+                shutil.rmtree(place.folder)
+                for one in made[1:]:
+                    one.rmdir()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 
 def plural(noun: str, count: int) -> str:
+    """`episode` for one, `episodes` for other numbers."""
     if count == 1:
         return noun
     return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"

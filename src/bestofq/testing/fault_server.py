@@ -142,7 +142,7 @@ class FaultServer:
         return {**what, "choices": [{**choice, "finish_reason": finish}]}
 
     def _draw(self) -> str:
-        answers = {**self.faults, "ok": 1.0 - sum(self.faults.values())}
+        answers = {"ok": max(0.0, 1.0 - sum(self.faults.values())), **self.faults}
         fault = self._script.pop(0) if self._script else self._rng.choices([*answers], [*answers.values()])[0]
         self.seen[fault] += 1
         return fault
