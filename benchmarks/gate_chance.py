@@ -59,7 +59,7 @@ class Logs:
         fold = np.array([int(uniform(name) * FOLDS) for name in names])
         parts = []
         for number in np.unique(fold):
-            here, rest = ([e for e, f in zip(episodes, fold, strict=True) if (f == number) is held] for held in (1, 0))
+            here, rest = ([e for e, f in zip(episodes, fold, strict=True) if bool(f == number) is held] for held in (True, False))
             parts.append(self.rank(here, self.learn(rest)))
         return LoggedChoices.concatenate(parts)
 

@@ -23,7 +23,7 @@ play() { # RUN Q AGENT SETTINGS...
     shift 3
     common="--q $store/$q --agents $agent --tasks 1000 --runs 1 --run $run"
     "$BESTOFQ" eval $config "$@" $common --split train --store $store-same
-    "$BESTOFQ" eval $config --set suite.per_task=${NEW:-17} "$@" $common --split test --store $store-new
+    "$BESTOFQ" eval $config --set suite.per_task=${NEW:-4} "$@" $common --split test --store $store-new
     [ "${UNSEEN:-0}" = 0 ] || "$BESTOFQ" eval $config --set suite.only=* --set suite.families=held-out --set suite.per_task=$UNSEEN \
         "$@" $common --split test --store $store-unseen
 }
