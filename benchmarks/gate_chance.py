@@ -59,7 +59,8 @@ class Logs:
         fold = np.array([int(uniform(name) * FOLDS) for name in names])
         parts = []
         for number in np.unique(fold):
-            here, rest = ([e for e, f in zip(episodes, fold, strict=True) if bool(f == number) is held] for held in (True, False))
+            of = dict(zip((episode.id for episode in episodes), fold == number, strict=True))
+            here, rest = ([e for e in episodes if of[e.id]], [e for e in episodes if not of[e.id]])
             parts.append(self.rank(here, self.learn(rest)))
         return LoggedChoices.concatenate(parts)
 

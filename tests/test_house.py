@@ -16,7 +16,7 @@ BUDGETS = {
     "settings that nobody sets": 0,
     "functions named by a participle": 2,
     "odd phrases": 6,
-    "long sentences": 37,
+    "long sentences": 36,
     "class names with two meanings": 0,
     "README lines": 91,
     "CHANGELOG lines": 111,
