@@ -5,10 +5,10 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 29_111,
+    "library lines": 29_107,
     "sites lines": 3_165,
     "experiments lines": 7_171,
-    "library, sites and experiments lines": 39_447,
+    "library, sites and experiments lines": 39_443,
     "test lines": 29_386,
     "import depth": 14,
     "modules in import circles": 0,

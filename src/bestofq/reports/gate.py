@@ -55,8 +55,8 @@ def calibrate(
     if passes := others.get("passes"):
         points += [gate_point(passes, last, limit, SHUT, "passes") for limit in thresholds_of(passes, last)]
         limits[last] = min((point.threshold for point in points if is_sure(point)), default=None)
+    held: dict[Held, LoggedChoices] = {"tasks": log, **{name: others[name] for name in others if name == "groups"}}
     for level in reversed(range(len(limits))):
-        held: dict[Held, LoggedChoices] = {"tasks": log, **({"groups": others["groups"]} if "groups" in others else {})}
         reaching = {name: each for name, each in held.items() if thresholds_of(each, level)}
         shown = list[float]()
         for limit in next((thresholds_of(each, level) for each in reaching.values()), []):

@@ -137,14 +137,11 @@ class EpisodeFilter:
     task_keys: Sequence[bytes] | None = None  # or, with `find`, one of these tasks (`Catalogue.found`)
     runs: Sequence[str] | None = None  # one of these
     agents: Sequence[str] | None = None
-    judged: bool = False  # those alone whose verdict in force is a judge's
 
     @property
     def clauses(self) -> list[ColumnElement[bool]]:
         found = [EPISODES.c[name] == value for name in _EXACT if (value := getattr(self, name)) is not None]
         found += [EPISODES.c[n[:-1]].in_(some) for n in ("runs", "agents") if (some := getattr(self, n)) is not None]
-        if self.judged:
-            found.append(EPISODES.c.verdict.contains('"judge":'))
         if self.domain is not None:
             found.append(_of_domain(self.domain))
         if self.outcome in ("running", "interrupted"):

@@ -40,7 +40,7 @@ _EPISODES_A_QUERY = 50
 
 
 class Which(TypedDict, total=False):
-    """Which episodes; None: any. Without a `status`, the finished ones. `judged`: only if a judge's verdict counts."""
+    """Which episodes; None: any. Without a `status`, the finished ones."""
 
     run: str | None
     runs: Sequence[str] | None
@@ -48,7 +48,6 @@ class Which(TypedDict, total=False):
     suite: str | None
     split: str | None
     status: Status | None
-    judged: bool
 
 
 class Store:
