@@ -209,7 +209,7 @@ def transitions_of(
     models: Models, episodes: Iterable[Episode], store: Store, vectors: VectorStore | None = None
 ) -> Transitions:
     """The training set of episodes; vectors are kept in `vectors`, None: in `store`. InputError without a success."""
-    items, rows = tabulate(episodes, models.texts, others=models.settings.iql.others)
+    items, rows = tabulate(episodes, models.texts)
     if not rows.reward.any():
         raise InputError(NO_SUCCESS)
     kept = store.vectors(models.embedder.spec) if vectors is None else vectors
@@ -227,7 +227,7 @@ def embed_items(models: Models, items: Sequence[EmbedItem], store: Store, vector
 
 async def embed_there(models: Models, hosts: Hosts, store: Store, learned: Sequence[EpisodeSummary]) -> None:
     """Compute and keep the vectors that the training set of these episodes lacks."""
-    found, _ = tabulate(episodes_of(store, learned), models.texts, others=models.settings.iql.others)
+    found, _ = tabulate(episodes_of(store, learned), models.texts)
     items = {item.key: item for item in found}
     known = store.vectors(models.embedder.spec).get_many([*items])
     lacking = [item for key, item in sorted(items.items()) if key not in known]  # shared contexts stay together
