@@ -142,7 +142,7 @@ def ours(model: Any, pairs: Sequence[PreferencePair], config: DPOConfig) -> Trai
 
     def report(progress: Any) -> None:
         gradients.close()
-        losses.append(progress.means.loss)
+        losses.append(progress.means["loss"])
         moments.append(now())
 
     with TemporaryDirectory() as folder:

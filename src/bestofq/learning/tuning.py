@@ -6,11 +6,11 @@ Tests try several processes on CPUs only: DPO with both, RFT with FSDP2.
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -20,7 +20,7 @@ from bestofq.core.loading import extra
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig, RFTConfig, TuningConfig
 from bestofq.learning.distributed import choose_device, fast_bfloat16
-from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, slopes_of, successes
+from bestofq.learning.objectives import Objective, preferences, slopes_of, successes
 from bestofq.learning.resuming import claim, clear_steps, load_step, save_step, write_whole
 from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_prefix
 from bestofq.learning.tuning_batches import PairBatch, PairBatches
@@ -30,21 +30,21 @@ AnyNoun = TypeVar("AnyNoun", bound=FrozenModel)
 
 
 @dataclass(frozen=True, slots=True)
-class TuningProgress(Generic[Means]):
+class TuningProgress:
     """One step, of all processes, before its update."""
 
     step: int
     steps: int
-    means: Means
+    means: Mapping[str, float]  # of the loss and of what else the objective names
     gradient_norm: float  # before clipping
     lr: float
 
 
-Report = Callable[[TuningProgress[Means]], None]
+Report = Callable[[TuningProgress], None]
 
 
 def train_on_preferences(
-    model: Any, pairs: Sequence[PreferencePair], config: DPOConfig, report: Report[PairMeans], *, out: Path
+    model: Any, pairs: Sequence[PreferencePair], config: DPOConfig, report: Report, *, out: Path
 ) -> Path:
     """Minimise Eq. 5 over pairs of turns, Eq. 6 over pairs of trajectories, as `_tune` says. DataError: no pairs."""
     if not pairs:
@@ -52,9 +52,7 @@ def train_on_preferences(
     return _tune(model, pairs, preferences(config.beta), config, report, out)
 
 
-def train_on_successes(
-    model: Any, turns: Sequence[Turn], config: RFTConfig, report: Report[TurnMeans], *, out: Path
-) -> Path:
+def train_on_successes(model: Any, turns: Sequence[Turn], config: RFTConfig, report: Report, *, out: Path) -> Path:
     """Minimise Eq. 4, -E[Σ_t log π_θ(a_t|h_t)], over successful turns, as `_tune` says. DataError: no turns."""
     if not turns:
         raise DataError("There are 0 turns to train on: no trajectory was successful. Collect more, or search.")
@@ -64,9 +62,9 @@ def train_on_successes(
 def _tune(
     model: Any,
     items: Sequence[AnyNoun],
-    objective: Objective[AnyNoun, Means],
+    objective: Objective[AnyNoun],
     config: TuningConfig,
-    report: Report[Means],
+    report: Report,
     out: Path,
 ) -> Path:
     """Train `model` (a causal language model of transformers) in place and save it; returns the folder `out/model`.
@@ -105,7 +103,8 @@ def _tune(
             if (step + 1) % config.checkpoint_every == 0 and step + 1 < len(batches):
                 save_step(out, policy, adam.optimizer, accelerator, step + 1)
             if accelerator.is_main_process:
-                report(TuningProgress(step + 1, len(batches), objective.means(means), norm, lr))
+                named = dict(zip(objective.means, means, strict=True))
+                report(TuningProgress(step + 1, len(batches), named, norm, lr))
     _save(accelerator, policy, out, lora=config.lora is not None)
     if accelerator.is_main_process:
         clear_steps(out)
@@ -119,7 +118,7 @@ def schedule(step: int, steps: int, warmup_share: float) -> float:
 
 
 def _accumulate(
-    accelerator: Any, policy: Any, batch: PairBatch[AnyNoun], objective: Objective[AnyNoun, Means], *, share: bool
+    accelerator: Any, policy: Any, batch: PairBatch[AnyNoun], objective: Objective[AnyNoun], *, share: bool
 ) -> list[float]:
     """The gradient of the mean loss over the items of all processes; returns the means. The slopes by the
     log-likelihoods suffice; where an item spans several micro-batches, a pass without gradient gives them."""

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
@@ -22,7 +22,6 @@ from bestofq.core.tree import SearchTree
 from bestofq.core.words import count_of
 from bestofq.learning.config import TuningConfig
 from bestofq.learning.distributed import group_left, is_first_process
-from bestofq.learning.objectives import PairMeans
 from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.tuning import Report, TuningProgress, train_on_preferences, train_on_successes
 from bestofq.models.local import LocalModel
@@ -202,12 +201,8 @@ def need_pairs(pairs: Sequence[PreferencePair], trees: int) -> None:
 def tune(models: Models, pairs: Sequence[PreferencePair], out: Path, *, log: Log = discard_log) -> Path:
     """Train by DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes. Return the tuned folder."""
     config = models.settings.agent_q.dpo
-
-    def note(made: TuningProgress[PairMeans]) -> str:
-        return f", {100 * made.means.accuracy:.0f} % right way round"
-
-    with _policy_copy(models, config, "DPO", note, log) as (weights, report):
-        folder = train_on_preferences(weights, pairs, config, report, out=out)
+    with show_training("DPO", log) as report:
+        folder = train_on_preferences(load_weights(models, config), pairs, config, report, out=out)
     return _with_tokenizer(models, folder)
 
 
@@ -215,29 +210,31 @@ def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, *, log: Lo
     """Train by RFT (Eq. 4) on the successful rollouts of the trees, on all processes. Return the tuned folder."""
     config = models.settings.agent_q.rft_config
     turns = [turn for turns in successful_turns(models, trees) for turn in turns]
-    with _policy_copy(models, config, "RFT", lambda made: "", log) as (weights, report):
-        folder = train_on_successes(weights, turns, config, report, out=out)
+    with show_training("RFT", log) as report:
+        folder = train_on_successes(load_weights(models, config), turns, config, report, out=out)
     return _with_tokenizer(models, folder)
 
 
-@contextmanager
-def _policy_copy(
-    models: Models, config: TuningConfig, label: str, note: Callable[[TuningProgress[Any]], str], log: Log
-) -> Iterator[tuple[Any, Report[Any]]]:
-    """Yield a copy of the policy's weights, in float32 unless only adapters are trained, and what hears of each step.
-
-    A bar shows each step with its `note`, and its numbers go to `log`.
-    """
+def load_weights(models: Models, config: TuningConfig) -> Any:
+    """Load a copy of the policy's weights, in float32 unless only adapters are trained."""
     chosen, precision = models.settings.model, "float32" if config.lora is None else models.settings.model.precision
+    return LocalModel.load(find_model(chosen.path), device=chosen.device, precision=precision).model
+
+
+@contextmanager
+def show_training(label: str, log: Log) -> Iterator[Report]:
+    """Yield what hears of each step: a bar shows it, and its numbers go to `log`."""
     with bar() as shown, group_left():
         row = shown.add_task(label, total=None)
 
-        def report(made: TuningProgress[Any]) -> None:
-            text = f"{label}: loss {made.means.loss:.3f}{note(made)}"
+        def report(made: TuningProgress) -> None:
+            text = f"{label}: loss {made.means['loss']:.3f}"
+            if "accuracy" in made.means:
+                text += f", {100 * made.means['accuracy']:.0f} % right way round"
             shown.update(row, completed=made.step, total=made.steps, description=text)
-            log(made.step, {**made.means._asdict(), "gradient_norm": made.gradient_norm, "lr": made.lr})
+            log(made.step, {**made.means, "gradient_norm": made.gradient_norm, "lr": made.lr})
 
-        yield LocalModel.load(find_model(chosen.path), device=chosen.device, precision=precision).model, report
+        yield report
 
 
 def _with_tokenizer(models: Models, folder: Path) -> Path:
