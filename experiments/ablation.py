@@ -23,7 +23,7 @@ from bestofq.core.identity import key_of
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.identity import episode_set, made_by, q_identity, run_identity, search_identity
+from bestofq.recipes.identity import episode_set, made_by, mcts_identity, q_identity, run_identity
 from bestofq.recipes.q_training import train_q
 from bestofq.rollouts.console import console
 from bestofq.store.records import EpisodeSummary
@@ -118,7 +118,7 @@ class AblationRunner:
             **{name: own[name] for name in ("scorer",) if name in own},
             "q": key,
             "beta": models.settings.beta,
-            "search": search_identity(models, "mcts"),
+            "search": mcts_identity(models.settings),
         }
         return await self.collect(models, "test", play, facts)
 

@@ -77,12 +77,6 @@ class AgentQSettings(FrozenModel):
     alpha: float = Field(default=0.5, ge=0, le=1, description="weight of the searched Q against feedback's (Eq. 10)")
     threshold: float = Field(default=0.2, ge=0, le=1, description="least difference in Q of a pair (Algorithm 1)")
     tasks: int = Field(default=100, ge=1, description="B of Algorithm 1: training tasks searched a round")
-    replay: int | None = Field(
-        default=None,
-        ge=0,
-        description="earlier rounds whose pairs are trained on again, against the likelihoods they were drawn with "
-        "(3.2.2). Default: all",
-    )
     dpo: DPOConfig = DPOConfig()
     rft: TuningRates = TuningRates()
 

@@ -21,7 +21,7 @@ from bestofq.core.transitions import Floats, Ints, Transitions
 from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import read_card
 from bestofq.learning.config import CARD, EpisodeSet
-from bestofq.learning.memory import FILE, Memory
+from bestofq.learning.memory import FILE, Keys, Memory
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.identity import episode_set, q_identity, task_mark
 from bestofq.recipes.q_training import embed_items, episodes_of, select_episodes, train_q
@@ -58,9 +58,9 @@ def rank_logs(logs: Logs, values: Values) -> LoggedChoices:
     """Return the choices with the Q of every candidate, in the proposer's order."""
     data, found, epsilons = logs
     steps = [step.decision for episode in found for step in episode.steps]
-    chosen = np.array([one.chosen for one in steps])
+    chosen, keys = np.array([one.chosen for one in steps]), [keys for episode in found for keys in step_keys(episode)]
     if isinstance(values, Memory):
-        q, value = _recall_values(found, values)
+        q, value = _recall_values(keys, values)
     else:
         assert data is not None
         q, value = _compute_values(data, _in_order(data, chosen), values)
@@ -70,16 +70,15 @@ def rank_logs(logs: Logs, values: Values) -> LoggedChoices:
         task=tuple((one.task.suite, one.task.id) for one in found),
         success=np.array([one.verdict.outcome == "success" for one in found]),
         q=q,
-        level=_levels(found, values.memory, q.shape[1]),
+        level=_levels(keys, values.memory, q.shape[1]),
         value=value,
         chosen=chosen,
         propensity=np.array(probable, np.float32),
     )
 
 
-def _levels(episodes: Sequence[Episode], memory: Memory | None, width: int) -> Ints:
+def _levels(keys: Sequence[Sequence[Keys]], memory: Memory | None, width: int) -> Ints:
     """How familiar each candidate [T, N] is to what the values learned from."""
-    keys = [keys for episode in episodes for keys in step_keys(episode)]
     levels = np.zeros((len(keys), width), np.int64)
     for row, candidates in zip(levels, keys, strict=True):
         row[: len(candidates)] = [memory.familiarity(one) if memory else 0 for one in candidates]
@@ -94,9 +93,8 @@ def _in_order(data: Transitions, chosen: Ints) -> Ints:
     return np.take_along_axis(rows, np.where(at == here, 0, at + (at < here)), axis=1)
 
 
-def _recall_values(episodes: Sequence[Episode], memory: Memory) -> tuple[Floats, Floats]:
+def _recall_values(keys: Sequence[Sequence[Keys]], memory: Memory) -> tuple[Floats, Floats]:
     """Remembered values [T, N], -∞ where there is no candidate, and those of the pages [T]."""
-    keys = [keys for episode in episodes for keys in step_keys(episode)]
     q = np.full((len(keys), max(map(len, keys))), -np.inf, np.float32)
     for row, candidates in zip(q, keys, strict=True):
         row[: len(candidates)] = [memory.recall(one) for one in candidates]
