@@ -18,7 +18,6 @@ from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.q_training import embed_there, episodes_of, select_episodes, transitions_of
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.workers import Shared
 from bestofq.store.location import Location
@@ -105,10 +104,6 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         assert len(store.summaries(run="seed")) == len(expected)
         assert not store.summaries(run="seed", status="running")
         assert decisions(store) == expected
-        models, learned = Models(settings), select_episodes(store, ["seed"])
-        asyncio.run(embed_there(models, ClusterHosts(store=where, count=1), store, learned))
-        models.embedder._compute = None  # type: ignore[assignment,method-assign]
-        assert len(transitions_of(models, episodes_of(store, learned), store))
 
 
 async def test_all_processes_share_a_budget_and_their_steps_are_heard_of_as_they_come(

@@ -145,9 +145,8 @@ async def compare(
 
 @asynccontextmanager
 async def _open_player(
-    run: str, play: Play, provenance: Provenance, models: Models, suite: OpenSuite | None, store: Store, report: Report
+    run: str, play: Play, provenance: Provenance, models: Models, suite: OpenSuite, store: Store, report: Report
 ) -> AsyncIterator[Do]:
-    assert suite is not None
     options = EpisodeOptions(
         seed=models.settings.seed,
         step_limit=suite.step_limit,

@@ -82,9 +82,8 @@ async def search_tasks(
 
 @asynccontextmanager
 async def _open_search(
-    run: str, values: Values | None, models: Models, suite: OpenSuite | None, store: Store, report: Report
+    run: str, values: Values | None, models: Models, suite: OpenSuite, store: Store, report: Report
 ) -> AsyncIterator[Do]:
-    assert suite is not None
     yield partial(_search, models, suite, store, run, values, report)
 
 
