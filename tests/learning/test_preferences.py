@@ -30,7 +30,7 @@ from bestofq.learning import tuning
 from bestofq.learning.config import DPOConfig, RFTConfig
 from bestofq.learning.objectives import preferences, slopes_of, successes
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.learning.tuning import TuningProgress, schedule, train_on_preferences, train_on_successes
+from bestofq.learning.tuning import TuningProgress, schedule, train_policy
 from bestofq.learning.tuning_batches import PairBatches, nodes_of, units
 
 CONFIG = DPOConfig(
@@ -84,7 +84,7 @@ def train_and_die(out: Path, die_after: int) -> None:
         if progress.step == die_after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    train_on_preferences(tiny_model(), step_pairs(), CONFIG, report, out=out)
+    train_policy(tiny_model(), step_pairs(), CONFIG, report, out=out)
 
 
 TURNS = preferences(CONFIG.beta).turns
@@ -96,7 +96,7 @@ def trained(
     """Weights and progress of a run of the tiny model."""
     rows: list[TuningProgress] = []
     config = CONFIG.model_copy(update=changes)
-    folder = train_on_preferences(tiny_model() if model is None else model, pairs, config, rows.append, out=out)
+    folder = train_policy(tiny_model() if model is None else model, pairs, config, rows.append, out=out)
     return load_file(folder / "model.safetensors"), rows
 
 
@@ -293,9 +293,7 @@ def log_probs(model: Any, turns: list[Turn]) -> torch.Tensor:
 def test_the_loss_is_of_the_replies_alone_and_falls(tmp_path: Path) -> None:
     turns = [turn for node in drawn_turns(4, 1) for turn in node]
     rows: list[TuningProgress] = []
-    folder = train_on_successes(
-        tiny_model(), turns, RFT_CONFIG.model_copy(update={"epochs": 12}), rows.append, out=tmp_path
-    )
+    folder = train_policy(tiny_model(), turns, RFT_CONFIG.model_copy(update={"epochs": 12}), rows.append, out=tmp_path)
     tokens = sum(len(turn.reply_ids) for turn in turns)
     assert rows[0].means["loss"] == pytest.approx(-sum(turn.log_prob for turn in turns) / tokens, abs=1e-4)
     assert rows[-1].means["loss"] < 0.8 * rows[0].means["loss"]
@@ -323,7 +321,7 @@ def test_the_steps_are_those_of_trl(tmp_path: Path) -> None:
     config = RFT_CONFIG.model_copy(update={"lr": 1e-3, "epochs": 5})
     rows: list[TuningProgress] = []
     ours = AutoModelForCausalLM.from_pretrained(
-        train_on_successes(tiny_model(), turns, config, rows.append, out=tmp_path / "ours")
+        train_policy(tiny_model(), turns, config, rows.append, out=tmp_path / "ours")
     )
     theirs = tiny_model()
     tokenizer = Tokenizer(WordLevel({f"w{n}": n for n in range(32)}, unk_token="w0"))
@@ -367,7 +365,7 @@ def test_stopped_in_the_middle_it_ends_with_the_same_weights(lora: int | None, t
             if row.step == stop_after:
                 raise KeyboardInterrupt
 
-        folder = train_on_successes(tiny_model(), turns, config, report, out=tmp_path / name)
+        folder = train_policy(tiny_model(), turns, config, report, out=tmp_path / name)
         return dict(AutoModelForCausalLM.from_pretrained(folder).state_dict())
 
     whole = trained("whole")
@@ -380,5 +378,5 @@ def test_stopped_in_the_middle_it_ends_with_the_same_weights(lora: int | None, t
 
 
 def test_nothing_to_learn_from_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="0 turns"):
-        train_on_successes(tiny_model(), [], RFTConfig(), print, out=tmp_path)
+    with pytest.raises(DataError, match="0 successful turns"):
+        train_policy(tiny_model(), [], RFTConfig(), print, out=tmp_path)

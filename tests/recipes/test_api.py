@@ -181,7 +181,7 @@ def test_a_model_that_was_tuned_is_as_before_so_that_other_settings_begin_with_i
 
 def test_a_model_is_tuned_on_replies_as_it_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, found = bq.LocalModel.load(precision="float32"), list[PreferencePair]()
-    monkeypatch.setattr("bestofq.recipes.api.train_on_preferences", lambda _, pairs, *more, **rest: found.extend(pairs))
+    monkeypatch.setattr("bestofq.recipes.api.train_policy", lambda _, pairs, *more, **rest: found.extend(pairs))
     prompt = "user: I want a lamp\npage: lamp [2]\nnext:"
     [drawn] = model.generate_batch([Request(messages=user(prompt))])[0].replies
     bq.tune(model, [(prompt, drawn.text, "go back")], tmp_path)

@@ -62,6 +62,7 @@ means are made. The first is the sum of the losses."""
 class Objective(Generic[Item]):
     """What is minimised: the mean over the items of a step, each of the weight `weight`."""
 
+    items: str  # what they are, in words
     turns: Turns[Item]
     weight: Callable[[Item], int]
     terms: Callable[[Sequence[Item], Sequence[Branches], torch.device], Terms]
@@ -71,6 +72,7 @@ class Objective(Generic[Item]):
 def preferences(beta: float) -> Objective[PreferencePair]:
     """DPO (Agent Q, Eqs. 5 and 6): each pair weighs the same."""
     return Objective(
+        items="preference pairs",
         turns=lambda pair: (*pair.chosen, *pair.rejected),
         weight=lambda pair: 1,
         terms=lambda pairs, nodes, device: _pair_terms(pairs, nodes, device, beta),
@@ -81,7 +83,11 @@ def preferences(beta: float) -> Objective[PreferencePair]:
 def successes() -> Objective[Turn]:
     """RFT (Agent Q, Eq. 4). Deviation: a step's loss is the mean over its tokens, which only scales the rate."""
     return Objective(
-        turns=lambda turn: (turn,), weight=lambda turn: len(turn.reply_ids), terms=_turn_terms, means=["loss"]
+        items="successful turns",
+        turns=lambda turn: (turn,),
+        weight=lambda turn: len(turn.reply_ids),
+        terms=_turn_terms,
+        means=["loss"],
     )
 
 

@@ -27,7 +27,7 @@ from bestofq.envs.web import Approve, Evaluator, WebEnv
 from bestofq.learning.config import DPOConfig
 from bestofq.learning.distributed import group_left
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.learning.tuning import train_on_preferences
+from bestofq.learning.tuning import train_policy
 from bestofq.models.local import LocalModel
 from bestofq.recipes import run_goal
 from bestofq.recipes.identity import this_command
@@ -156,7 +156,7 @@ def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **
         )
         found.append(PreferencePair(chosen=(better,), rejected=(worse,), margin=1.0, task=text, node=number))
     with group_left():
-        return train_on_preferences(deepcopy(model.model), found, config, lambda row: None, out=Path(out))
+        return train_policy(deepcopy(model.model), found, config, lambda row: None, out=Path(out))
 
 
 async def visit(

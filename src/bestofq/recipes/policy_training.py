@@ -4,10 +4,8 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.structured_output import SHOWN
@@ -23,7 +21,7 @@ from bestofq.core.words import count_of
 from bestofq.learning.config import TuningConfig
 from bestofq.learning.distributed import group_left, is_first_process
 from bestofq.learning.tracking import Log, discard_log
-from bestofq.learning.tuning import Report, TuningProgress, train_on_preferences, train_on_successes
+from bestofq.learning.tuning import TuningProgress, train_policy
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import find_model
 from bestofq.recipes.identity import check_tree_run
@@ -200,30 +198,25 @@ def need_pairs(pairs: Sequence[PreferencePair], trees: int) -> None:
 
 def tune(models: Models, pairs: Sequence[PreferencePair], out: Path, *, log: Log = discard_log) -> Path:
     """Train by DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes. Return the tuned folder."""
-    config = models.settings.agent_q.dpo
-    with show_training("DPO", log) as report:
-        folder = train_on_preferences(load_weights(models, config), pairs, config, report, out=out)
-    return _with_tokenizer(models, folder)
+    return _train("DPO", models, pairs, models.settings.agent_q.dpo, out, log)
 
 
 def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, *, log: Log = discard_log) -> Path:
     """Train by RFT (Eq. 4) on the successful rollouts of the trees, on all processes. Return the tuned folder."""
-    config = models.settings.agent_q.rft_config
     turns = [turn for turns in successful_turns(models, trees) for turn in turns]
-    with show_training("RFT", log) as report:
-        folder = train_on_successes(load_weights(models, config), turns, config, report, out=out)
-    return _with_tokenizer(models, folder)
+    return _train("RFT", models, turns, models.settings.agent_q.rft_config, out, log)
 
 
-def load_weights(models: Models, config: TuningConfig) -> Any:
-    """Load a copy of the policy's weights, in float32 unless only adapters are trained."""
+def _train(
+    label: str,
+    models: Models,
+    items: Sequence[PreferencePair] | Sequence[Turn],
+    config: TuningConfig,
+    out: Path,
+    log: Log,
+) -> Path:
+    """Train a copy of the policy, in float32 unless only adapters are trained. A bar and `log` show each step."""
     chosen, precision = models.settings.model, "float32" if config.lora is None else models.settings.model.precision
-    return LocalModel.load(find_model(chosen.path), device=chosen.device, precision=precision).model
-
-
-@contextmanager
-def show_training(label: str, log: Log) -> Iterator[Report]:
-    """Yield what hears of each step: a bar shows it, and its numbers go to `log`."""
     with bar() as shown, group_left():
         row = shown.add_task(label, total=None)
 
@@ -234,10 +227,8 @@ def show_training(label: str, log: Log) -> Iterator[Report]:
             shown.update(row, completed=made.step, total=made.steps, description=text)
             log(made.step, {**made.means, "gradient_norm": made.gradient_norm, "lr": made.lr})
 
-        yield report
-
-
-def _with_tokenizer(models: Models, folder: Path) -> Path:
+        policy = LocalModel.load(find_model(chosen.path), device=chosen.device, precision=precision).model
+        folder = train_policy(policy, items, config, report, out=out)
     if is_first_process():
         models.tokens.tokenizer.save_pretrained(folder)
     return folder
