@@ -13,7 +13,7 @@ from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, SimulatedUser, Suite, TakesUser
 from bestofq.core.repeating import Unsafe
 from bestofq.envs.suites import make_suite
-from bestofq.rollouts.workers import Do, Hosts, Report, Shared, Worker, ignore
+from bestofq.rollouts.workers import Do, Hosts, Report, Shared, Worker
 from bestofq.safety.irreversible import seems_irreversible
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -61,7 +61,7 @@ async def open_workers(
     *,
     at_once: int,
     hosts: Hosts | None = None,
-    report: Report = ignore,
+    report: Report,
 ) -> AsyncIterator[Sequence[Worker]]:
     """Yield workers that do `at_once` items in this process, or in each process of `hosts`.
 

@@ -95,12 +95,6 @@ class ClusterSettings(FrozenModel):
     cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each process")
     gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each process; may be a share")
 
-    @property
-    def needs(self) -> dict[str, float]:
-        """CPUs and GPUs of all of them, or of one process if the number is not set."""
-        processes = self.processes or 1
-        return {"CPU": processes * self.cpus, "GPU": processes * self.gpus}
-
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
