@@ -46,7 +46,7 @@ class BestOf(ChatOpenAI):  # type: ignore[misc]
         page = next((one.text for one in reversed(messages) if "<browser_state>" in one.text), "")
         words = {int(mark): f"{ROLES.get(tag, tag)} {name}" for mark, tag, name in ELEMENT.findall(page)}
         candidates = [said(one.completion.action, words) for one in replies]
-        index, scores = await self.ranker.rank_async(GOAL, page, self.history, candidates)
+        index, scores = await self.ranker.rank(GOAL, page, self.history, candidates)
         for candidate, score in zip(candidates, scores, strict=True):
             print(f"{score:6.3f}  {candidate}")
         self.history.append(candidates[index])

@@ -39,7 +39,7 @@ async def main() -> None:
         for _ in range(2):
             seen = await bq.observe(page)
             candidates = await propose(seen)
-            index, scores = await ranker.rank_async(GOAL, seen, history, candidates)
+            index, scores = await ranker.rank(GOAL, seen, history, candidates)
             for element, score in zip(seen.elements, scores, strict=True):
                 print(f"{score:6.3f}  {element.role} {element.name}")
             taken = seen.elements[index]

@@ -42,7 +42,7 @@ from bestofq.reports.table import Table, columns
 from bestofq.rollouts.console import console
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
-from experiments.siblings import ranked_right, siblings
+from experiments.siblings import ends_of, ranked_right, siblings
 
 CONFIG = Path("experiments/ladder/shop.toml")
 LEARNED, HELD_OUT, PLAYED = (Path("runs") / f"estimate-{name}" for name in ("learned", "held-out", "played"))
@@ -69,7 +69,8 @@ def shuffled_outcomes(data: Transitions, config: IQLConfig) -> Transitions:
 
 def monte_carlo(data: Transitions, config: IQLConfig) -> Transitions:
     """Every step ends with the discounted return of its episode: no bootstrapping."""
-    returns = data.reward[data.ends] * config.discount ** (data.ends - np.arange(len(data)))
+    ends = ends_of(data)
+    returns = data.reward[ends] * config.discount ** (ends - np.arange(len(data)))
     return replace(data, reward=returns.astype(np.float32), terminal=np.ones_like(data.terminal))
 
 

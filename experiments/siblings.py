@@ -9,6 +9,12 @@ import numpy as np
 from bestofq.core.transitions import Floats, Ints, Transitions
 
 
+def ends_of(data: Transitions) -> Ints:
+    """[T], the last row of each row's episode; episodes lie one after the other."""
+    last = np.flatnonzero(data.terminal)
+    return last[np.searchsorted(last, np.arange(len(data)))]
+
+
 class Siblings(NamedTuple):
     """P pairs of rows of the transitions: one state and task, two actions."""
 
@@ -18,7 +24,7 @@ class Siblings(NamedTuple):
 
 def siblings(data: Transitions) -> Siblings:
     """All such pairs, of episodes that lie one after the other and end at a terminal row."""
-    won = data.reward[data.ends] > 0
+    won = data.reward[ends_of(data)] > 0
     pages: dict[tuple[int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for row, page in enumerate(zip(data.task.tolist(), data.state.tolist(), strict=True)):
         pages[page][0 if won[row] else 1].append(row)

@@ -89,9 +89,10 @@ def test_remembered_outcomes_rank_alike_tasks_and_are_estimated(folder: Path, ou
     assert train(folder, out, *remember).exit_code == 0
     kept = Memory.load(out)
     assert kept.episodes.count == 60
-    index, (red, blue) = Ranker.load(out, gate="off").rank("buy hat 77", PAGE, [], ["click Red", "click Blue"])
+    actions = ["click Red", "click Blue"]
+    index, (red, blue) = asyncio.run(Ranker.load(out, gate="off").rank("buy hat 77", PAGE, [], actions))
     assert index == 1
-    assert Ranker.load(out).rank("buy hat 77", PAGE, [], ["click Red", "click Blue"])[0] == 0  # nobody explored
+    assert asyncio.run(Ranker.load(out).rank("buy hat 77", PAGE, [], actions))[0] == 0  # nobody explored
     assert 0 <= red < 0.5 < blue <= 1
     estimate = OffPolicyEstimate.read(out)
     assert estimate.checkpoint == kept.checkpoint

@@ -28,11 +28,5 @@ class Transitions:
         return len(self.reward)
 
     @property
-    def ends(self) -> Ints:
-        """[T], the last row of each row's episode; episodes lie one after the other."""
-        last = np.flatnonzero(self.terminal)
-        return last[np.searchsorted(last, np.arange(len(self)))]
-
-    @property
     def dim(self) -> int:
         return int(self.vectors.shape[1])

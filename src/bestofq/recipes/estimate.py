@@ -68,7 +68,7 @@ def rank_logs(logs: Logs, values: Values) -> LoggedChoices:
         assert data is not None
         q, value = _compute_values(data, values)
     levels = ([memory.familiarity(one) if memory else 0 for one in candidates] for candidates in keys)
-    probable = [row for episode in found for row in _propensities(episode, epsilons.get(episode.run), q.shape[1])]
+    probable = (row for episode in found for row in _propensities(episode, epsilons.get(episode.run)))
     return LoggedChoices(
         episode=np.repeat(np.arange(len(found)), [len(one.steps) for one in found]),
         task=tuple((one.task.suite, one.task.id) for one in found),
@@ -77,7 +77,7 @@ def rank_logs(logs: Logs, values: Values) -> LoggedChoices:
         level=_pad(levels, 0).astype(np.int64),
         value=value,
         chosen=chosen,
-        propensity=np.array(probable, np.float32),
+        propensity=_pad(probable, 0),
     )
 
 
@@ -99,20 +99,18 @@ def _compute_values(data: Transitions, values: ValueModel) -> tuple[Floats, Floa
     return np.where(actions < 0, -np.inf, np.concatenate(q)).astype(np.float32), np.concatenate(v)
 
 
-def _propensities(episode: Episode, epsilon: object, width: int) -> Iterator[Floats]:
+def _propensities(episode: Episode, epsilon: object) -> Iterator[Iterable[float]]:
     """Of each step [N]: with what probability its agent takes each candidate; NaN where that is not known."""
     for step in episode.steps:
         count = len(step.decision.candidates)
-        row = np.zeros(width, np.float32)
         if step.decision.propensities is not None:
-            row[:count] = step.decision.propensities
+            yield step.decision.propensities
         elif episode.agent == "random":
-            row[:count] = UniformSelector().probabilities(count)
+            yield UniformSelector().probabilities(count)
         elif episode.agent == "explore" and isinstance(epsilon, int | float) and epsilon > 0:
-            row[:count] = EpsilonGreedySelector(float(epsilon)).probabilities(count)
+            yield EpsilonGreedySelector(float(epsilon)).probabilities(count)
         else:
-            row[:count] = np.nan
-        yield row
+            yield [np.nan] * count
 
 
 def cross_fit(

@@ -1,6 +1,5 @@
 """A Q-function behind any agent: it ranks actions that something else proposes, on pages that something else shows."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -47,24 +46,14 @@ class Ranker:
         models, values = load_values(found, Models(settings))
         return cls(make_gated_scorer(models, values))
 
-    def rank(
+    async def rank(
         self, goal: str, page: str | Observation, history: Sequence[Said], candidates: Sequence[Said]
     ) -> tuple[int, tuple[float, ...]]:
         """Which candidate to take, and the Q-value of each [N]; of equals the first, and the first if the gate is shut.
 
         `page` is what the agent sees, as text or as `observe` gives it, with a screenshot where Q reads pictures;
-        `history`: what was done before, oldest first. InputError where there is no candidate, and in a running event
-        loop.
+        `history`: what was done before, oldest first. InputError where there is no candidate.
         """
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self.rank_async(goal, page, history, candidates))
-        raise InputError("rank blocks the event loop that is running: await rank_async")
-
-    async def rank_async(
-        self, goal: str, page: str | Observation, history: Sequence[Said], candidates: Sequence[Said]
-    ) -> tuple[int, tuple[float, ...]]:
         if not candidates:
             raise InputError("there are 0 candidates, at least 1 is needed: propose an action first")
         seen = Observation(url="", title="", text=page, elements=()) if isinstance(page, str) else page
