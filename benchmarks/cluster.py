@@ -37,7 +37,7 @@ from bestofq.core.decision import Verdict
 from bestofq.core.observation import Task
 from bestofq.rollouts.cluster import ClusterHosts, connect_cluster
 from bestofq.rollouts.runner import EpisodeSlot, Played
-from bestofq.rollouts.workers import Do, Shared, ignore
+from bestofq.rollouts.workers import Do, Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -175,7 +175,8 @@ async def overhead(given: argparse.Namespace, database: str, folder: Path, endpo
     slot, found = EpisodeSlot(Task(suite="webshop", id="1", goal="Buy it", start_url="http://shop/"), 0), {}
     where = Location(database, str(folder / "files"))
     with connect_cluster("local"), Store.open(where) as store:
-        async with ClusterHosts(store=where, count=1).open_hosts(_opened, given.at_once, store, ignore) as hosts:
+        cluster = ClusterHosts(store=where, count=1)
+        async with cluster.open_hosts(_opened, given.at_once, store, lambda used: None) as hosts:
             await hosts[0].ready()
             for name, at_once in (("alone", 1), ("at_once", given.at_once)):
                 began = time.perf_counter()
