@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.agents.scorers.memory import count_repeats, experiences
+from bestofq.agents.scorers.memory import experiences
 from bestofq.config.models import Models, check_embedder
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem
@@ -156,13 +156,7 @@ def train_on_runs(
                 "nothing about other tasks"
             )
             console.print(warning, style="yellow", markup=False)
-    learned = select_episodes(store, runs, episodes)
-    values = train_q(out, models, store, learned, again=again, log=log)
-    if isinstance(values, Memory):
-        steps, kinds, pages, patterns, actions = count_repeats(episodes_of(store, learned))
-        kept = f"{patterns:,} without what differs between visits ({kinds:,} kinds), {actions:,} with the action taken"
-        console.print(f"Of {steps:,} pages {pages:,} come at least twice as recorded, {kept}", highlight=False)
-    return values
+    return train_q(out, models, store, select_episodes(store, runs, episodes), again=again, log=log)
 
 
 def select_episodes(store: Store, runs: Sequence[str], episodes: int | None = None) -> list[EpisodeSummary]:

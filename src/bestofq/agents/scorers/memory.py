@@ -1,7 +1,6 @@
 """Scorers that no gradient trains: outcomes of the same and of like actions, and a rule about words."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -84,17 +83,6 @@ def step_keys(episode: Episode) -> Iterator[list[Keys]]:
     for index, step in enumerate(episode.steps):
         state = state_at(episode.task, episode.steps[:index], step.observation)
         yield memory_keys(state, step.decision.candidates)
-
-
-def count_repeats(episodes: Iterable[Episode]) -> tuple[int, ...]:
-    """Return how many steps and kinds of page there are, and how often page, kind and action come at least twice."""
-    pages, kinds, actions = counters = Counter[int](), Counter[str](), Counter[str]()
-    for episode in episodes:
-        for step, keys in zip(episode.steps, step_keys(episode), strict=True):
-            pages[hash(step.observation.page)] += 1
-            kinds[keys[step.decision.chosen][0]] += 1
-            actions[keys[step.decision.chosen][2]] += 1
-    return pages.total(), len(kinds), *(sum(n for n in one.values() if n > 1) for one in counters)
 
 
 def experiences(episodes: Iterable[Episode]) -> Iterator[Experience]:
