@@ -27,7 +27,7 @@ from transformers import (
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning import tuning
-from bestofq.learning.config import DPOConfig, RFTConfig
+from bestofq.learning.config import DPOConfig, TuningConfig
 from bestofq.learning.objectives import preferences, slopes_of, successes
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.learning.tuning import TuningProgress, schedule, train_policy
@@ -281,7 +281,7 @@ def test_the_rate_rises_and_falls() -> None:
     )
 
 
-RFT_CONFIG = RFTConfig(lr=1e-2, batch_size=4, micro_batch_tokens=64, precision="float32", device="cpu")
+RFT_CONFIG = TuningConfig(lr=1e-2, batch_size=4, micro_batch_tokens=64, precision="float32", device="cpu")
 
 
 def log_probs(model: Any, turns: list[Turn]) -> torch.Tensor:
@@ -379,4 +379,4 @@ def test_stopped_in_the_middle_it_ends_with_the_same_weights(lora: int | None, t
 
 def test_nothing_to_learn_from_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="0 successful turns"):
-        train_policy(tiny_model(), [], RFTConfig(), print, out=tmp_path)
+        train_policy(tiny_model(), [], TuningConfig(), print, out=tmp_path)

@@ -42,10 +42,6 @@ CHAT_TOKENS = 1500
 """Of a local model's reply to instructions: three candidates in ordinary words. A longer reply is cut, and repaired."""
 
 
-def _no_check(settings: BestOfQSettings) -> None:
-    """Need nothing more than a proposer."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class AgentConfig:
     """One way to choose among candidates (Best-of-Q, 4.1 and Fig. 5): the first of the N that the proposer offers.
@@ -57,7 +53,6 @@ class AgentConfig:
         selector: of the settings.
         propose: another proposer than that of the settings.
         identity: what only this agent depends on, apart from N: of the settings, and of what describes the Q-function.
-        check_more: raise ConfigError if the settings do not name what the agent needs. It loads no model.
         single: whether it proposes one candidate, and depends on no setting of its own.
         needs_q: whether it ranks by what `bestofq train` left.
         log_probs: whether it needs the log-probability of each candidate.
@@ -68,7 +63,6 @@ class AgentConfig:
     selector: Callable[[BestOfQSettings], Selector] = lambda settings: GreedySelector()
     propose: Callable[[Models], Proposer] | None = None
     identity: Callable[[BestOfQSettings, Mapping[str, JsonValue]], Mapping[str, JsonValue]] = lambda settings, q: q
-    check_more: Callable[[BestOfQSettings], None] = _no_check
     single: bool = False
     needs_q: bool = False
     log_probs: bool = False
@@ -81,7 +75,10 @@ class AgentConfig:
     def check(self, settings: BestOfQSettings) -> None:
         """Raise ConfigError if the settings do not name what the agent needs, or name what cannot be imported. It loads
         no model."""
-        self.check_more(settings)
+        if self is AGENTS["own"]:
+            if settings.scorer is None:
+                raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
+            load_part("scorer", settings.scorer)
         if settings.proposer is not None:
             load_part("proposer", settings.proposer)
 
@@ -113,12 +110,6 @@ def _memory(models: Models, values: Values | None, n: int) -> Scorer:
     return MemoryScorer(values.memory)
 
 
-def _check_own(settings: BestOfQSettings) -> None:
-    if settings.scorer is None:
-        raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
-    load_part("scorer", settings.scorer)
-
-
 AGENTS: dict[str, AgentConfig] = {
     "prompting": AgentConfig(single=True),
     "random": AgentConfig(selector=lambda settings: UniformSelector()),
@@ -140,7 +131,6 @@ AGENTS: dict[str, AgentConfig] = {
     "own": AgentConfig(
         scorer=lambda models, values, n: make_part("scorer", str(models.settings.scorer), Scorer, models),
         identity=lambda settings, q: {"scorer": settings.scorer},
-        check_more=_check_own,
     ),
     "mcts": AgentConfig(single=True),  # its search has an identity and an N of its own
 }

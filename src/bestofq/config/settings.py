@@ -22,7 +22,7 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE, Endpoint
 from bestofq.core.loading import list_plugins
 from bestofq.envs.suites import AnySuiteSettings, default_suite
-from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig, TuningRates
+from bestofq.learning.config import DPOConfig, IQLConfig, TuningConfig, TuningRates
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.search.config import SearchConfig
 
@@ -81,10 +81,10 @@ class AgentQSettings(FrozenModel):
     rft: TuningRates = TuningRates()
 
     @property
-    def rft_config(self) -> RFTConfig:
+    def rft_config(self) -> TuningConfig:
         """What RFT trains with: its own rates, and for the rest the settings of DPO."""
-        shared = {name: getattr(self.dpo, name) for name in RFTConfig.model_fields.keys() - TuningRates.model_fields}
-        return RFTConfig(**shared, **self.rft.model_dump())
+        shared = {name: getattr(self.dpo, name) for name in TuningConfig.model_fields.keys() - TuningRates.model_fields}
+        return TuningConfig(**shared, **self.rft.model_dump())
 
 
 class ClusterSettings(FrozenModel):

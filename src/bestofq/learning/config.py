@@ -136,7 +136,8 @@ PAPER = IQLConfig(
 
 
 class TuningRates(FrozenModel):
-    """What each kind of tuning sets for itself."""
+    """What each kind of tuning sets for itself. The defaults are RFT's: Agent Q gives no numbers; rate and batch are
+    TRL's. Eq. 4 has no penalty for leaving the first policy; few rounds are all that holds it (3.2.1): hence one epoch."""
 
     lr: float = Field(default=2e-5, gt=0, description="peak rate; adapters want some ten times that of all weights")
     epochs: int = Field(default=1, ge=1, description="times that every example is trained on")
@@ -160,11 +161,6 @@ class TuningConfig(TuningRates):
     device: str = Field(default="auto", description="auto (a GPU where there is one) or cpu")
     checkpoint_every: int = Field(default=50, ge=1, description="steps between checkpoints")
     seed: int = Field(default=0, ge=0, description="of the order of examples")
-
-
-class RFTConfig(TuningConfig):
-    """Reinforced fine-tuning. Agent Q gives no numbers; rate and batch are TRL's. Eq. 4 has no penalty for leaving the
-    first policy; few rounds are all that holds it (3.2.1): hence one epoch."""
 
 
 class DPOConfig(TuningConfig):

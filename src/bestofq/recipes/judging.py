@@ -32,7 +32,8 @@ def episodes_to_judge(
     extra = which == "extra"
     if run not in (names := [record.name for record in store.runs()]):
         raise InputError(f"there is no run {run!r} in the store: it has {', '.join(names) or 'none'}")
-    theirs = [e for e in store.summaries(run=run, agent=agent) if _is_judges(e, extra)]
+    ended = [e for e in store.summaries(run=run, agent=agent) if e.steps and ended_by_itself(e)]
+    theirs = [e for e in ended if (bool(e.judge) or e.outcome == "unjudged") != extra]
     if not theirs:
         raise InputError(
             f"run {run!r} has no finished episode for a judge: "
@@ -71,8 +72,3 @@ async def judge_run(
 
     await run_all(judge_episode(episode.id) for episode in episodes)
     return outcomes
-
-
-def _is_judges(episode: EpisodeSummary, extra: bool) -> bool:
-    theirs = bool(episode.judge) or episode.outcome == "unjudged"
-    return episode.steps > 0 and ended_by_itself(episode) and (theirs != extra)
