@@ -137,7 +137,8 @@ PAPER = IQLConfig(
 
 class TuningRates(FrozenModel):
     """What each kind of tuning sets for itself. The defaults are RFT's: Agent Q gives no numbers; rate and batch are
-    TRL's. Eq. 4 has no penalty for leaving the first policy; few rounds are all that holds it (3.2.1): hence one epoch."""
+    TRL's. Eq. 4 has no penalty for leaving the first policy; few rounds are all that holds it (3.2.1). Hence the one
+    epoch."""
 
     lr: float = Field(default=2e-5, gt=0, description="peak rate; adapters want some ten times that of all weights")
     epochs: int = Field(default=1, ge=1, description="times that every example is trained on")
