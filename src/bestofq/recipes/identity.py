@@ -133,10 +133,6 @@ def set_begun(folder: Path, identity: Mapping[str, JsonValue]) -> None:
     write_whole(folder / IDENTITY, json.dumps(identity, indent=1))
 
 
-def set_done(folder: Path) -> None:
-    (folder / DONE).touch()
-
-
 def _changes(folder: Path, identity: Mapping[str, JsonValue]) -> list[Difference]:
     if not (card := folder / IDENTITY).exists():
         return []

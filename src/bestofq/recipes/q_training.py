@@ -28,7 +28,7 @@ from bestofq.learning.networks import parameter_counts
 from bestofq.learning.tracking import Log, discard_log
 from bestofq.learning.training import train_stoppable
 from bestofq.models.cached_embedder import VectorStore
-from bestofq.recipes.identity import IDENTITY, UNFINISHED, episode_set, is_done, q_identity, set_begun, set_done
+from bestofq.recipes.identity import DONE, IDENTITY, UNFINISHED, episode_set, is_done, q_identity, set_begun
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import tabulate
@@ -98,7 +98,7 @@ def train_q(
         )
     export_value(out, trained, **card)
     learn_memory(models, store, episodes).save(out)
-    set_done(out)
+    (out / DONE).touch()
     shutil.rmtree(unfinished, ignore_errors=True)
     console.print(f"Q and V learned from {count_of(len(data), 'transition')}: {out}")
     return load_value(out, embed=spec)
@@ -118,7 +118,7 @@ def _remember(
     set_begun(out, identity)
     (out / CARD).unlink(missing_ok=True)  # of a network that was trained there before
     memory.save(out)
-    set_done(out)
+    (out / DONE).touch()
     console.print(
         f"The outcomes of {count_of(known.count, 'episode')} are remembered under {len(memory.table):,} keys: {out}"
     )
