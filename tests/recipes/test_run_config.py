@@ -99,7 +99,7 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
         (("suite.spacy=en_core_web_lg",), (), None, "suite.spacy=en_core_web_lg, and this has none"),
         (("suite.step_limit=7",), (), None, "suite.step_limit=7, and this has 15"),
         ((*CHAT, "chat_screenshots=0"), CHAT, None, "chat_screenshots=0, and this has 1"),
-        ((*CHAT, "by=words", "localizer=page"), (*CHAT, "localizer=page"), None, "by=words, and this has mark"),
+        ((*CHAT, "by=words", "localizer=vision"), (*CHAT, "localizer=vision"), None, "by=words, and this has mark"),
         (
             ("endpoints.judge.model=m", "judge_screenshots=2"),
             ("endpoints.judge.model=m", "judge_screenshots=1"),

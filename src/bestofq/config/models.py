@@ -242,10 +242,9 @@ def is_pocket(chat: ChatConfig) -> bool:
 
 def check_pictures(settings: BestOfQSettings, taken: bool) -> None:
     """ConfigError where elements are found on pictures, and none is taken."""
-    seeing = settings.by == "words" and settings.localizer == "vision"
-    if taken or in_pocket_prompts(settings) or not (seeing or settings.by == "point"):
+    if taken or in_pocket_prompts(settings) or settings.by == "mark":
         return
-    way = "localizer=vision" if seeing else "by=point"
+    way = "localizer=vision" if settings.by == "words" else "by=point"
     raise ConfigError(
         f"with {way} a model finds elements on pictures, and none are taken: set suite.env=browser and "
         "suite.screenshots=true, or name elements by marks (by=mark)"

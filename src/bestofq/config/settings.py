@@ -26,7 +26,7 @@ from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig, TuningRates
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.search.config import SearchConfig
 
-LocalizerKind = Literal["none", "page", "vision", "page+vision"]
+LocalizerKind = Literal["none", "vision"]
 
 
 class ModelSettings(FrozenModel):
@@ -167,7 +167,9 @@ class BestOfQSettings(FrozenModel):
     )
     thoughts: bool = Field(default=True, description="a chat model writes a thought and a note with each action (A.5)")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
-    localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
+    localizer: LocalizerKind = Field(
+        default="none", description="who finds elements that are described in words: a model, on the screenshot (A.1)"
+    )
     iql: Annotated[IQLConfig, FREE] = IQLConfig()
     n_candidates: int = Field(default=Agent.n_candidates, ge=1, description="N (3.3)")
     epsilon: float = Field(default=EpsilonGreedySelector.epsilon, ge=0, le=1, description="of the seed runs (A.2)")
@@ -212,7 +214,7 @@ class BestOfQSettings(FrozenModel):
     @model_validator(mode="after")
     def _words_are_found(self) -> Self:
         if self.by == "words" and self.localizer == "none":
-            raise ValueError("with by=words a localizer must find the elements: set localizer to page or vision")
+            raise ValueError("with by=words a localizer must find the elements: set localizer=vision")
         return self
 
     @property
