@@ -22,7 +22,7 @@ from bestofq.core.embedding import DEFAULTS, PIXELS_LEAST, EmbedConfig, EmbedIte
 from bestofq.core.errors import ConfigError, DataError, SetupError
 from bestofq.core.observation import Screenshot
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.models.checkpoints import Precision, folder_of, load_checkpoint
+from bestofq.models.checkpoints import Precision, load_checkpoint
 from bestofq.models.decoding import pad_ids
 from bestofq.models.embed import LocalEmbedder, hidden_states, pool_vectors
 from bestofq.models.embed_text import SentenceEmbedder, is_sentence_encoder
@@ -159,11 +159,10 @@ def load_embedder(
 
     SetupError if it cannot be found, ConfigError for another kind of model or an impossible context.
     """
-    place = folder_of(path)
-    if is_sentence_encoder(place):
+    if is_sentence_encoder(path):
         return SentenceEmbedder(path, config, device=device, precision=precision)
     try:
-        known = transformers.AutoConfig.from_pretrained(place)
+        known = transformers.AutoConfig.from_pretrained(path)
         kind, classes = known.model_type, known.architectures or ()
     except (OSError, ValueError) as error:
         raise SetupError(f"no model at {path}: give a transformers directory or a hub name ({error})") from error
