@@ -54,8 +54,8 @@ class ModelSettings(FrozenModel):
     )
     embedder: Annotated[str | None, FREE] = Field(
         default=None,
-        description="model that embeds: directory, hub name or a shipped one (Table 12), of a language model or a "
-        "sentence encoder; or one of your own, `my_package.my_module:make_embedder`, called with an `EmbedConfig`. "
+        description="model that embeds: directory, hub name or a shipped one (Table 12); or one of your own, "
+        "`my_package.my_module:make_embedder`, called with an `EmbedConfig`. "
         "Default: the endpoint embedder, else the model at `path` if no endpoint proposes",
     )
     embed: Annotated[EmbedSettings, FREE] = EmbedSettings()
