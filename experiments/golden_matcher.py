@@ -6,7 +6,7 @@ from typing import Any
 
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import GOLDEN, prompt_hash, render
-from bestofq.agents.structured_output import ask, only
+from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError
@@ -57,7 +57,7 @@ class GoldenMatcher:
             return json_of(replies[0], lambda data: _read(data, len(candidates)))
 
         try:
-            (index, rationale), usage = await ask(self.model, only(request), read, "judge")
+            (index, rationale), usage = await ask(self.model, _only(request), read, "judge")
         except ReplyError as error:
             return Match(index=None, rationale=str(error), read=False, usage=error.usage)
         return Match(index=index, rationale=rationale, usage=usage)
@@ -74,3 +74,7 @@ def _read(data: dict[str, Any], count: int) -> tuple[int | None, str]:
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
         raise ReplyError(f'"matched_index" is {index!r}: it must be a whole number from 0 to {count - 1}')
     return index, rationale
+
+
+async def _only(request: Request) -> Prompts:
+    yield Prompt(request=request)

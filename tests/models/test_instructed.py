@@ -180,14 +180,11 @@ async def test_it_judges_beside_another_proposer(folder: Path, criteria: str) ->
     assert verdict.judge.startswith(f"{folder.name}, 0 screenshots")
 
 
-async def test_it_answers_as_the_user(folder: Path) -> None:
-    user = (f"endpoints.user.model={folder}", "endpoints.user.base_url=local")
-    models = Models(settings(folder, *user))
-    said, (used,) = await models.user.reply(STATE.task, "You like it green.", "Which tea?")
-    assert said
-    assert used.role == "user"
-    assert models.in_role(models.settings.endpoints["user"]) is models.local  # its weights are held once
-    with pytest.raises(ConfigError, match="localizer vision"):
+async def test_it_picks_too_and_places_nothing(folder: Path) -> None:
+    picker = (f"endpoints.picker_chat.model={folder}", "endpoints.picker_chat.base_url=local")
+    models = Models(settings(folder, *picker))
+    assert models.in_role(models.settings.endpoints["picker_chat"]) is models.local  # its weights are held once
+    with pytest.raises(ConfigError, match="localizer=vision needs an endpoint"):
         make_agent("prompting", Models(settings(folder, "by=words", "localizer=vision")))
 
 

@@ -113,7 +113,6 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
             "judge_criteria=opentable, and this has none",
         ),
         (("localizer=vision",), (), None, "localizer=vision, and this has none"),
-        (("endpoints.user.model=m",), ("endpoints.user.model=other",), None, "user.model=m, and this has other"),
         (
             ("endpoints.picker_chat.model=m",),
             ("endpoints.picker_chat.model=other",),

@@ -333,5 +333,5 @@ def make_localizer(models: Models) -> Localizer | None:
     model = models.endpoint if own is None else models.in_role(own)
     if not isinstance(model, ChatModel):
         how = "set endpoints.localizer_chat.model, or give --base-url"
-        raise ConfigError(f"the localizer needs an endpoint: {how}")
+        raise ConfigError(f"localizer=vision needs an endpoint: {how}")
     return VisionLocalizer(model)

@@ -127,8 +127,8 @@ class BestOfQSettings(FrozenModel):
     endpoints: Annotated[dict[str, ChatConfig], FREE] = Field(
         default={},
         description="models behind endpoints, a table each: `[endpoints.chat]` proposes and picks instead of `model`, "
-        "`picker_chat` picks (Table 3), `localizer_chat` localizes, `judge` judges, `user` answers what an agent "
-        "asks its user (Agent Q, 6.1), and `embedder` embeds texts by `/v1/embeddings`",
+        "`picker_chat` picks (Table 3), `localizer_chat` localizes, `judge` judges, and "
+        "`embedder` embeds texts by `/v1/embeddings`",
     )
     judge: str | None = Field(
         default=None,
