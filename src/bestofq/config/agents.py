@@ -19,8 +19,7 @@ from bestofq.agents.prompting import VERIFIER, prompt_hash
 from bestofq.agents.proposers import ChatProposer, Dialect, SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer, VoteScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer, ChatVerifierScorer, PickerScorer, VerifierScorer
-from bestofq.agents.scorers.gated import GatedScorer
-from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
+from bestofq.agents.scorers.learned import GatedScorer, PriorScorer, QScorer, Values
 from bestofq.agents.scorers.memory import MemoryScorer, WordScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.config.models import Models, check_embedder, in_pocket_prompts, is_pocket
