@@ -54,8 +54,8 @@ def parse_reply(message: Json, seen: Observation, last: bool) -> Candidate:
 
 
 def _call(one: Json) -> Call:
-    """Name and arguments are in `function`, or name and input in `custom`."""
+    """Name and arguments are in `function` or in the call itself, or name and input are in `custom`."""
     if isinstance(custom := one.get("custom"), Mapping):
         return call_of(custom.get("name"), {"input": custom.get("input")})
-    function = one["function"]
+    function = one.get("function") or one
     return call_of(function.get("name"), function.get("arguments"))
