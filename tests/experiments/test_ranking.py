@@ -29,6 +29,7 @@ from bestofq_sites.booking.settings import BookingSettings
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.suite import LocalSuite
 from bestofq_sites.local_site.text import TextEnv, at_once
+from bestofq_sites.webshop.settings import WebShopSettings
 from experiments import learners
 from experiments.__main__ import app
 from experiments.golden import golden_findings
@@ -73,7 +74,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evaluated")
 
     async def play() -> None:
-        models = Models(BestOfQSettings())
+        models = Models(BestOfQSettings(suite=WebShopSettings(step_limit=5)))
         async with open_suite(models) as suite:
             with Store.open(folder) as opened:
                 await compare(models, suite, opened, "eval", Play(split="test", limit=2), ["prompting", "random"])
