@@ -74,19 +74,18 @@ def best_of_q(
 
 @app.command("agent-q")
 def agent_q(
-    results: Annotated[Path, typer.Option(help="Folder of the committed results; models in it stay in its table.")],
+    results: Annotated[Path, typer.Option(help="Folder of the committed results.")],
     config: Config = None,
     set_: Set = None,
     out: Episodes = EPISODES,
     tasks: Tasks = 200,
     models: Annotated[int, typer.Option(min=1, help="Trained models of each method.")] = 3,
-    first: Annotated[int, typer.Option(min=0, help="The first model's seed.")] = 0,
     from_rft: Annotated[bool, typer.Option("--from-rft", help="Begin from the RFT model (6.2).")] = False,
     data: Data = None,
 ) -> None:
     """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
-    chosen, seeds = models_of(CommonOptions(config=config, set_=set_, data=data)), range(first, first + models)
-    asyncio.run(run_agent_q(chosen, out=out, results=results, tasks=tasks, seeds=seeds, from_rft=from_rft))
+    chosen = models_of(CommonOptions(config=config, set_=set_, data=data))
+    asyncio.run(run_agent_q(chosen, out=out, results=results, tasks=tasks, seeds=range(models), from_rft=from_rft))
 
 
 @app.command()
