@@ -16,7 +16,6 @@ from bestofq.store.location import Location
 from experiments.ablation import run_ablation
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
-from experiments.dev_ranking import DevRanker
 from experiments.estimating import GROUPS, learned, make, write
 from experiments.figures import figures
 from experiments.noisy_scorers import judged
@@ -117,7 +116,7 @@ def ablation(
 
     If the file sets dev_tasks, an oracle rates what each Q-function ranks first at stored dev steps.
     """
-    run_ablation(file, out, results, DevRanker())
+    run_ablation(file, out, results)
 
 
 @app.command()

@@ -2,7 +2,8 @@
 arm (Best-of-Q, Tables 4 and 10 to 12, Figs. 4 and 8)."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.protocols import Rated
@@ -14,19 +15,15 @@ from bestofq.reports.table import Cell, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 
 
-class MeasuredArm(Protocol):
-    """What became of an arm; what there is a seed of, in the seeds' order."""
+@dataclass(kw_only=True)
+class ArmResult:
+    """What became of an arm, one entry a seed where there are several."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def learned(self) -> Sequence[EpisodeSummary]: ...  # the episodes that Q learned from
-    @property
-    def values(self) -> Sequence[str]: ...  # names of its Q-functions. Empty: its agent has none
-    @property
-    def ranked(self) -> Sequence[Sequence[Rated]]: ...  # dev steps, rated, with what Q would have chosen there
-    @property
-    def played(self) -> Sequence[Sequence[EpisodeSummary]]: ...  # on test tasks
+    name: str
+    learned: list[EpisodeSummary] = field(default_factory=list)  # the episodes that Q learned from
+    values: list[str] = field(default_factory=list)  # folders in `out/q`; empty: its agent has no Q
+    ranked: list[Sequence[Rated]] = field(default_factory=list)  # dev steps, as Q would have chosen there
+    played: list[list[EpisodeSummary]] = field(default_factory=list)  # on test tasks
 
 
 class ArmRow(FrozenModel):
@@ -81,13 +78,13 @@ class ArmRow(FrozenModel):
         }
 
 
-def results_of(measured: Sequence[MeasuredArm]) -> list[ArmRow]:
+def results_of(measured: Sequence[ArmResult]) -> list[ArmRow]:
     """The arms' numbers; differences are to the first."""
     first = measured[0]
     return [_result(arm, None if arm is first else first) for arm in measured]
 
 
-def _result(arm: MeasuredArm, first: MeasuredArm | None) -> ArmRow:
+def _result(arm: ArmResult, first: ArmResult | None) -> ArmRow:
     found: dict[str, Any] = {}
     if arm.values:
         found |= {"episodes": len(arm.learned), "successes": sum(e.success for e in arm.learned)}
@@ -110,11 +107,11 @@ def _result(arm: MeasuredArm, first: MeasuredArm | None) -> ArmRow:
     return ArmRow(name=arm.name, values=tuple(arm.values), runs=runs, **found)
 
 
-def _steps(arm: MeasuredArm) -> list[Rated]:
+def _steps(arm: ArmResult) -> list[Rated]:
     return [step for seed in arm.ranked for step in seed]
 
 
-def _attempts(arm: MeasuredArm) -> Tries:
+def _attempts(arm: ArmResult) -> Tries:
     return attempts_of(episode for some in arm.played for episode in some)
 
 

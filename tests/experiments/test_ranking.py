@@ -26,7 +26,7 @@ from bestofq_sites.local_site.text import TextEnv, at_once
 from experiments import learners
 from experiments.__main__ import app
 from experiments.oracles.booking import BookingOracle
-from experiments.ranking import OracleStep, by_kind, by_lead, judge_of
+from experiments.ranking import OracleStep, by_kind, judge_of
 
 T, U = ("shop", "t"), ("shop", "u")
 
@@ -49,14 +49,6 @@ def test_shares_of_right_choices_by_hand() -> None:
     assert item.contested_chance == pytest.approx((1 / 3 + 1 / 2) / 2)
     assert (rows["start"].proposed, rows["start"].chosen, rows["start"].contested_chosen) == (0, None, None)
     assert (rows["all"].steps, rows["all"].proposed) == (5, 3 / 5)
-
-
-def test_contested_steps_are_parted_by_how_sure_the_proposer_is() -> None:
-    steps = [OracleStep("item", T, (lead > 2, lead < 2), lead < 2, lead) for lead in (4.0, 3.0, 1.0, 0.5)]
-    rows = by_lead([*steps, OracleStep("item", T, (True, True), 0, 9.0), OracleStep("item", T, (True, False), 0)])
-    assert [(row.steps, row.contested_first) for row in rows.values()] == [(4, 0.5), (1, 0), (1, 0), (1, 1), (1, 1)]
-    assert [row.contested_chosen for row in rows.values()] == [1] * 5
-    assert by_lead([OracleStep("item", T, (True, False), 0)]) == {}
 
 
 @pytest.fixture(scope="module")
