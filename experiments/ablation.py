@@ -41,7 +41,7 @@ from experiments.ranking import OracleStep, oracle_steps
 
 Changes = dict[str, JsonValue]
 """Settings that differ, nested as in a configuration file."""
-PLAYED_APART = {"env", "browser", "allow", "search_fields", "spacy"}
+PLAYED_APART = {"env", "browser", "allow", "search_fields"}
 """Settings of a suite in which an arm may act otherwise than it learned: tasks and splits are the same."""
 COLLECTED = ("n_candidates", "model", "suite", "chat")
 """What of a run's configuration the settings of an arm that learns from it must repeat."""

@@ -89,15 +89,16 @@ def test_each_criterion_is_needed(suite: Booking, field: str, value: object, cri
         made = replace(made, details=replace(made.details, **{field: value}))
     else:
         made = replace(made, table=replace(made.table, **{field: value}))
-    wrong = suite.criteria(task, replace(visit, reservation=made))
-    assert [name for name, holds in wrong if not holds] == [criterion]
-    assert wrong.reward == 0
+    wrong = replace(visit, reservation=made)
+    assert [name for name, holds in suite.criteria(task, wrong)._asdict().items() if not holds] == [criterion]
+    assert suite.reward(task, wrong) == 0
 
 
 def test_what_is_right_before_the_end_is_known_but_earns_nothing(suite: Booking) -> None:
     task = suite.tasks("train")[0]
-    found = suite.criteria(task, replace(right(suite, task), reservation=None))
-    assert (found.date_and_time, found.party_size, found.completed, found.reward) == (True, True, False, 0)
+    visit = replace(right(suite, task), reservation=None)
+    found = suite.criteria(task, visit)
+    assert (found.date_and_time, found.party_size, found.completed, suite.reward(task, visit)) == (True, True, False, 0)
 
 
 def test_the_user_answers_what_only_the_user_knows(goals: list[BookingGoal]) -> None:

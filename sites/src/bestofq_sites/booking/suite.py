@@ -5,9 +5,9 @@ Train, dev and test each have their own site with their own restaurants.
 
 from importlib.resources import files
 from itertools import chain
+from typing import NamedTuple
 
 from bestofq.core.actions import Action, Click, Submit, Write
-from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Element, Split, Task
 from bestofq.envs.splits import split_of
 from bestofq_sites.booking.goals import BookingGoal, details, make_goals, reply
@@ -20,7 +20,7 @@ from bestofq_sites.local_site.rules import Rules
 STEP_LIMIT = 30
 
 
-class Criteria(FrozenModel):
+class Criteria(NamedTuple):
     """The paper's four (6.1). All must hold; a seating that the guest prefers counts as information of the guest's, the
     restaurant with date and time: at another one, no table is set for then."""
 
@@ -28,10 +28,6 @@ class Criteria(FrozenModel):
     party_size: bool = False
     user_information: bool = False
     completed: bool = False
-
-    @property
-    def reward(self) -> float:
-        return float(all(dict(self).values()))
 
 
 class Booking(Rules[BookingGoal, BookingVisit, View | None]):
@@ -88,7 +84,7 @@ class Booking(Rules[BookingGoal, BookingVisit, View | None]):
 
     def reward(self, task: Task, visit: BookingVisit) -> float:
         """1 where the right reservation was made, else 0 (sparse, as the paper's)."""
-        return self.criteria(task, visit).reward
+        return float(all(self.criteria(task, visit)))
 
     def commits(self, action: Action, element: Element) -> bool:
         """Whether it makes the reservation, if its form is filled in."""
