@@ -19,7 +19,6 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Task
-from bestofq_sites.booking.restaurants import BookingConfig
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.webshop.pages import BUY, PAGE_SIZE, Search, Shop, buy_name
@@ -131,7 +130,7 @@ def _composite(
 
 @cache
 def _booking(seed: int) -> Booking:
-    return Booking(BookingConfig(seed=seed))
+    return Booking(seed)
 
 
 async def _walk(

@@ -25,7 +25,6 @@ from bestofq.envs.miniwob.settings import HELD_OUT
 from bestofq.envs.miniwob.suite import SEEDS
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import find_model
-from bestofq_sites.booking.restaurants import BookingConfig
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
@@ -165,7 +164,7 @@ async def walks(suite: str, skill: float, count: int = 12, **more: float) -> lis
     rng = random.Random(0)
     found: list[AsyncIterator[Example]] = []
     if suite == "booking":
-        booking = Booking(BookingConfig(seed=1))
+        booking = Booking(seed=1)
         found = [walk_booking(config, booking, task, rng) for task in booking.tasks("train", count)]
     else:
         shop = synthetic_suite(SyntheticConfig(seed=1))
