@@ -8,18 +8,17 @@ import typer
 
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
-from bestofq.cli.options import RUNS, Budget, CommonOptions, Config, Data, DryRun, Set, Stored
+from bestofq.cli.options import Budget, CommonOptions, Config, Data, DryRun, Set
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import limit_of, models_of, one_of
-from bestofq.reports.rows import Selection
 from bestofq.store.location import Location
-from experiments.ablation import run_ablation
+from experiments.ablation import ablation
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.estimating import GROUPS, learned, make, write
 from experiments.figures import figures
 from experiments.noisy_scorers import judged
-from experiments.ranking import print_ranking
+from experiments.ranking import rank
 
 app = typer.Typer(
     name="python -m experiments",
@@ -29,7 +28,8 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(figures)
+for command in (ablation, figures, rank):
+    app.command()(command)
 Episodes = Annotated[Path, typer.Option("--out", help="Folder of the episodes and of what is learned.")]
 Tasks = Annotated[int, typer.Option(min=2, help="Held-out test tasks.")]
 EPISODES = Path("runs/experiment")
@@ -85,38 +85,6 @@ def agent_q(
     """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
     chosen = models_of(CommonOptions(config=config, set_=set_, data=data))
     asyncio.run(run_agent_q(chosen, out=out, results=results, tasks=tasks, seeds=range(models), from_rft=from_rft))
-
-
-@app.command()
-def rank(
-    config: Config = None,
-    set_: Set = None,
-    store: Stored = RUNS,
-    run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
-    agent: Annotated[list[str] | None, typer.Option(help="Whose choices to count. Default: all. Repeatable.")] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Folder: all tables and figures of `bestofq report`, rated by the oracle.")
-    ] = None,
-    data: Data = None,
-) -> None:
-    """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
-    models = models_of(CommonOptions(config=config, set_=set_, data=data))
-    print_ranking(models, store=store, selection=Selection(runs=[run], agents=agent), html=html)
-
-
-@app.command()
-def ablation(
-    file: Annotated[Path, typer.Argument(help="TOML file of an ablation.")],
-    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = Path(
-        "runs/ablations"
-    ),
-    results: Annotated[Path | None, typer.Option(help="Folder of the results. Default: the file's own.")] = None,
-) -> None:
-    """Learn and play with settings that differ in one thing, and compare. Resumable.
-
-    If the file sets dev_tasks, an oracle rates what each Q-function ranks first at stored dev steps.
-    """
-    run_ablation(file, out, results)
 
 
 @app.command()

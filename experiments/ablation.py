@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
+import typer
 from pydantic import Field, JsonValue, NonNegativeInt, model_validator
 
 from bestofq.agents.scorers.learned import Values
@@ -282,27 +283,36 @@ def facts_of(models: Models, split: Split) -> dict[str, JsonValue]:
     }
 
 
-def run_ablation(file: Path, out: Path, results: Path | None) -> None:
-    """Measure a file's arms. If it sets `dev_tasks`, an oracle rates what their Q-functions choose at dev steps."""
-    ablation, configs = read_ablation(file)
+def ablation(
+    file: Annotated[Path, typer.Argument(help="TOML file of an ablation.")],
+    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = Path(
+        "runs/ablations"
+    ),
+    results: Annotated[Path | None, typer.Option(help="Folder of the results. Default: the file's own.")] = None,
+) -> None:
+    """Learn and play with settings that differ in one thing, and compare. Resumable.
+
+    If the file sets dev_tasks, an oracle rates what each Q-function ranks first at stored dev steps.
+    """
+    study, configs = read_ablation(file)
 
     async def measure() -> list[ArmResult]:
-        with AblationRunner(ablation, out) as runner:
+        with AblationRunner(study, out) as runner:
             return [await runner.measure(config) for config in configs]
 
-    console.print(f"{ablation.title}: about {ablation.minutes} minutes on two cores")
+    console.print(f"{study.title}: about {study.minutes} minutes on two cores")
     found = results_of(run_interruptible(measure()))
-    table = ablation_table(ablation.title, found)
+    table = ablation_table(study.title, found)
     folder = results or file.parent
     result = {
         **made_by(configs[0].learning),
-        "study": ablation.model_dump(mode="json"),
+        "study": study.model_dump(mode="json"),
         "arms": [row.model_dump(mode="json") for row in found],
     }
     console.print(table)
     write_out(folder / "result.json", result)
     (folder / "table.md").write_text(table.to_markdown(), "utf-8")
-    for name, picture in ablation_pictures(ablation.title, found).items():
+    for name, picture in ablation_pictures(study.title, found).items():
         (folder / name).write_text(picture, "utf-8")
 
 

@@ -7,10 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+import typer
 
+from bestofq.cli.options import RUNS, CommonOptions, Config, Data, Set, Stored
+from bestofq.cli.shared import models_of
 from bestofq.config.models import Models
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Decision, Episode, State, state_at
@@ -24,7 +27,6 @@ from bestofq.reports.report import Options, gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.table import Row, Table, columns
 from bestofq.rollouts.console import console
-from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from bestofq_sites.booking.suite import Booking
@@ -159,19 +161,27 @@ def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool
     return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen)
 
 
-def print_ranking(models: Models, *, store: Location, selection: Selection, html: Path | None) -> None:
-    """Each agent's table by kind of page, then recall and regret; in `html` all of them.
-
-    InputError where no oracle knows what is right in any step.
-    """
+def rank(
+    config: Config = None,
+    set_: Set = None,
+    store: Stored = RUNS,
+    run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
+    agent: Annotated[list[str] | None, typer.Option(help="Whose choices to count. Default: all. Repeatable.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Folder: all tables and figures of `bestofq report`, rated by the oracle.")
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
+    models = models_of(CommonOptions(config=config, set_=set_, data=data))
+    selection = Selection(runs=[run], agents=agent)
     with Store.open(store, read_only=True) as opened:
         rows = read_rows(opened, selection)
         finished = rows.name_rows(selection.summaries(opened))
-        asked = selection.agents
         rated = {
             name: list(oracle_steps(models, (opened.episode(e.id) for e in finished if e.agent == name)))
             for name in dict.fromkeys(e.agent for e in finished)
-            if asked is None or any(name in rows.of(one) for one in asked)
+            if agent is None or any(name in rows.of(one) for one in agent)
         }
         if not any(rated.values()):
             raise InputError(f"no oracle knows what is right in these episodes on {models.settings.suite.name}")
