@@ -25,8 +25,6 @@ from bestofq.recipes.identity import Searcher
 from bestofq.recipes.policy_training import searched_trees
 from bestofq.store.store import Store
 from bestofq_sites.shipped import POCKET, POCKET_WEB
-from bestofq_sites.webshop import suite as webshop
-from bestofq_sites.webshop.reward import title_nouns
 
 CHAT = ("endpoints.chat.model=m", "endpoints.chat.base_url=http://127.0.0.1:1/v1")  # nothing is asked of it
 
@@ -70,12 +68,6 @@ async def go_on(folder: Path, before: tuple[str, ...], now: tuple[str, ...], sea
             await begins(store, *settings, play=PLAYS[searcher])
 
 
-@pytest.fixture(autouse=True)
-def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings are compared without the spaCy pipeline that one of them names."""
-    monkeypatch.setattr(webshop, "spacy_nouns", lambda pipeline: title_nouns)
-
-
 @pytest.mark.parametrize(
     ("before", "now", "searcher", "said"),
     [
@@ -96,7 +88,6 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (("epsilon=0.25",), (), None, "epsilon=0.25, and this has 0.5"),
         (("suite.search_fields=upstream",), (), None, "suite.search_fields=upstream, and this has all"),
-        (("suite.spacy=en_core_web_lg",), (), None, "suite.spacy=en_core_web_lg, and this has none"),
         (("suite.step_limit=7",), (), None, "suite.step_limit=7, and this has 15"),
         ((*CHAT, "chat_screenshots=0"), CHAT, None, "chat_screenshots=0, and this has 1"),
         ((*CHAT, "by=words", "localizer=vision"), (*CHAT, "localizer=vision"), None, "by=words, and this has mark"),

@@ -110,14 +110,14 @@ class TextEnv(Generic[VisitT, ViewT]):
         self._set(visit=visit, page=page, pages=(*before, url), typed=())
 
     def _act(self, action: Action) -> str | None:
-        pages, say = self.place.pages, self._rules.wording
+        pages = self.place.pages
         match action:
             case act.Press() | act.Upload() | act.SwitchTab():
                 return f"A text page has no keys, files or tabs, so `{action.kind}` does nothing here."
             case Targeted():
                 return self._act_on(action)
             case act.GoBack() if len(pages) == 1:
-                return say.no_way_back
+                return "There is no page to go back to."
             case act.GoBack():
                 self._load(pages[-2], before=pages[:-2])
             case act.Refresh():
@@ -125,7 +125,7 @@ class TextEnv(Generic[VisitT, ViewT]):
             case act.Restart():
                 self._load(self.place.task.start_url)
             case act.Goto(url=url) if self._server.address(url) is None:
-                return say.no_address.format(url=url)
+                return f"{url} is not on this site: its addresses begin with /."
             case act.Goto(url=url):
                 self._load(url)
             case act.Other():
@@ -135,11 +135,11 @@ class TextEnv(Generic[VisitT, ViewT]):
         return None
 
     def _act_on(self, action: Targeted) -> str | None:
-        mark, controls, say = action.mark, self.place.page.controls, self._rules.wording
+        mark, controls = action.mark, self.place.page.controls
         if mark is None:
             return action.refusal or "A text page has no points: name an element by its mark."
         if mark > len(controls):
-            return say.no_element.format(mark=mark, count=len(controls))
+            return f"There is no element [{mark}] on this page."
         node, form = controls[mark - 1]
         match action, node:
             case act.Click(), Link(to=to):
@@ -152,7 +152,7 @@ class TextEnv(Generic[VisitT, ViewT]):
             case act.Submit(), Button() if form is not None and form.numbered:
                 self._send(form)
             case act.Submit(), _:
-                return say.no_form.format(mark=mark, name=node.name)
+                return f"Element [{mark}] belongs to no form."
             case act.Click(), SelectField(options=options):
                 return f"Element [{mark}] is a list: write one of its options: {_join_options(options)}."
             case ((act.Write() | act.Clear()), SelectField()):
@@ -165,8 +165,7 @@ class TextEnv(Generic[VisitT, ViewT]):
                     assert form is not None
                     self._send(form)
             case ((act.Write() | act.Clear()), _):
-                role = self._observe().elements[mark - 1].role
-                return say.no_field.format(mark=mark, name=node.name, role=role)
+                return f"Element [{mark}] is no text field."
         return None
 
     def _choose(self, mark: int, node: SelectField, form: Form, text: str) -> str | None:
