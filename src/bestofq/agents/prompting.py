@@ -35,6 +35,7 @@ By = Literal["mark", "words", "point"]  # how a model names an element
 Actions = Literal["web", "paper"]  # that a model may take
 CandidateSource = Literal["auto", "list", "samples"]  # one reply with all of them, a reply for each, or both
 Criteria = Literal["opentable"]  # of a judge, instead of the task as a whole
+GOLDEN = ("golden_system", "golden_user")  # what looks for the golden step among candidates
 
 
 @cache
