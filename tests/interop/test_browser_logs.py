@@ -1,4 +1,4 @@
-"""Logs of web agents, small ones written by hand: browser-use, ATIF, chats."""
+"""Logs of web agents, small ones written by hand: browser-use, ATIF, WebVoyager."""
 
 import json
 from io import BytesIO
@@ -10,7 +10,7 @@ from logs import bestofq, counts, imported, written
 from PIL import Image
 
 from bestofq.cli.options import LOGS
-from bestofq.core.actions import Answer, Click, Goto, Other, Write
+from bestofq.core.actions import Answer, Click, GoBack, Goto, Other, Scroll, Wait, Write
 from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Box
@@ -189,6 +189,46 @@ def test_atif_has_pictures_usage_and_copied_steps_that_are_no_decisions(tmp_path
     assert json.loads(gone_on.provenance.log or "")["steps"] == long[:3]
 
 
+def test_webvoyager(tmp_path: Path) -> None:
+    begun = (
+        "Now given a task: Find a kettle  Please interact with https://shop.example/ and get the answer. \n"
+        'Observation: …\n[0]: "Home";\t[2]: <input> "Search";\t[3]: <button> "Go";'
+    )
+    replies = (
+        "Thought: I search.\nAction: Type [2]; red kettle",
+        "Thought: Down.\nAction: Scroll [WINDOW]; down",
+        "Action: Click [0]",
+        "Action: Wait",
+        "Action: GoBack",
+        "Action: Google",
+        "Action: ANSWER; [the red one]",
+    )
+    messages = [{"role": "system", "content": "You are a robot."}]
+    for number, reply in enumerate(replies):
+        page = begun if number == 0 else f"Observation: page {number}"
+        messages += [
+            {"role": "user", "content": [{"type": "text", "text": page}]},
+            {"role": "assistant", "content": reply},
+        ]
+    written(tmp_path / "results" / "taskShop--4" / "interact_messages.json", messages)
+    (episode,) = imported("webvoyager", tmp_path / "results", tmp_path / "store")
+    assert actions(episode) == [
+        Write(mark=2, text="red kettle", enter=True),
+        Scroll(direction="down"),
+        Other(text="Click [0]"),
+        Wait(seconds=5),
+        GoBack(),
+        Goto(url="https://www.google.com/"),
+        Answer(text="the red one"),
+    ]
+    task = episode.task
+    assert (task.id, task.goal, task.start_url) == ("Shop--4", "Find a kettle", "https://shop.example/")
+    assert labels(episode)[0] == 'write textbox Search "red kettle" enter'
+    assert episode.steps[0].decision.candidate.thought == "I search."
+    assert episode.steps[1].observation.text == "Observation: page 1"
+    assert episode.verdict.outcome == "unjudged"
+
+
 _DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -247,10 +287,83 @@ def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
     assert steps[5].terminated
 
 
+def test_inspect_samples_have_candidates_and_scores(tmp_path: Path) -> None:
+    def reply(text: str, **arguments: Any) -> dict[str, Any]:
+        calls = [{"id": "1", "function": "click", "arguments": arguments, "type": "function"}] if arguments else None
+        return {"message": {"role": "assistant", "content": text, "tool_calls": calls}}
+
+    asked = [{"role": "user", "content": "buy a kettle"}]
+    later = [*asked, reply("", mark=1)["message"], {"role": "tool", "content": "a kettle"}]
+    events = [
+        {"event": "sample_init", "sample": 1},
+        {
+            "event": "model",
+            "input": asked,
+            "tools": [{"name": "click"}],
+            "output": {"choices": [reply("", mark=1), reply("", mark=2)]},
+        },
+        {"event": "model", "input": later, "tools": [], "output": {"choices": [reply("bought")]}},
+    ]
+    graded = [{"role": "user", "content": "is it right?"}]
+    events.append({"event": "model", "input": graded, "tools": [], "output": {"choices": [reply("GRADE: C")]}})
+    scores = (
+        {"match": {"value": "C", "explanation": "it is right"}},
+        {"match": {"value": "I"}},
+        {"match": {"value": 0.5}},
+        {},
+    )
+    samples = [{"id": number, "events": events, "scores": score} for number, score in enumerate(scores)]
+    log = written(tmp_path / "dump.json", {"eval": {"task": "shop"}, "samples": samples})
+    assert (
+        counts(bestofq("import", "inspect", log, "--store", tmp_path / "first"))["steps with several candidates"] == 4
+    )
+    episodes = imported("inspect", log, tmp_path / "store")
+    assert sorted((one.verdict.outcome, one.verdict.reward, one.verdict.judge) for one in episodes) == [
+        ("failure", 0.0, "match"),
+        ("failure", 0.5, "match"),
+        ("success", 1.0, "match"),
+        ("unjudged", 0.0, ""),
+    ]
+    (won,) = (one for one in episodes if one.verdict.outcome == "success")
+    first, last = won.steps
+    assert [one.action for one in first.decision.candidates] == [Click(mark=1), Click(mark=2)]
+    assert (last.observation.text, last.decision.candidate.action) == ("a kettle", Answer(text="bought"))
+    assert (won.task.goal, won.verdict.reason) == ("buy a kettle", "it is right")
+    assert json.loads(first.decision.log or "")["tools"] == [{"name": "click"}]
+    kept = json.loads(won.provenance.log or "")
+    assert kept["events"] == [events[0], events[3]]  # the grader's call is no decision
+
+
+def test_inspects_attachments_stand_where_they_belong(tmp_path: Path) -> None:
+    goal, page = "buy a kettle; " * 10, "\n".join(f"[{mark}] button 'Kettle {mark}'" for mark in (1, 2))
+    call = {"id": "1", "function": "click", "arguments": {"mark": 2}, "type": "function"}
+    asked = [{"role": "user", "content": "attachment://0a"}]
+    act = {"role": "assistant", "content": [{"type": "text", "text": "attachment://0d"}], "tool_calls": [call]}
+    shown = [{"type": "text", "text": "attachment://0b"}, {"type": "image", "image": "attachment://0c"}]
+    later = [*asked, act, {"role": "tool", "content": shown}]
+    events = [
+        {"event": "model", "input": seen, "output": {"choices": [{"message": act}]}, "call": {"request": seen}}
+        for seen in (asked, later)
+    ]
+    attachments = {"0a": goal, "0b": page, "0c": f"data:image/png;base64,{_DOT}", "0d": "the second"}
+    samples = [{"id": 1, "events": events, "attachments": attachments}, {"id": 2, "events": events}]
+    log = written(tmp_path / "dump.json", {"samples": samples})
+    said = bestofq("import", "inspect", log, "--store", tmp_path / "first")
+    assert counts(said)["malformed"] == 1
+    assert "it has no 'attachment://0a'" in said
+    (episode,) = imported("inspect", log, tmp_path / "store")
+    first, last = episode.steps
+    assert (episode.task.goal, first.observation.text, last.observation.text) == (goal, goal, page)
+    assert (last.decision.candidate.label, last.decision.candidate.thought) == ("click button Kettle 2", "the second")
+    assert last.observation.screenshot is not None
+    assert json.loads(last.decision.log or "")["call"]["request"] == later  # each kept once: with the episode
+    assert json.loads(episode.provenance.log or "")["attachments"] == attachments
+
+
 @pytest.mark.parametrize("kind", sorted({*LOGS} - {"jsonl"}))
-@pytest.mark.parametrize("record", [{}, [], {"steps": [], "history": [], "messages": []}])
+@pytest.mark.parametrize("record", [{}, [], {"steps": [], "history": [], "messages": [], "samples": [{}]}])
 def test_json_of_another_kind_is_no_log(tmp_path: Path, kind: str, record: object) -> None:
-    log = written(tmp_path / "log.json", record)
+    log = written(tmp_path / "interact_messages.json", record)
     with pytest.raises(DataError, match=rf"{log} holds .* as {kind}: .*\bit (holds no|has no|has another)"):
         bestofq("import", kind, log, "--store", tmp_path / "store")
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logs import imported, written
+from logs import bestofq, counts, imported, written
 from PIL import Image
 
 from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Press, Refresh, Scroll, Upload, Wait, Write
+from bestofq.core.observation import Observation
 from bestofq.interop.actions import call_of, candidate_of
 from bestofq.interop.browser_use import elements_on
 from bestofq.interop.chat import heard
@@ -174,7 +175,7 @@ def test_the_proxy_knows_a_final_click_in_each_form(calls: list[tuple[str, dict[
 
 
 @pytest.mark.parametrize("half", ["\\ud83d", "\\ude00", "\\ud83d\\ud83d\\ude00", "\\uD83D!"])
-@pytest.mark.parametrize("kind", ["jsonl", "browser-use", "chat"])
+@pytest.mark.parametrize("kind", ["jsonl", "browser-use", "chat", "inspect"])
 def test_half_a_character_is_replaced(tmp_path: Path, kind: str, half: str) -> None:
     seen = f"price {half}"
     talk = f'[{{"role": "user", "content": "{seen}"}}, {{"role": "assistant", "content": "ok"}}]'
@@ -182,13 +183,47 @@ def test_half_a_character_is_replaced(tmp_path: Path, kind: str, half: str) -> N
         "jsonl": f'{{"goal": "buy", "steps": [{{"observation": "{seen}", "candidates": ["click [1]"]}}]}}',
         "browser-use": json.dumps(history({"go_back": {}}, title="SEEN")).replace("SEEN", seen),
         "chat": talk,
+        "inspect": f'{{"samples": [{{"id": 1, "events": [{{"event": "model", "input": {talk[: talk.index("}, ")]}}}], '
+        '"output": {"choices": [{"message": {"role": "assistant", "content": "ok"}}]}}]}]}',
     }
-    log = written(tmp_path / ("log.json" if kind == "browser-use" else "log.jsonl"), logs[kind])
+    log = written(tmp_path / ("log.json" if kind in ("browser-use", "inspect") else "log.jsonl"), logs[kind])
     (episode,) = imported(kind, log, tmp_path / "store")
     page = episode.steps[0].observation
     replaced = json.loads(f'"{seen}"').encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     assert "\ufffd" in replaced
     assert replaced in (page.title, page.text)
+
+
+def test_inspects_pool_of_messages(tmp_path: Path) -> None:
+    """Later versions write each message once; the calls of the model name their places."""
+    call = {"id": "1", "function": "click", "arguments": {"index": 7}}
+    attached = {"attachments": {"0a": "Page: Buy [7] now"}}
+
+    def sample(number: int, goal: str, *spans: list[list[int]], **more: Any) -> dict[str, Any]:
+        pool = [
+            {"role": "system", "content": "You use a browser."},
+            {"role": "user", "content": goal},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "user", "content": "never shown"},
+            {"role": "tool", "tool_call_id": "1", "content": "attachment://0a"},
+        ]
+        replies = (pool[2], {"role": "assistant", "content": "done"})
+        events = [
+            {"event": "model", "input": [], "input_refs": refs, "output": {"choices": [{"message": reply}]}}
+            for refs, reply in zip(spans, replies, strict=True)
+        ]
+        return {"id": number, "events": events, "events_data": {"messages": pool, "calls": []}, **more}
+
+    good = [[[0, 2]], [[0, 3], [4, 5]]]
+    samples = [sample(n, goal, *good, **attached) for n, goal in enumerate(("Buy a kettle", "Buy a lamp"))]
+    samples.append(sample(9, "Beyond the pool", [[0, 2]], [[0, 99]], **attached))
+    log = written(tmp_path / "log.json", {"version": 2, "samples": samples})
+    assert counts(bestofq("import", "inspect", log, "--store", tmp_path / "first"))["malformed"] == 1
+    episodes = imported("inspect", log, tmp_path / "store")
+    assert {episode.task.goal for episode in episodes} == {"Buy a kettle", "Buy a lamp"}
+    assert len({episode.task.id for episode in episodes}) == 2
+    for episode in episodes:
+        assert [step.observation.text for step in episode.steps] == [episode.task.goal, "Page: Buy [7] now"]
 
 
 @pytest.mark.parametrize(
@@ -202,3 +237,20 @@ def test_half_a_character_is_replaced(tmp_path: Path, kind: str, half: str) -> N
 )
 def test_the_elements_of_each_version_of_browser_use(page: str, found: list[tuple[int, str, str]]) -> None:
     assert [(one.mark, one.role, one.name) for one in elements_on(page)] == found
+
+
+def test_webvoyagers_pictures_lie_beside_the_messages(tmp_path: Path) -> None:
+    task = tmp_path / "taskShop--1"
+    holder = {"type": "image_url", "image_url": {"url": "data:image/png;base64,{b64_img}"}}
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "robot"}]
+    for reply in ("Action: Wait", "Action: GoBack", "Action: Wait"):
+        messages += [
+            {"role": "user", "content": [{"type": "text", "text": "Observation: x"}, holder]},
+            {"role": "assistant", "content": reply},
+        ]
+    written(task / "interact_messages.json", [*messages, messages[1]])
+    for number in (1, 3, 4):  # the second look failed
+        (task / f"screenshot{number}.png").write_bytes(picture(number))
+    (episode,) = imported("webvoyager", tmp_path, tmp_path / "store")
+    pages: list[Observation | None] = [*(step.observation for step in episode.steps), episode.final]
+    assert [page and page.screenshot and page.screenshot.width for page in pages] == [1, None, 3, 4]

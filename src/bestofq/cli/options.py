@@ -15,7 +15,7 @@ from bestofq.store.location import Location
 
 RUNS, WEB, IMPORTED, SERVED = (Location(f"runs/{name}") for name in ("webshop", "web", "imported", "serve"))
 SUITES = ("webshop", "booking", "quirks", "miniwob", "webvoyager")
-LOGS = ("jsonl", "browser-use", "atif", "chat")
+LOGS = ("jsonl", "browser-use", "atif", "chat", "inspect", "webvoyager")
 
 
 def some_tasks(tasks: str | None) -> str | None:

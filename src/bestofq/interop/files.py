@@ -37,11 +37,18 @@ def json_lines(path: Path, parse: Parse) -> Iterator[Episode | Malformed]:
                     yield record if isinstance(record, Malformed) else attempt(where, parse, record, file)
 
 
-def json_files(path: Path, parse: Parse, pattern: str = "*.json") -> Iterator[Episode | Malformed]:
-    """An episode a file."""
+def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = "") -> Iterator[Episode | Malformed]:
+    """An episode a file, or several where the file is a list of them, or holds one by the name `many`."""
     for file in files_of(path, pattern):
-        record = attempt(file.name, json_in, file.read_bytes())
-        yield record if isinstance(record, Malformed) else attempt(file.name, parse, record, file)
+        whole = attempt(file.name, json_in, file.read_bytes())
+        some = whole.get(many) if many and isinstance(whole, dict) else whole
+        if isinstance(whole, Malformed):
+            yield whole
+        elif many and isinstance(some, list):
+            for number, record in enumerate(some, 1):
+                yield attempt(f"{file.name}, record {number}", parse, record, file)
+        else:
+            yield attempt(file.name, parse, whole, file)
 
 
 def files_of(path: Path, pattern: str) -> list[Path]:

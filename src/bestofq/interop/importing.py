@@ -14,7 +14,7 @@ from bestofq.core.decision import DECIDED, Episode, Provenance
 from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.loading import call_object, object_name
 from bestofq.core.observation import Split
-from bestofq.interop import atif, browser_use, chat, jsonl
+from bestofq.interop import atif, browser_use, chat, jsonl, webvoyager
 from bestofq.interop.atif import Exported
 from bestofq.interop.files import Malformed, Parse, Reader, attempt, json_files, json_lines
 from bestofq.store.codec import content_key
@@ -34,6 +34,8 @@ READERS: Mapping[str, Reader] = {
     "browser-use": partial(json_files, parse=partial(_with_steps, browser_use.episode)),
     "atif": partial(json_files, parse=partial(_with_steps, atif.episode)),
     "chat": partial(json_lines, parse=partial(_with_steps, chat.conversation)),
+    "inspect": partial(json_files, parse=partial(_with_steps, chat.sample), many="samples"),
+    "webvoyager": partial(json_files, parse=partial(_with_steps, webvoyager.episode), pattern="interact_messages.json"),
 }
 """By the name of what they read."""
 _AT_ONCE = 128  # episodes that share transactions
