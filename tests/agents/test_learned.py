@@ -54,9 +54,6 @@ class Sum:
     def v(self, state: Floats, task: Floats) -> Floats:
         return (state + task)[..., 0]
 
-    def prepare(self, state: Floats, task: Floats) -> None:
-        assert state.shape == task.shape == (1, 1)
-
 
 class Both:
     """A proposer of the two."""

@@ -41,11 +41,10 @@ from bestofq.models.embed_text import MatchEmbedder
 from bestofq.models.embed_vision import VisionEmbedder
 from bestofq.models.local import LocalModel
 from bestofq.recipes.run_goal import UserJudge
-from bestofq.testing.contracts import PAGE, STATE, check_judge, check_learner, check_proposer, check_scorer, check_suite
+from bestofq.testing.contracts import PAGE, STATE, check_judge, check_proposer, check_scorer, check_suite
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedJudge, ScriptedModel, ScriptedProposer, ScriptedScorer
 from examples.own_suite import Lamps
-from experiments.learners import reversed_outcomes
 
 
 @asynccontextmanager
@@ -342,11 +341,6 @@ async def test_a_judge_whose_reward_does_not_fit() -> None:
 
     with pytest.raises(AssertionError, match=r"success with reward 0\.5"):
         await check_judge(Kind())
-
-
-def test_a_learner_that_prefers_what_failed() -> None:
-    with pytest.raises(AssertionError, match="what led to success"):
-        check_learner(reversed_outcomes)
 
 
 async def test_a_suite_whose_splits_share_tasks() -> None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from scripted_shop import SearchField
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
@@ -18,11 +17,8 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
-from bestofq.core.language import Request, user
 from bestofq.core.observation import Element, Observation
-from bestofq.core.preferences import PreferencePair
 from bestofq.learning.checkpoint import load_value, read_card
-from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.search.pairs import rollouts
 from bestofq.testing import ScriptedProposer, ScriptedScorer, serve_app
 from bestofq_sites.shipped import POCKET_Q
@@ -150,43 +146,6 @@ async def test_a_setting_that_search_has_not_is_named(name: str, value: int, sto
     suite = bq.load_suite("webshop")
     with pytest.raises(ConfigError, match=f"{name}={value}"):
         await bq.search_tree(suite, (await suite.tasks("dev"))[0], ScriptedProposer([]), store, **{name: value})
-
-
-@pytest.mark.slow
-def test_a_tuned_model_prefers_the_better_reply(tmp_path: Path) -> None:
-    model = bq.LocalModel.load(precision="float32")
-    prompt, better, worse = "user: I want a lamp\npage: lamp [2]\nnext:", "click [2]", "go back"
-
-    def margin(of: bq.LocalModel) -> float:
-        ids = tuple((*of.encode_plain(reply), of.end) for reply in (better, worse))
-        chosen, rejected = reply_log_probs(of.model, [Branches(tuple(of.encode(prompt)), ids)], share=False).tolist()
-        return float(chosen - rejected)
-
-    before = margin(model)
-    folder = bq.tune(model, [(prompt, better, worse)], tmp_path / "model", lr=1e-4, epochs=3, batch_size=1)
-    model.tokenizer.save_pretrained(folder)
-    assert margin(bq.LocalModel.load(folder, precision="float32")) > before + 0.5
-    with pytest.raises(ConfigError, match="lr="):
-        bq.tune(model, [(prompt, better, worse)], tmp_path / "other", lr=-1.0)
-
-
-def test_a_model_that_was_tuned_is_as_before_so_that_other_settings_begin_with_it_too(tmp_path: Path) -> None:
-    model, pairs = bq.LocalModel.load(precision="float32"), [("a lamp [2]\nnext:", "click [2]", "go back")]
-    before = {name: weight.clone() for name, weight in model.model.state_dict().items()}
-    folder = bq.tune(model, pairs, tmp_path, lr=1e-3)
-    assert all(torch.equal(weight, before[name]) for name, weight in model.model.state_dict().items())
-    assert not model.model.training
-    assert bq.tune(model, pairs, tmp_path, lr=1e-3) == folder  # the same call again: nothing is left to do
-
-
-def test_a_model_is_tuned_on_replies_as_it_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, found = bq.LocalModel.load(precision="float32"), list[PreferencePair]()
-    monkeypatch.setattr("bestofq.recipes.api.train_on_preferences", lambda _, pairs, *more, **rest: found.extend(pairs))
-    prompt = "user: I want a lamp\npage: lamp [2]\nnext:"
-    [drawn] = model.generate_batch([Request(messages=user(prompt))])[0].replies
-    bq.tune(model, [(prompt, drawn.text, "go back")], tmp_path)
-    [turn] = found[0].chosen
-    assert (turn.reply_ids, turn.log_prob) == (drawn.ids, pytest.approx(drawn.log_prob, abs=1e-3))
 
 
 @pytest.mark.slow

@@ -77,12 +77,6 @@ class AgentQSettings(FrozenModel):
     alpha: float = Field(default=0.5, ge=0, le=1, description="weight of the searched Q against feedback's (Eq. 10)")
     threshold: float = Field(default=0.2, ge=0, le=1, description="least difference in Q of a pair (Algorithm 1)")
     tasks: int = Field(default=100, ge=1, description="B of Algorithm 1: training tasks searched a round")
-    replay: int | None = Field(
-        default=None,
-        ge=0,
-        description="earlier rounds whose pairs are trained on again, against the likelihoods they were drawn with "
-        "(3.2.2). Default: all",
-    )
     dpo: DPOConfig = DPOConfig()
     rft: TuningRates = TuningRates()
 
@@ -100,12 +94,6 @@ class ClusterSettings(FrozenModel):
     processes: int | None = Field(default=None, ge=1, description="how many. Default: as the cluster has CPUs for")
     cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each process")
     gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each process; may be a share")
-
-    @property
-    def needs(self) -> dict[str, float]:
-        """CPUs and GPUs of all of them, or of one process if the number is not set."""
-        processes = self.processes or 1
-        return {"CPU": processes * self.cpus, "GPU": processes * self.gpus}
 
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {

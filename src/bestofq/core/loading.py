@@ -25,7 +25,6 @@ Kind = Literal[
     "scorer",
     "proposer",
     "judge",
-    "learner",
     "embedder",
     "reader",
     "model",

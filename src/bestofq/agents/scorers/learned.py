@@ -38,8 +38,7 @@ class QScorer:
         """Embed state and task while the proposer thinks. `seconds` overlap with the proposer's."""
         started = time.perf_counter()
         texts = [self.texts.state(state), self.texts.task(state.task)]
-        vectors, tokens = await self.embedder.embed(texts)
-        self.values.prepare(vectors[:1], vectors[1:])
+        _, tokens = await self.embedder.embed(texts)
         return (self._usage(tokens, started),)
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
