@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
+from bestofq.browser.guard import allows
 from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Click
 from bestofq.core.observation import Observation
@@ -116,11 +117,31 @@ async def browser() -> AsyncIterator[Browser]:
         yield made
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def session(browser: Browser) -> AsyncIterator[BrowserSession]:
-    made = BrowserSession(browser)
+class OneRoom(BrowserSession):
+    """Its pages follow one another in one browser context: opening one for each takes most of a test's time."""
+
+    async def reset(self, url: str, allowed_hosts: Sequence[str] = ()) -> None:
+        if self._room is None or (*allowed_hosts,) != self.hosts or not allows(allowed_hosts, url):
+            await super().reset(url, allowed_hosts)
+            return
+        self.start_url, self._last, self._refused = url, None, set()
+        await self.tab.send("Input.dispatchMouseEvent", type="mouseMoved", x=self.config.width, y=0)
+        await self.restore([url])
+        self.tab.notices.clear()
+        self.tab.refused.clear()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def room(browser: Browser) -> AsyncIterator[OneRoom]:
+    made = OneRoom(browser)
     yield made
     await made.close()
+
+
+@pytest.fixture
+def session(room: OneRoom, browser: Browser) -> BrowserSession:
+    room.config = browser.config
+    return room
 
 
 @pytest.fixture
