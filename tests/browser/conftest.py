@@ -2,15 +2,15 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import pytest_asyncio
+from one_room import OneRoom
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.guard import allows
 from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Click
 from bestofq.core.observation import Observation
@@ -115,20 +115,6 @@ async def browser() -> AsyncIterator[Browser]:
     config = BrowserConfig(load_patience=2.0, arguments=(f"--host-resolver-rules={rules}",))
     async with Browser.launch(config) as made:
         yield made
-
-
-class OneRoom(BrowserSession):
-    """Its pages follow one another in one browser context: opening one for each takes most of a test's time."""
-
-    async def reset(self, url: str, allowed_hosts: Sequence[str] = ()) -> None:
-        if self._room is None or (*allowed_hosts,) != self.hosts or not allows(allowed_hosts, url):
-            await super().reset(url, allowed_hosts)
-            return
-        self.start_url, self._last, self._refused = url, None, set()
-        await self.tab.send("Input.dispatchMouseEvent", type="mouseMoved", x=self.config.width, y=0)
-        await self.restore([url])
-        self.tab.notices.clear()
-        self.tab.refused.clear()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -140,12 +140,14 @@ async def test_text_that_is_seen_stays(read: Any) -> None:
     ]
 
 
-async def test_alerts_do_not_reach_the_next_episode(site: Any, session: Any) -> None:
+async def test_alerts_do_not_reach_the_next_episode(site: Any, browser: Browser) -> None:
+    session = BrowserSession(browser)
     await session.reset(site.page("<button onclick='setInterval(() => alert(1), 1)'>b</button>"), [site.host])
     await session.act(Click(mark=1))
     await session.reset(site.page("<p>next", "/next"), [site.host])
     seen = await session.snapshot()
     assert (seen.text, seen.notices) == ("next", ())
+    await session.close()
 
 
 @pytest.mark.parametrize("where", ["/b", "http://allowed.test:{port}/b"])
