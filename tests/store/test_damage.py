@@ -120,6 +120,16 @@ def test_a_damaged_word_in_the_definition_of_a_table_is_a_sentence(
     assert examine(tmp_path).kept["episodes"]  # the other tables
 
 
+def test_a_damaged_definition_of_an_index_is_found_and_repaired(tmp_path: Path) -> None:
+    asyncio.run(fill(tmp_path, episodes=1))
+    before, file = everything(tmp_path), tmp_path / "store.sqlite"
+    file.write_bytes(file.read_bytes().replace(b"CREATE INDEX", b"CREATE INDEY", 1))
+    with pytest.raises(DataError, match=f"{tmp_path}"):
+        everything(tmp_path)
+    assert check_store(Location.of(tmp_path), mend=True) == 0
+    assert everything(tmp_path) == before
+
+
 def test_of_a_file_that_was_cut_what_is_left_is_recovered(tmp_path: Path) -> None:
     asyncio.run(fill(tmp_path))
     file = tmp_path / "store.sqlite"
