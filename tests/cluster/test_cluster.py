@@ -43,19 +43,25 @@ def nodes() -> Iterator[Any]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")  # Ray's 15 would leave them what the other tests do not take
-        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        health = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000}  # 5000 and 3000: more waiting
+        head = {"num_cpus": 0, "include_dashboard": False, "no_monitor": True, "_system_config": health}
+        made = Cluster(initialize_head=True, head_node_args={**head, "include_log_monitor": False})
         for _ in range(2):
-            made.add_node(num_cpus=1)
+            add_a_node(made)
         try:
             yield made
         finally:
             made.shutdown()
 
 
+def add_a_node(nodes: Any) -> None:
+    nodes.add_node(num_cpus=1, include_log_monitor=False)
+
+
 def lose_a_node(nodes: Any) -> None:
     """SIGKILL of one that plays; another joins."""
     nodes.remove_node(nodes.list_all_nodes()[-1], allow_graceful=False)
-    nodes.add_node(num_cpus=1)
+    add_a_node(nodes)
 
 
 async def played(
@@ -121,9 +127,9 @@ async def test_all_processes_share_a_budget_and_their_steps_are_heard_of_as_they
     where, calls, tasks, steps = Location(database, str(tmp_path / "files")), 20, 4, 15
     stays = {"thought": "so", "note": "", "action": {"type": "click", "element": 1}}  # until the steps are used up
 
-    async def played(budget: Budget) -> None:
+    async def played(budget: Budget, processes: int) -> None:
         async with open_suite(models := Models(settings, budget)) as suite:
-            hosts = ClusterHosts(store=where, count=2, shared=Shared(budget=budget))
+            hosts = ClusterHosts(store=where, count=processes, shared=Shared(budget=budget))
             await collect(models, suite, store, "seed", Play("prompting"), hosts=hosts)
 
     async with FaultServer(lambda _: json.dumps({"candidates": [stays]}), seconds=0.15) as server:
@@ -132,10 +138,10 @@ async def test_all_processes_share_a_budget_and_their_steps_are_heard_of_as_they
         settings = BestOfQSettings(endpoints={"chat": chat}, suite=suite)
         with Store.open(where) as store, connect_cluster(nodes.address):
             with pytest.raises(BudgetError, match=r"allows 0\.02"):
-                await played(Budget(calls * 0.001))
+                await played(Budget(calls * 0.001), processes=2)
             asked = len(server.requests)
             assert calls <= asked <= calls + 10  # those that were under way, and of a pulse's time; each alone: 40
-            await played(Budget())
+            await played(Budget(), processes=1)
             assert sum(one.steps for one in store.summaries(run="seed")) == tasks * steps
     assert asked - 10 <= heard[0] <= asked  # though no episode had ended
     assert tasks * steps - asked <= heard[1] <= tasks * steps - heard[0]

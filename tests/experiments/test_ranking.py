@@ -26,11 +26,12 @@ from bestofq_sites.booking.settings import BookingSettings
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.suite import LocalSuite
 from bestofq_sites.local_site.text import TextEnv, at_once
+from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.__main__ import app
 from experiments.golden import golden_findings
 from experiments.golden_matcher import GoldenMatcher
 from experiments.oracles.booking import BookingOracle
-from experiments.ranking import OracleStep, by_kind, by_lead, judge_of
+from experiments.ranking import OracleStep, by_kind, judge_of
 
 T, U = ("shop", "t"), ("shop", "u")
 
@@ -55,21 +56,13 @@ def test_shares_of_right_choices_by_hand() -> None:
     assert (rows["all"].steps, rows["all"].proposed) == (5, 3 / 5)
 
 
-def test_contested_steps_are_parted_by_how_sure_the_proposer_is() -> None:
-    steps = [OracleStep("item", T, (lead > 2, lead < 2), lead < 2, lead) for lead in (4.0, 3.0, 1.0, 0.5)]
-    rows = by_lead([*steps, OracleStep("item", T, (True, True), 0, 9.0), OracleStep("item", T, (True, False), 0)])
-    assert [(row.steps, row.contested_first) for row in rows.values()] == [(4, 0.5), (1, 0), (1, 0), (1, 1), (1, 1)]
-    assert [row.contested_chosen for row in rows.values()] == [1] * 5
-    assert by_lead([OracleStep("item", T, (True, False), 0)]) == {}
-
-
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two agents on two test tasks of the shop, with the shipped pocket model."""
     folder = tmp_path_factory.mktemp("evaluated")
 
     async def play() -> None:
-        models = Models(BestOfQSettings())
+        models = Models(BestOfQSettings(suite=WebShopSettings(step_limit=5)))
         async with open_suite(models) as suite:
             with Store.open(folder) as opened:
                 await compare(models, suite, opened, "eval", Play(split="test", limit=2), ["prompting", "random"])

@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scripted_shop import SearchField
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 import bestofq as bq
-from bestofq.agents.localizers import PageLocalizer
 from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -79,8 +79,8 @@ async def test_another_agent_of_the_same_name_does_not_get_the_first_ones_episod
         await bq.play(replace(first, scorer=Last()), suite, store, tasks=2)
     with pytest.raises(DataError, match=r"begun with n=3, and this has 2: .* in Python n_candidates=3"):
         await bq.play(replace(first, n_candidates=2), suite, store, tasks=2)
-    with pytest.raises(DataError, match=r"begun without localizer_class, and this has bestofq\..*PageLocalizer"):
-        await bq.play(replace(first, localizer=PageLocalizer()), suite, store, tasks=2)
+    with pytest.raises(DataError, match=r"begun without localizer_class, and this has scripted_shop\.SearchField"):
+        await bq.play(replace(first, localizer=SearchField()), suite, store, tasks=2)
     caplog.clear()
     played = await bq.play(replace(first, scorer=Last()), suite, store, tasks=2, run="again")
     assert not {one.id for one in played} & {one.id for one in done}
@@ -115,7 +115,7 @@ async def test_a_search_finds_what_is_named_in_words_by_its_localizer(store: bq.
     suite, chosen = bq.load_suite("webshop", env="browser"), {"iterations": 1, "candidates": 1}
     suite.step_limit = 1  # type: ignore[misc]
     task = (await suite.tasks("dev"))[0]
-    tree = await bq.search_tree(suite, task, InWords(), store, localizer=PageLocalizer(), **chosen)
+    tree = await bq.search_tree(suite, task, InWords(), store, localizer=SearchField(), **chosen)
     page = tree.pages[tree.page[1]]
     assert page.error is None
     assert page.url.endswith("/search?q=red+lamp")

@@ -35,6 +35,7 @@ from bestofq_sites.webshop.settings import WebShopSettings
 
 SMALL = (
     "suite.train_tasks=4",
+    "suite.step_limit=4",
     "seed_runs=1",
     "cycles=1",
     "runs_per_cycle=1",

@@ -24,8 +24,6 @@ from bestofq.recipes.collect import Play, begin
 from bestofq.recipes.policy_training import searched_trees
 from bestofq.store.store import Store
 from bestofq_sites.shipped import POCKET, POCKET_WEB
-from bestofq_sites.webshop import suite as webshop
-from bestofq_sites.webshop.reward import title_nouns
 
 CHAT = ("endpoints.chat.model=m", "endpoints.chat.base_url=http://127.0.0.1:1/v1")  # nothing is asked of it
 
@@ -71,12 +69,6 @@ async def go_on(folder: Path, before: tuple[str, ...], now: tuple[str, ...], sea
                 await store.begin_episode("r", "mcts", Task(id="t", suite="s", goal="g", start_url="/"), 0, made)
 
 
-@pytest.fixture(autouse=True)
-def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings are compared without the spaCy pipeline that one of them names."""
-    monkeypatch.setattr(webshop, "spacy_nouns", lambda pipeline: title_nouns)
-
-
 @pytest.mark.parametrize(
     ("before", "now", "searcher", "said"),
     [
@@ -97,10 +89,9 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (("epsilon=0.25",), (), None, "epsilon=0.25, and this has 0.5"),
         (("suite.search_fields=upstream",), (), None, "suite.search_fields=upstream, and this has all"),
-        (("suite.spacy=en_core_web_lg",), (), None, "suite.spacy=en_core_web_lg, and this has none"),
         (("suite.step_limit=7",), (), None, "suite.step_limit=7, and this has 15"),
         ((*CHAT, "chat_screenshots=0"), CHAT, None, "chat_screenshots=0, and this has 1"),
-        ((*CHAT, "by=words", "localizer=page"), (*CHAT, "localizer=page"), None, "by=words, and this has mark"),
+        ((*CHAT, "by=words", "localizer=vision"), (*CHAT, "localizer=vision"), None, "by=words, and this has mark"),
         (
             ("endpoints.judge.model=m", "judge_screenshots=2"),
             ("endpoints.judge.model=m", "judge_screenshots=1"),
@@ -114,7 +105,6 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
             "judge_criteria=opentable, and this has none",
         ),
         (("localizer=vision",), (), None, "localizer=vision, and this has none"),
-        (("endpoints.user.model=m",), ("endpoints.user.model=other",), None, "user.model=m, and this has other"),
         (
             ("endpoints.picker_chat.model=m",),
             ("endpoints.picker_chat.model=other",),

@@ -15,13 +15,12 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, VisionLocalizer
+from bestofq.agents.localizers import VisionLocalizer
 from bestofq.agents.prompting import VERIFIER, prompt_hash
 from bestofq.agents.proposers import ChatProposer, Dialect, SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer, VoteScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer, ChatVerifierScorer, PickerScorer, VerifierScorer
-from bestofq.agents.scorers.gated import GatedScorer
-from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
+from bestofq.agents.scorers.learned import GatedScorer, PriorScorer, QScorer, Values
 from bestofq.agents.scorers.memory import MemoryScorer, WordScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.config.models import Models, check_embedder, in_pocket_prompts, is_pocket
@@ -281,13 +280,11 @@ def shipped_q(settings: BestOfQSettings) -> Path | None:
 
 def make_localizer(models: Models) -> Localizer | None:
     """Who places targets in words, where they are. ConfigError where it needs a model that the settings do not name."""
-    kind = models.settings.localizer
-    if kind in ("none", "page"):
-        return PageLocalizer() if kind == "page" else None
+    if models.settings.localizer == "none":
+        return None
     own = models.settings.endpoint_of("localizer_chat")
     model = models.endpoint if own is None else models.in_role(own)
     if not isinstance(model, ChatModel):
         how = "set endpoints.localizer_chat.model, or give --base-url"
-        raise ConfigError(f"the localizer {kind} needs an endpoint: {how}")
-    found = VisionLocalizer(model)
-    return FallbackLocalizer(PageLocalizer(), found) if kind == "page+vision" else found
+        raise ConfigError(f"localizer=vision needs an endpoint: {how}")
+    return VisionLocalizer(model)

@@ -8,9 +8,9 @@ from functools import partial
 
 from bestofq.config.models import Models, check_pictures
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.errors import InputError
 from bestofq.core.observation import Split, Task
-from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, SimulatedUser, Suite, TakesUser
+from bestofq.core.protocols import EnvFactory, Judge, KnowsIrreversible, Suite
 from bestofq.core.repeating import Unsafe
 from bestofq.envs.suites import make_suite
 from bestofq.rollouts.workers import Do, Hosts, Report, Shared, Worker
@@ -40,7 +40,7 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
     check_pictures(models.settings, chosen.in_browser and chosen.screenshots)
     async with aclosing(models), suite.open() as make_env:
         yield OpenSuite(
-            answered_by(models.user, make_env),
+            make_env,
             partial(chosen_tasks, suite, chosen.only),
             step_limit_of(models.settings, suite),
             suite.judge or (models.judge if suite.needs_judge else None),
@@ -86,23 +86,6 @@ async def _open_there(
     with Store.open(where) as store:
         async with open_suite(models) as suite, work(models, suite, store, shared.steps.append) as do:
             yield do, store.writer
-
-
-def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:
-    """Environments in which a simulated user answers, where there is one. ConfigError where they take none."""
-    if user is None:
-        return make_env
-
-    async def make() -> Env:
-        env = await make_env()
-        if not isinstance(env, TakesUser):
-            raise ConfigError(
-                f"{type(env).__name__} takes no simulated user (core.protocols.TakesUser): leave user out"
-            )
-        env.simulated_user = user
-        return env
-
-    return make
 
 
 def irreversible_of(suite: Suite) -> Unsafe | None:

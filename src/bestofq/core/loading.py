@@ -69,7 +69,6 @@ EXTRAS = {
     "accelerate": "agentq",
     "peft": "agentq",
     "pyarrow": "export",
-    "gguf": "local",
     "llguidance": "local",
     "obstore": "cluster",
     "openenv": "openenv",
