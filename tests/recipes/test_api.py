@@ -152,7 +152,6 @@ async def test_a_setting_that_search_has_not_is_named(name: str, value: int, sto
         await bq.search_tree(suite, (await suite.tasks("dev"))[0], ScriptedProposer([]), store, **{name: value})
 
 
-@pytest.mark.slow
 def test_a_tuned_model_prefers_the_better_reply(tmp_path: Path) -> None:
     model = bq.LocalModel.load(precision="float32")
     prompt, better, worse = "user: I want a lamp\npage: lamp [2]\nnext:", "click [2]", "go back"
@@ -189,7 +188,6 @@ def test_a_model_is_tuned_on_replies_as_it_writes_them(tmp_path: Path, monkeypat
     assert (turn.reply_ids, turn.log_prob) == (drawn.ids, pytest.approx(drawn.log_prob, abs=1e-3))
 
 
-@pytest.mark.slow
 async def test_a_visit_does_one_thing_and_leaves_open_whether_it_was_right(store: bq.Store) -> None:
     def page(_: HttpRequest) -> HTMLResponse:
         return HTMLResponse("<title>Lamps</title><a href='/lamp'>Red lamp</a><p>12 dollars</p>")
