@@ -62,7 +62,7 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
 
 
 SMALL = BestOfQSettings(
-    suite=WebShopSettings(train_tasks=3, step_limit=4),
+    suite=WebShopSettings(train_tasks=3, step_limit=3),
     iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
     seed_runs=1,
     cycles=1,
