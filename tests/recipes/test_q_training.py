@@ -228,7 +228,7 @@ def test_iql_refuses_candidates_that_it_does_not_read() -> None:
         IQLConfig(others=True)
 
 
-TASKS = 4
+TASKS = 3
 SMALL_RECIPE = BestOfQSettings(
     suite=WebShopSettings(train_tasks=TASKS, step_limit=4),
     iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
