@@ -205,7 +205,7 @@ async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone
                 ).mean
                 for kind in kinds
             }
-        kept = store.runs()[0].config["searches"]
+        kept = store.runs()[0].config["agents"]
     assert rates["mcts"] > rates["prompting"] + 0.3
     searched = models.settings.agent_q.search.model_dump(mode="json")
     assert kept == {"mcts": {"agent_q": {"search": searched, "feedback": "model"}}}
@@ -238,7 +238,7 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
         first = await rounds(models, store, tmp_path, 2)
         searched_tasks = [{tree.task.id for tree in store.trees.all(f"search-{number}")} for number in (1, 2)]
         again = await rounds(models, store, tmp_path, 2)
-        grown_by = [setting(run.config, "searches.trees.weights") for run in store.runs()]
+        grown_by = [setting(run.config, "agents.trees.weights") for run in store.runs()]
     assert len(set(grown_by)) == 2  # each round's own policy
     assert [len(tasks) for tasks in searched_tasks] == [4, 4]
     assert not searched_tasks[0] & searched_tasks[1]
@@ -268,11 +268,8 @@ async def test_a_round_whose_searches_were_cut_is_not_searched_on_once_its_polic
     assert first.settings.model.path == again.settings.model.path
 
 
-@pytest.mark.parametrize(
-    ("replay", "of_rounds"), [(None, [(1,), (1, 2), (1, 2, 3)]), (1, [(1,), (1, 2), (2, 3)]), (0, [(1,), (2,), (3,)])]
-)
 async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_likelihoods(
-    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, replay: int | None, of_rounds: list[tuple[int, ...]]
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each round's policy says what it drew with by its likelihoods: e^-1 in the first, e^-2 in the second, …"""
     trained: list[Sequence[PreferencePair]] = []
@@ -293,13 +290,13 @@ async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_lik
         return Path(weights)
 
     monkeypatch.setattr(recipe, "tune", tuned)
-    settings = models_with(6, model=weights, tasks=4, replay=replay).settings
+    settings = models_with(6, model=weights, tasks=4).settings
     with Store.open(tmp_path / "store") as store:
         await rounds(Drawing(settings), store, tmp_path, 3)
         own = [len(list(step_pairs(Drawing(settings), store.trees.all(f"search-{n}")))) for n in (1, 2, 3)]
     drawn = [Counter(-turn.log_prob for pair in pairs for turn in (*pair.chosen, *pair.rejected)) for pairs in trained]
     assert min(own) > 0
-    assert drawn == [{float(n): 2 * own[n - 1] for n in numbers} for numbers in of_rounds]
+    assert drawn == [{float(n): 2 * own[n - 1] for n in numbers} for numbers in ((1,), (1, 2), (1, 2, 3))]
 
 
 async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_path: Path) -> None:
