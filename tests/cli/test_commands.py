@@ -111,7 +111,6 @@ def test_every_option_setting_and_name_is_explained() -> None:
 PARTS = ("Python", "packages", "PyTorch", "Chromium", "headless page", "disk")
 
 
-@pytest.mark.slow
 def test_the_table_names_every_part_and_the_code_says_whether_something_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -14,7 +14,6 @@ from bestofq_sites.demo import EXPLORED, HELD_OUT, LEARNING, RANKED, WATCHED, ru
 SMALL = ("suite.sites=1", "suite.tasks_per_site=12", "suite.quirky=0", "iql.steps=50")  # ordinary: the model succeeds
 
 
-@pytest.mark.slow
 async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Callable[[], str]
 ) -> None:

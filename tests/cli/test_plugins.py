@@ -126,7 +126,6 @@ def test_a_part_that_cannot_be_made_is_refused_before_anything_is_played(
     assert not Path("s").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("installed")
 def test_a_scorer_ranks_in_collect_and_eval_which_says_if_all_was_stored_already(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -185,7 +184,6 @@ async def test_eval_plays_a_suite_in_chromium_and_stores_it(tmp_path: Path, monk
     assert run.config["suite"] == {**kept, "browser": identity_of(BrowserConfig())}
 
 
-@pytest.mark.slow
 def test_tasks_that_are_in_pages_are_listed_and_planned(tmp_path: Path) -> None:
     only = ("--set", "suite.only=click-button", "--set", "suite.per_task=2")
     for command, shown in (
@@ -209,7 +207,6 @@ def test_a_new_part_keeps_to_its_contract(tmp_path: Path, monkeypatch: pytest.Mo
     assert name in str(again.exception)
 
 
-@pytest.mark.slow
 def test_the_package_of_a_new_suite_passes_its_tests_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(app, ["new", "suite", "shops", "--out", str(tmp_path / "shops")])
     assert done.exit_code == 0, done.output

@@ -86,7 +86,6 @@ def test_tables_are_written_with_where_they_come_from(folder: Path, tmp_path: Pa
     assert json.loads((out / "recall.json").read_text("utf-8"))["name"] == "recall"
 
 
-@pytest.mark.slow
 def test_the_pages_lie_in_the_folder_asked_for_or_in_the_store_s(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +97,6 @@ def test_the_pages_lie_in_the_folder_asked_for_or_in_the_store_s(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "store"]
 
 
-@pytest.mark.slow
 def test_looking_at_runs_loads_no_model_and_no_browser(folder: Path) -> None:
     """As typed, in a process of its own; `view` ends at a port that is none of this machine's."""
     commands = (
@@ -134,7 +132,7 @@ def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path)
             type_in("report", str(folder), "--by", "agent", "--reference", reference, "--svg", str(svg))
 
 
-SETTINGS = ("iql.steps=120", "iql.lr_q=0.003", "iql.network.hidden=[16]", "iql.network.dropout=0")
+SETTINGS = ("iql.steps=60", "iql.lr_q=0.006", "iql.network.hidden=[16]", "iql.network.dropout=0")
 PAGE = Observation(url="http://shop/", title="Shop", text="Red [1] Blue [2]", elements=())
 ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=Click(mark=2), label="click Blue"))
 
@@ -188,7 +186,6 @@ def copied(q: Path, to: Path) -> Path:
     return Path(shutil.copytree(q, to, ignore=shutil.ignore_patterns(FILE, "trials")))
 
 
-@pytest.mark.slow
 def test_training_ends_with_what_to_expect(shop: Path, tmp_path: Path) -> None:
     said = bestofq("train", shop, "--out", str(tmp_path / "q")).output
     assert "AUC 0." in said.splitlines()[-2]
@@ -211,7 +208,6 @@ def test_too_few_tasks_are_refused_before_a_training(shop: Path) -> None:
     assert not (shop / "trials").exists()
 
 
-@pytest.mark.slow
 def test_a_q_function_is_not_judged_by_what_it_learned_from(shop: Path, q: Path) -> None:
     said = bestofq("estimate", shop, "--q", str(q)).output
     assert "learned from these tasks" in said

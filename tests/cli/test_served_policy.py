@@ -128,7 +128,6 @@ def server(model: LocalModel, **settings: Any) -> BrokenServer:
     return BrokenServer(shopper, **(options | settings))
 
 
-@pytest.mark.slow
 async def test_an_instruct_model_is_tuned_on_what_its_server_drew(instructed: Path, tmp_path: Path) -> None:
     model = LocalModel.load(instructed, device="cpu", precision="float32")
     async with server(model) as served:
@@ -177,7 +176,6 @@ async def test_what_our_own_server_tells_is_what_the_weights_say() -> None:
         assert float(log_prob) == pytest.approx(candidate.log_prob, abs=1e-3)
 
 
-@pytest.mark.slow
 async def test_without_a_server_s_tokens_nothing_is_searched_or_paired(instructed: Path, tmp_path: Path) -> None:
     model = LocalModel.load(instructed, device="cpu", precision="float32")
     async with server(model, refuses=["return_token_ids"]) as served:

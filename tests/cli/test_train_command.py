@@ -97,16 +97,6 @@ def test_remembered_outcomes_rank_alike_tasks_and_are_estimated(folder: Path, ou
     assert read_card(out).episodes == Memory.load(out).episodes == kept.episodes
 
 
-@pytest.mark.parametrize(("more", "word"), [(("--episodes", "61"), "61"), (("--run", "seed", "--run", "nope"), "nope")])
-def test_what_cannot_be_learned_from_is_refused_and_nothing_is_learned(
-    more: tuple[str, ...], word: str, folder: Path, out: Path
-) -> None:
-    done = train(folder, out, *more)
-    assert isinstance(done.exception, DataError)
-    assert word in str(done.exception)
-    assert not out.exists()
-
-
 def test_it_writes_into_no_folder_of_another_kind(folder: Path) -> None:
     before = sorted((folder / "store").iterdir())
     assert isinstance(train(folder, folder / "store", "--again").exception, InputError)

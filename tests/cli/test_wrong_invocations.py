@@ -104,17 +104,6 @@ agent-q booking --set model.dialect=composite --model pocket-agentq --rounds 10 
 settings nonsense
 settings iql --set iql.steps=-1
 """
-CASES = [line for line in WRONG.splitlines() if line]
-SLOW = (  # they load PyTorch, or a browser
-    "--model /no/such",
-    "miniwob --tasks no",
-    "--url http:// ",
-    "tune --out new --pairs text",
-    "--tasks no-such-*",
-    "--shadow",
-    "search booking --model",
-)
-MARKED = [pytest.param(line, marks=[pytest.mark.slow] if any(map(line.__contains__, SLOW)) else []) for line in CASES]
 Refused = Callable[..., tuple[object, str]]
 
 
@@ -167,7 +156,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
     return run
 
 
-@pytest.mark.parametrize("line", MARKED)
+@pytest.mark.parametrize("line", [line for line in WRONG.splitlines() if line])
 def test_a_wrong_invocation_is_refused_in_a_sentence(
     line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:

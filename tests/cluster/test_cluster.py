@@ -26,7 +26,6 @@ from bestofq.testing.fault_server import FaultServer
 from bestofq_sites.webshop.settings import WebShopSettings
 
 ray = pytest.importorskip("ray")
-pytestmark = pytest.mark.slow
 
 from bestofq.rollouts import cluster  # noqa: E402
 from bestofq.rollouts.cluster import ClusterHosts, connect_cluster  # noqa: E402

@@ -30,7 +30,6 @@ from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.value import ValueModel
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("precision", "scaling"), [("fp32", None), ("bf16", None), ("bf16", "whiten")])
 def test_resuming_is_bit_for_bit(
     tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec, precision: str, scaling: Scaling | None

@@ -85,7 +85,6 @@ def test_the_target_values_each_transition_once_and_the_losses_are_the_same(
     assert sum(asked) == 3 * len(data)  # at steps 0, 30 and 60
 
 
-@pytest.mark.slow
 def test_rows_are_means_since_the_row_before_and_rates_fall_as_a_cosine(data: Transitions, config: IQLConfig) -> None:
     rows: dict[int, Mapping[str, float]] = {}
     train_iql(data, config, log=rows.__setitem__)
@@ -102,7 +101,6 @@ def test_training_leaves_the_users_random_numbers_alone(data: Transitions, confi
     assert torch.equal(torch.rand(4), expected)
 
 
-@pytest.mark.slow
 def test_bfloat16_learns_what_float32_learns(data: Transitions, config: IQLConfig) -> None:
     def last_loss(precision: str) -> float:
         rows: list[Mapping[str, float]] = []
@@ -186,7 +184,6 @@ def transitions() -> Transitions:
     )
 
 
-@pytest.mark.slow
 def test_q_ranks_as_the_optimum_and_stitches_a_path_no_episode_took() -> None:
     data, best = transitions(), value_iteration()
     config = IQLConfig(

@@ -148,7 +148,6 @@ async def test_a_setting_that_search_has_not_is_named(name: str, value: int, sto
         await bq.search_tree(suite, (await suite.tasks("dev"))[0], ScriptedProposer([]), store, **{name: value})
 
 
-@pytest.mark.slow
 async def test_a_visit_does_one_thing_and_leaves_open_whether_it_was_right(store: bq.Store) -> None:
     def page(_: HttpRequest) -> HTMLResponse:
         return HTMLResponse("<title>Lamps</title><a href='/lamp'>Red lamp</a><p>12 dollars</p>")

@@ -23,7 +23,7 @@ from bestofq.models.cached_embedder import Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import LocalEmbedder
 from bestofq.recipes.best_of_q import best_of_q
-from bestofq.recipes.collect import Play, collect, compare
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.identity import DONE, UNFINISHED, is_done
 from bestofq.recipes.q_training import embed_items, train_on_runs, train_q
 from bestofq.reports.costs import agent_costs
@@ -186,7 +186,7 @@ async def test_an_unfinished_training_of_other_settings_is_refused_too(folder: P
     assert not (folder / "q" / UNFINISHED).exists()
 
 
-TASKS = 4
+TASKS = 3
 SMALL_RECIPE = BestOfQSettings(
     suite=WebShopSettings(train_tasks=TASKS, step_limit=4),
     iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
@@ -214,8 +214,8 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path) -> None:
             await collect(models, suite, store, "cycle-2", Play("best-of-q", values=same, limit=3))
             first_cycle, again = offered(store, "cycle-1"), offered(store, "cycle-2")  # the same tasks, the same Q
             assert all(first_cycle[task] != steps for task, steps in again.items())
-            await compare(models, suite, store, "test", Play(values=values, split="test", limit=2))
-            episodes = list(store.episodes(run="test", agent="best-of-q"))
+            await collect(models, suite, store, "test", Play("best-of-q", values=values, split="test", limit=2))
+            episodes = list(store.episodes(run="test"))
     assert {episode.task.split for episode in episodes} == {"test"}
     for episode in episodes:
         for step in episode.steps:

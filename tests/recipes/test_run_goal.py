@@ -142,7 +142,6 @@ async def test_what_may_be_done_already_is_not_done_again_unasked(browser: Brows
 LOOK = [["click [1]", "scroll down"], ['answer "more"', "back"]]
 
 
-@pytest.mark.slow
 @open_page
 async def test_the_user_says_how_it_ended_and_what_is_not_judged_teaches_nothing(
     browser: Browser, task: Task, tmp_path: Path
@@ -170,7 +169,6 @@ async def test_the_user_says_how_it_ended_and_what_is_not_judged_teaches_nothing
 
 
 @open_page
-@pytest.mark.slow
 async def test_cancelled_it_leaves_its_steps(browser: Browser, task: Task, tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         stepped = asyncio.Event()
