@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from bestofq.browser.guard import allows
 from bestofq.browser.session import BrowserSession
+from bestofq.core.errors import BrowserError
 
 
 class OneRoom(BrowserSession):
@@ -14,8 +15,11 @@ class OneRoom(BrowserSession):
             await super().reset(url, allowed_hosts)
             return
         self.start_url, self._last, self._refused = url, None, set()
-        await self.tab.send("Input.dispatchMouseEvent", type="mouseMoved", x=self.config.width, y=0)
         for tab in self._tabs:
             tab.notices.clear()
             tab.refused.clear()
-        await self.restore([url])
+        try:
+            await self.tab.send("Input.dispatchMouseEvent", type="mouseMoved", x=self.config.width, y=0)
+            await self.restore([url])
+        except BrowserError:  # the page before hangs
+            await super().reset(url, allowed_hosts)

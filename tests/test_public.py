@@ -34,9 +34,11 @@ def test_importing_loads_nothing_heavy() -> None:
         "print([name for name in (*heavy, 'pydantic') if name in sys.modules])\n"
         "bq.Task, bq.Agent, bq.Store, bq.gather\n"
         "print([name for name in heavy if name in sys.modules])\n"
+        "bq.open_site, bq.play, bq.visit\n"
+        "print([name for name in heavy[:2] if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n") == ["[]", "[]", ""]
+    assert done.stdout.split("\n") == ["[]", "[]", "[]", ""]
 
 
 def test_a_suite_refuses_what_only_the_commands_read() -> None:
