@@ -19,7 +19,6 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.core.protocols import Suite
 from bestofq.envs.miniwob.suite import MiniWob
 from bestofq.envs.suites import make_suite
-from bestofq.reports.origin import origins
 from bestofq.reports.recall import rated_counts, recall_table
 from bestofq.reports.report import Options, gather
 from bestofq.reports.rows import Selection, read_rows
@@ -207,8 +206,7 @@ def print_ranking(models: Models, *, store: Location, selection: Selection, html
             console.print(ranking_table(f"{name}: shares of steps", by_kind(steps)))
             if leads := by_lead(steps):
                 console.print(ranking_table(f"{name}: by how sure the proposer is of its first candidate", leads))
-        made = origins(opened, finished)
-        console.print(recall_table(rated, made, rater="the suite's oracle"))
+        console.print(recall_table(rated, rater="the suite's oracle"))
         if html is not None:
             found = gather(opened, selection, Options(rated=rated))
             console.print(f"written: {export(opened, found, html, title='Best-of-Q')}")

@@ -10,7 +10,7 @@ from bestofq.reports.naming import place
 from bestofq.reports.rows import Selection
 from bestofq.reports.stats import Measure
 from bestofq.reports.success import agent_results
-from bestofq.reports.values import has_values, read_values, telling_pair
+from bestofq.reports.values import read_values
 from bestofq.store.store import Store
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -99,17 +99,6 @@ async def fill(store: Store) -> None:
     await record(store, "q", task("u"), 1, stepped(0.9), "infra_error")
 
 
-@pytest.mark.parametrize(("scorer", "expected"), [("QScorer", True), ("PriorScorer", False), (None, True)])
-async def test_the_scorer_s_name_or_a_state_value_says_that_scores_are_values(
-    store: Store, scorer: str | None, expected: bool
-) -> None:
-    update = {"scorer": scorer}
-    steps = [s.model_copy(update={"decision": s.decision.model_copy(update=update)}) for s in stepped(0.5, 0.6)]
-    await record(store, "q", task("t"), 0, steps)
-    assert has_values(store.episodes()) is expected
-    assert not has_values([])
-
-
 async def test_the_path_of_an_episode_is_drawn_whole(store: Store) -> None:
     await fill(store)
     episode = store.episode(next(e.id for e in store.summaries(agent="q") if not e.success))
@@ -127,16 +116,3 @@ async def test_the_path_of_an_episode_is_drawn_whole(store: Store) -> None:
     assert values_svg(store.episode(store.summaries(agent="plain")[0].id))
     with pytest.raises(InputError, match="holds no value"):
         values_svg(episode, steps=())
-
-
-async def test_the_telling_pair_is_of_one_task_where_one_has_both(store: Store) -> None:
-    await record(store, "q", task("easy"), 0, 1)
-    await record(store, "q", task("hard"), 0, 9, "failure")
-    await record(store, "q", task("both"), 0, 3)
-    await record(store, "q", task("both"), 1, 2)
-    await record(store, "q", task("both"), 2, 5, "failure")
-    pair = telling_pair(store.summaries())
-    alone = telling_pair([e for e in store.summaries() if e.key.task != "both"])
-    assert [(e.key.task, e.steps) for e in pair] == [("both", 2), ("both", 5)]
-    assert [(e.key.task, e.steps) for e in alone] == [("easy", 1), ("hard", 9)]
-    assert telling_pair([]) == []

@@ -45,7 +45,7 @@ def test_recall_and_regret_by_hand() -> None:
     )
     assert found["saved"].measure.interval == Interval(low=0.0, high=1.0)  # t twice, u twice
     assert split_failures(rated)[0] == (1, 1, 3)
-    (texts,) = recall_table({"a": rated, "b": []}, {}, rater="hand", of={"a": 9}).texts()
+    (texts,) = recall_table({"a": rated, "b": []}, rater="hand", of={"a": 9}).texts()
     assert (*texts[:3], texts[6]) == ("a", "9", "5", "3")
     assert [text.partition(" ")[0] for text in texts[7:]] == ["33.3", "66.7", "55.6", "+33.3"]
 

@@ -6,7 +6,7 @@ escaped. The figure of costs is in `costs`.
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -14,10 +14,8 @@ from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
 from bestofq.reports.naming import shown, tones
-from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import Interval, Measure
-from bestofq.reports.svg import WIDTH, Plot, count_ticks, figure, nice_ticks, rate_ticks, shorten
-from bestofq.reports.table import Table
+from bestofq.reports.svg import WIDTH, Plot, count_ticks, figure, nice_ticks, rate_ticks
 from bestofq.reports.values import ValuedStep, read_values
 
 
@@ -95,17 +93,6 @@ def failure_split_svg(counts: Sequence[int], intervals: Sequence[Interval | None
     parts = zip(names, ("not-proposed", "not-chosen", "good"), counts, before, intervals, strict=True)
     title = "Share of steps by what became of the good action"
     return figure("split", title, height=93 if all(intervals) else 76, parts=list(parts), steps=sum(counts))
-
-
-def reliability_svg(table: Table) -> Markup:
-    """pass@k of each row of `pass_table`; its label has σ², the mean of the tasks' variances (Fig. 9)."""
-
-    def bar(agent: Any, k: Any, _tasks: Any, solved: Any, variance: Any) -> tuple[str, Measure]:
-        deviation = "" if variance.value is None else f", σ² {variance.value:.3f}"
-        return f"{shorten(agent, 18)} @{k}{deviation}", solved
-
-    bars = [bar(*row.cells) for row in table.rows]
-    return bars_svg(bars, title="pass@k", baseline=BASELINE)
 
 
 def values_svg(

@@ -101,10 +101,10 @@ def split_failures(rated: Sequence[Rated]) -> tuple[Sequence[int], Sequence[Inte
 
 def recall_table(
     rated: Mapping[str, Sequence[Rated]],
-    made: Mapping[str, RowSource],
     *,
     rater: str,
     of: Mapping[str, int] | None = None,
+    made: Mapping[str, RowSource] | None = None,
 ) -> Table:
     """A row for each agent with a rated step. `rater` says in words who rated; `of`: how many steps it has in all."""
     rows: list[tuple[Cell, ...]] = []

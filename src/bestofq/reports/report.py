@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
-from bestofq.core.decision import Episode
 from bestofq.core.protocols import Rated
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
-from bestofq.reports.figures import bars_svg, failure_split_svg, learning_curve_svg, reliability_svg, values_svg
+from bestofq.reports.figures import bars_svg, failure_split_svg, learning_curve_svg
 from bestofq.reports.naming import shown
-from bestofq.reports.origin import origins, search_origin, setting
+from bestofq.reports.origin import search_origin, setting
 from bestofq.reports.recall import count_decisive_steps, recall_table, sibling_steps, split_failures
 from bestofq.reports.reliability import pass_table
 from bestofq.reports.rollout import replay, rollout_svg
@@ -19,7 +17,6 @@ from bestofq.reports.stats import attempts_of, distinct, group_by
 from bestofq.reports.success import agent_results, dev_base, dev_curve, domain_results, success_table
 from bestofq.reports.svg import Figure
 from bestofq.reports.table import RowSource, Table
-from bestofq.reports.values import has_values, telling_pair
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
@@ -33,7 +30,6 @@ class Options:
     """What a report takes in addition to its episodes."""
 
     rated: Mapping[str, Sequence[Rated]] | None = None  # steps by agent; None: rated by successful siblings
-    shown: Sequence[str] = ()  # episodes whose values are drawn (Fig. 12). Empty: a clear pair of each agent
     alpha: float = 0.5  # weight of the searched Q against feedback's (Agent Q, Eq. 10)
     threshold: float = 0.2  # least difference in Q of a preference pair (Agent Q, Algorithm 1)
 
@@ -76,11 +72,11 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     results = agent_results(store, selection)
     names = [row.agent for row in results.rows]
     episodes = [e for e in rows.name_rows(selection.summaries(store)) if e.agent in names]
-    known = origins(store, episodes)
-    made = {name: known[name] for name in names}
+    by_agent = group_by(episodes, lambda e: e.agent)
+    made = {row.agent: row.origin for row in results.rows if row.origin}
     read = replace(selection, runs=results.runs, agents=[*distinct(rows[name].agent for name in names)])
     domains = domain_results(store, replace(selection, agents=names, baseline=results.baseline))
-    more_tables, more_figures = _diagnose(store, episodes, made, options)
+    recall, splits = _rate_steps(store, {name: by_agent[name] for name in names}, made, options.rated)
     costs = agent_costs(store, read)
     bars = bars_svg([(row.agent, row.rate) for row in results.rows], baseline=results.baseline)
     figures = [
@@ -100,49 +96,37 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     return replace(
         found,
         tables=[
-            success_table(results, made),
-            *([success_table(domains, made)] if 2 < len({row.values[0] for row in domains.rows}) < DOMAINS else []),
-            *more_tables,
+            success_table(results),
+            *([success_table(domains)] if 2 < len({row.values[0] for row in domains.rows}) < DOMAINS else []),
+            pass_table({name: attempts_of(by_agent[name]) for name in names}, made),
+            recall,
             cost_table(costs),
             *found.tables,
         ],
-        figures=[*figures, *more_figures],
+        figures=[*figures, *splits],
         made=made | dict(found.made),
         episodes=sorted(episodes, key=lambda e: (e.key[:2], names.index(e.agent), e.run, e.key.repeat)),
         read=replace(read, runs=[*distinct([*(read.runs or ()), *searched])]),
     )
 
 
-def _diagnose(
-    store: Store, episodes: Sequence[EpisodeSummary], made: Mapping[str, RowSource], options: Options
-) -> tuple[list[Table], list[Figure]]:
-    """Return the other tables and figures of episodes whose agents are rows' names, in the order of `made`."""
-    by_agent = group_by(episodes, lambda e: e.agent)
-    of_agent = {agent: by_agent[agent] for agent in made}
-    passes = pass_table({agent: attempts_of(theirs) for agent, theirs in of_agent.items()}, made)
-    figures = [Figure("reliability", "pass@k (Fig. 9)", reliability_svg(passes))]
-
-    who, rates = "an oracle", options.rated
+def _rate_steps(
+    store: Store,
+    by_agent: Mapping[str, Sequence[EpisodeSummary]],
+    made: Mapping[str, RowSource],
+    rates: Mapping[str, Sequence[Rated]] | None,
+) -> tuple[Table, list[Figure]]:
+    """Return the table of recall, and where each agent's steps go wrong. Without `rates`, siblings rate."""
+    who = "an oracle"
     if rates is None:
         who = "what successful episodes of the same task did on the same page, which favours the usual first"
-        rates = sibling_steps(_read_row(store, e) for e in episodes)
-    rates = {agent: rates[agent] for agent in made if agent in rates}
-    for agent, rated in rates.items():
-        if count_decisive_steps(rated):
-            caption = f"Where steps go wrong (Fig. 3): {shown(agent)}"
-            figures.append(Figure(f"failures-{agent}", caption, failure_split_svg(*split_failures(rated))))
-
-    names = {e.id: e for e in episodes}
-    pairs = ([_read_row(store, e) for e in telling_pair(theirs)] for theirs in of_agent.values())
-    drawn = [_read_row(store, names[e]) if e in names else store.episode(e) for e in options.shown]
-    for episode in drawn or chain.from_iterable(pair for pair in pairs if has_values(pair)):
-        caption = f"V, Q taken and other candidates (Fig. 12): {shown(episode.agent)} on {episode.task.id}"
-        figures.append(Figure(f"values-{episode.id}", caption, values_svg(episode)))
-
-    of = {agent: sum(e.steps for e in theirs) for agent, theirs in of_agent.items()}
-    return [passes, recall_table(rates, made, rater=who, of=of)], figures
-
-
-def _read_row(store: Store, episode: EpisodeSummary) -> Episode:
-    """The episode as one of its row's agent."""
-    return store.episode(episode.id).model_copy(update={"agent": episode.agent})
+        named = ((store.episode(e.id), e.agent) for episodes in by_agent.values() for e in episodes)
+        rates = sibling_steps(episode.model_copy(update={"agent": agent}) for episode, agent in named)
+    rates = {agent: rates[agent] for agent in by_agent if agent in rates}
+    figures = [
+        Figure(f"failures-{agent}", f"Where steps go wrong (Fig. 3): {shown(agent)}", failure_split_svg(*split))
+        for agent, rated in rates.items()
+        if count_decisive_steps(rated) and (split := split_failures(rated))
+    ]
+    of = {agent: sum(e.steps for e in episodes) for agent, episodes in by_agent.items()}
+    return recall_table(rates, rater=who, of=of, made=made), figures
