@@ -21,7 +21,6 @@ from bestofq.core.concurrency import run_interruptible
 from bestofq.core.errors import ConfigError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Split
-from bestofq.core.protocols import Rated
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.identity import episode_set, made_by, q_identity, run_identity, search_identity
 from bestofq.recipes.q_training import train_q
@@ -30,6 +29,7 @@ from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from experiments.ablation_config import Ablation, Arm, ArmConfig, Data, Sources, choose
 from experiments.ablation_table import ablation_pictures, ablation_table, results_of
+from experiments.recall import Rated
 
 Ranker = Callable[["AblationRunner", Models, Values], Awaitable[Sequence[Rated]]]
 """Rates what a Q-function would choose at stored dev steps."""

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.protocols import Rated
-from bestofq.reports.figures import CurvePoint, bars_svg, learning_curve_svg
-from bestofq.reports.recall import count_decisive_steps, rated_shares
+from bestofq.reports.figures import bars_svg
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, attempts_of, distinct
 from bestofq.reports.success import performance
 from bestofq.reports.table import Cell, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
+from experiments.learning_curve import CurvePoint, learning_curve_svg
+from experiments.recall import Rated, count_decisive_steps, rated_shares
 
 
 class MeasuredArm(Protocol):

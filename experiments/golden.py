@@ -23,15 +23,14 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Usage
 from bestofq.models.chat import ChatConfig
 from bestofq.recipes.identity import current_provenance
-from bestofq.reports.figures import failure_split_svg
 from bestofq.reports.origin import origin, runs_of
-from bestofq.reports.recall import recall_table, split_failures
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from experiments.golden_matcher import GoldenMatcher
+from experiments.recall import failure_split_svg, recall_table, split_failures
 
 CONCURRENCY = 8  # episodes analysed at once
 

@@ -19,8 +19,7 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.core.protocols import Suite
 from bestofq.envs.miniwob.suite import MiniWob
 from bestofq.envs.suites import make_suite
-from bestofq.reports.recall import rated_counts, recall_table
-from bestofq.reports.report import Options, gather
+from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.table import Row, Table, columns
 from bestofq.rollouts.console import console
@@ -37,6 +36,7 @@ from experiments.oracles.booking import BookingOracle
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
 from experiments.oracles.quirks import QuirksOracle
 from experiments.oracles.webshop import Oracle, is_right
+from experiments.recall import add_recall, rated_counts, recall_table
 
 
 class OracleStep(NamedTuple):
@@ -208,7 +208,7 @@ def print_ranking(models: Models, *, store: Location, selection: Selection, html
                 console.print(ranking_table(f"{name}: by how sure the proposer is of its first candidate", leads))
         console.print(recall_table(rated, rater="the suite's oracle"))
         if html is not None:
-            found = gather(opened, selection, Options(rated=rated))
+            found = add_recall(gather(opened, selection), rated)
             console.print(f"written: {export(opened, found, html, title='Best-of-Q')}")
 
 

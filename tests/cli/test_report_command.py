@@ -84,7 +84,7 @@ def test_tables_are_written_with_where_they_come_from(folder: Path, tmp_path: Pa
     first, second = csv.DictReader((out / "agents.csv").read_text("utf-8").splitlines())
     assert (first["commit"], first["command"]) == (MADE.commit, MADE.command)
     assert (first["model"], first["N"], second["N"]) == ("pocket", "1", "2")
-    assert json.loads((out / "recall.json").read_text("utf-8"))["name"] == "recall"
+    assert json.loads((out / "reliability.json").read_text("utf-8"))["name"] == "reliability"
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
-"""Success and steps of groups of episodes: by agent, by domain, by any setting of the runs, and over training.
+"""Success and steps of groups of episodes: by agent, by domain, and by any setting of the runs.
 
 Best-of-Q's Table 2 is grouped by agent and Tables 5 to 8 by domain. Its Tables 3, 4 and 10 to 12 and Agent Q's Figs. 3
-and 6 are grouped by settings or stores; its Figs. 4 and 8 by training cycle.
+and 6 are grouped by settings or stores.
 """
 
 from collections import Counter
@@ -17,13 +17,12 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.words import count_of
 from bestofq.reports import stats
-from bestofq.reports.figures import CurvePoint
 from bestofq.reports.naming import place
 from bestofq.reports.origin import Runs, origin, proposer_model, requested_candidates, runs_of, setting
 from bestofq.reports.rows import BASELINE, EVERYTHING, Rows, Selection, read_rows, suffixes
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, distinct, group_by
 from bestofq.reports.table import Row, RowSource, Table, columns
-from bestofq.store.records import DEV_BASE, SEED_RUN, RunRecord, cycle_run, dev_run
+from bestofq.store.records import RunRecord
 from bestofq.store.store import Store
 from bestofq.store.tally import OUTCOMES, Tally
 
@@ -330,30 +329,6 @@ def _value(key: str, tally: Tally, run: RunRecord) -> str:
 
 def _to_words(value: JsonValue) -> str:
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def dev_curve(store: Store) -> list[CurvePoint]:
-    """Success of each Q-function on dev tasks, or on the next cycle's training tasks, by the episodes that it learned
-    from (Fig. 4). It ends before a pass without verdicts, and is empty without the recipe's runs."""
-    names = {run.name for run in store.runs()}
-    points: list[CurvePoint] = []
-    seen = won = 0
-    for cycle in range(len(names)):
-        learned = store.summaries(run=cycle_run(cycle) if cycle else SEED_RUN)
-        seen, won = seen + len(learned), won + sum(episode.success for episode in learned)
-        measured = next((name for name in (dev_run(cycle), cycle_run(cycle + 1)) if name in names), None)
-        tries = stats.attempts_of(store.summaries(run=measured, agent="best-of-q")) if measured else None
-        if not tries:
-            break
-        rate, bounds = stats.success_rate(tries).mean, stats.success_interval(tries)
-        points.append(CurvePoint(episodes=seen, successes=won, success=rate, low=bounds.low, high=bounds.high))
-    return points
-
-
-def dev_base(store: Store) -> tuple[str, float] | None:
-    """Prompting on the curve's dev tasks, and its success; None if no such pass was made."""
-    tries = stats.attempts_of(store.summaries(run=DEV_BASE, agent=BASELINE))
-    return (BASELINE, stats.success_rate(tries).mean) if tries else None
 
 
 def success_table(found: Grouping) -> Table:
