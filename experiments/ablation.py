@@ -7,11 +7,12 @@ them, and the same call again continues.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.cli.config import config_of, merge_settings, read_tree
+from bestofq.cli.config import config_of, read_tree
 from bestofq.cli.writing import write_out
 from bestofq.config.agents import AGENTS
 from bestofq.config.context import open_suite, step_limit_of
@@ -167,6 +168,12 @@ def read_ablation(file: Path) -> tuple[Ablation, list[ArmConfig]]:
         raise ConfigError(f"{file}: {error}") from error
     base = merge_settings(read_tree(file.parent / ablation.config), ablation.set)
     return ablation, [_arm_config(ablation, arm, base) for arm in ablation.arm]
+
+
+def merge_settings(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """One tree of settings, in which `over` has the last word."""
+    tables = (name for name, value in over.items() if isinstance(value, dict) and isinstance(under.get(name), dict))
+    return {**under, **over, **{name: merge_settings(under[name], over[name]) for name in tables}}
 
 
 def _arm_config(ablation: Ablation, arm: Arm, base: dict[str, object]) -> ArmConfig:

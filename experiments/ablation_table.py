@@ -11,7 +11,7 @@ from bestofq.reports.success import performance
 from bestofq.reports.table import Cell, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 from experiments.learning_curve import CurvePoint, learning_curve_svg
-from experiments.recall import Rated, count_decisive_steps, rated_shares
+from experiments.recall import Rated, count_decisive_steps, rated_shares, subtract
 
 
 class MeasuredArm(Protocol):
@@ -101,7 +101,7 @@ def _result(arm: MeasuredArm, first: MeasuredArm | None) -> ArmRow:
             right = shares["right"]
             found["right"] = right.measure
             found["right_by_seed"] = [rated_shares(seed)["right"].value for seed in arm.ranked]
-            found["right_difference"] = right.minus(rated_shares(_steps(first) if first else ())["right"])
+            found["right_difference"] = subtract(right, rated_shares(_steps(first) if first else ())["right"])
     if attempts := _attempts(arm):
         played = performance(attempts, _attempts(first) if first else None)
         found |= {name: played[name] for name in ("success", "interval", "steps_for_success", "difference", "tasks")}

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from bestofq.core.errors import InputError
 from bestofq.reports.naming import shown
 from bestofq.reports.report import Report
-from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, Quantity, Span
+from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, PairedDifference, Quantity, Span
 from bestofq.reports.svg import TEMPLATES, Figure, figure
 from bestofq.reports.table import Cell, RowSource, Table, columns
 
@@ -71,6 +71,19 @@ def rated_shares(rated: Iterable[Rated]) -> dict[str, Quantity]:
         "chance": divide(6, 3),
         "saved": divide(5, 3, minus=4, span=SIGNED),
     }
+
+
+def subtract(ours: Quantity, theirs: Quantity) -> PairedDifference | None:
+    """Ours minus theirs over the tasks of both, which keep the same drawn tasks. None as `Quantity.difference`."""
+    common = [task for task in ours.counts if task in theirs.counts]
+    both = {task: np.concatenate([ours.counts[task], theirs.counts[task]]) for task in common}  # [2K] each
+
+    def difference(sums: Doubles) -> Doubles:
+        first, second = np.split(sums, 2, axis=-1)
+        return ours.statistic(first) - ours.statistic(second)
+
+    span = ours.span and (ours.span[0] - ours.span[1], ours.span[1] - ours.span[0])
+    return Quantity(both, span, difference).difference
 
 
 def split_failures(rated: Sequence[Rated]) -> tuple[Sequence[int], Sequence[Interval | None]]:

@@ -1,11 +1,12 @@
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from bestofq.core.errors import InputError
-from bestofq.reports.stats import Interval, PairedDifference
-from experiments.recall import failure_split_svg, rated_shares, recall_table, split_failures
+from bestofq.reports.stats import Interval, PairedDifference, Quantity
+from experiments.recall import failure_split_svg, rated_shares, recall_table, split_failures, subtract
 
 
 class Rated(NamedTuple):
@@ -53,10 +54,10 @@ def test_recall_and_regret_of_two_agents_are_paired_by_task() -> None:
     ours = [Rated("t", (True, False), 0), Rated("u", (True, False), 1), Rated("v", (True, False), 0)]
     theirs = [Rated("t", (True, False), 1), Rated("u", (False, False), 0), Rated("w", (True, False), 0)]
     mine, other = rated_shares(ours), rated_shares(theirs)
-    found = mine["recall"].minus(other["recall"])
+    found = subtract(mine["recall"], other["recall"])
     assert found == PairedDifference(mean=0.5, low=0.0, high=1.0, tasks=2)  # v and w are not both's
     # regret on t and u: 1/2 against 1/1, u holding nothing to rank of theirs
-    regret = mine["regret"].minus(other["regret"])
+    regret = subtract(mine["regret"], other["regret"])
     assert regret.mean == -0.5
 
 
@@ -66,3 +67,11 @@ def test_the_split_s_parts_are_as_wide_as_their_shares() -> None:
     assert widths == [280.0, 140.0, 140.0]
     with pytest.raises(InputError, match="at least 1 step"):
         failure_split_svg((0, 0, 0))
+
+
+def test_a_paired_statistic_draws_the_same_tasks_for_both() -> None:
+    ours = {task: np.array([value + 1.0, 1.0]) for task, value in enumerate((0.0, 5.0, 9.0))}
+    theirs = {task: np.array([value, 1.0]) for task, value in enumerate((0.0, 5.0, 9.0))}
+    found = subtract(Quantity(ours), Quantity(theirs))
+    assert (found.mean, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0))  # whichever tasks are drawn
+    assert subtract(Quantity(ours), Quantity({9: np.array([1.0, 1.0])})) is None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Option
 
@@ -29,7 +29,7 @@ from bestofq.cli.writing import check_out, write_out
 from bestofq.core.errors import InputError
 from bestofq.core.words import count_of
 from bestofq.reports.figures import bars_svg
-from bestofq.reports.report import Options, gather
+from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import by_setting, success_table
 from bestofq.reports.table import Table, write_tables
@@ -70,9 +70,9 @@ def report(
     ] = None,
     svg: Annotated[Place, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None,
     alpha: Annotated[
-        float | None, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
-    ] = None,
-    threshold: Annotated[float | None, TreeOption(min=0, help="Least difference in Q of a pair (Algorithm 1).")] = None,
+        float, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
+    ] = 0.5,
+    threshold: Annotated[float, TreeOption(min=0, help="Least difference in Q of a pair (Algorithm 1).")] = 0.2,
 ) -> None:
     tables_to = {"csv": csv, "json": json, "md": markdown}
     for option, path in {"html": html, "csv": csv, "json": json, "markdown": markdown}.items():
@@ -89,10 +89,8 @@ def report(
         _compare_stores(places, by or ["store", "run", "agent"], selection, svg, tables_to)
         return
     refuse_given("without --by or several stores", svg=svg)
-    weights: dict[str, Any] = {"alpha": alpha, "threshold": threshold}
-    options = Options(**{name: value for name, value in weights.items() if value is not None})
     with Store.open(places[0], read_only=True) as opened:
-        gathered = gather(opened, selection, options)
+        gathered = gather(opened, selection, alpha=alpha, threshold=threshold)
         if html is not None or not (table or any(tables_to.values())):
             written = export(opened, gathered, html or places[0] / "report", title="Best-of-Q")
             console.print(f"written: {written}", soft_wrap=True)

@@ -7,7 +7,7 @@ from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.origin import search_origin, setting
 from bestofq.reports.reliability import pass_table
-from bestofq.reports.rollout import replay, rollout_svg
+from bestofq.reports.rollout import replay
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
 from bestofq.reports.searches import search_rows, search_table, telling_trees
 from bestofq.reports.stats import attempts_of, distinct, group_by
@@ -22,15 +22,8 @@ DOMAINS = 200  # with more the table of domains is left out
 MAX_TREES = 6  # how many search trees are drawn
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How search trees are read."""
-
-    alpha: float = 0.5  # weight of the searched Q against feedback's (Agent Q, Eq. 10)
-    threshold: float = 0.2  # least difference in Q of a preference pair (Agent Q, Algorithm 1)
-
-
-DEFAULTS = Options()
+ALPHA, THRESHOLD = 0.5, 0.2
+"""The weight of the searched Q against feedback's (Agent Q, Eq. 10), and the least difference in Q of a pair."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,22 +36,26 @@ class Report:
     episodes: Sequence[EpisodeSummary]  # by task, agents in the order of the headline
     trees: Sequence[TreeSummary]  # the most telling
     read: Selection  # of the store: its runs, and the agents' own names
-    options: Options
+    alpha: float
+    threshold: float
 
 
-def gather(store: Store, selection: Selection = EVERYTHING, options: Options = DEFAULTS) -> Report:
+def gather(
+    store: Store, selection: Selection = EVERYTHING, *, alpha: float = ALPHA, threshold: float = THRESHOLD
+) -> Report:
     """Every table and figure of the selection; without a baseline, `Rows.baseline`'s. DataError as `agent_results`."""
     of_runs = {run.name: run for run in store.runs() if selection.runs is None or run.name in selection.runs}
-    searches = search_rows(store, list(of_runs), alpha=options.alpha, threshold=options.threshold)
+    searches = search_rows(store, list(of_runs), alpha=alpha, threshold=threshold)
     searched = {row.run: search_origin(of_runs[row.run]) for row in searches}
     found = Report(
         tables=[search_table(searches, searched)] if searched else [],
         figures=(),
         made={f"searches of {run}": source for run, source in searched.items()},
         episodes=(),
-        trees=telling_trees(store, [*searched], MAX_TREES, alpha=options.alpha, threshold=options.threshold),
+        trees=telling_trees(store, [*searched], MAX_TREES, alpha=alpha, threshold=threshold),
         read=replace(selection, runs=[*searched]),
-        options=options,
+        alpha=alpha,
+        threshold=threshold,
     )
     if searched and not any(store.summaries(run=run) for run in of_runs):
         return found
@@ -78,15 +75,16 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
         Figure("success", "Success of each agent", bars),
         Figure("pareto", "Success against cost (Fig. 2)", pareto_svg(costs)),
     ]
-    for run in of_runs.values():
-        if setting(run.config, "serve.rollout"):
-            states = replay(store.summaries(run=run.name), "best-of-q")
-            caption = f"Rollout of {run.name}: {states[-1].describe()}"
-            figures.append(Figure(f"rollout-{run.name}", caption, rollout_svg(states)))
+    rollouts = [
+        f"Rollout of {run.name}: {replay(store.summaries(run=run.name), 'best-of-q')[-1].describe()}."
+        for run in of_runs.values()
+        if setting(run.config, "serve.rollout")
+    ]
+    headline = success_table(results)
     return replace(
         found,
         tables=[
-            success_table(results),
+            headline.model_copy(update={"notes": (*headline.notes, *rollouts)}),
             *([success_table(domains)] if 2 < len({row.values[0] for row in domains.rows}) < DOMAINS else []),
             pass_table({name: attempts_of(by_agent[name]) for name in names}, made),
             cost_table(costs),
