@@ -62,7 +62,8 @@ def test_recall_and_regret_of_two_agents_are_paired_by_task() -> None:
 
 
 def test_the_split_s_parts_are_as_wide_as_their_shares() -> None:
-    nodes = {node.get("class"): node for node in ElementTree.fromstring(failure_split_svg((2, 1, 1))).iter()}
+    drawn = [*ElementTree.fromstring(failure_split_svg((2, 1, 1))).iter()]
+    nodes = {node.get("class"): node for node in reversed(drawn)}  # the first of each: the others are the legend's
     widths = [float(nodes[name].get("width", "")) for name in ("not-proposed", "not-chosen", "good")]
     assert widths == [280.0, 140.0, 140.0]
     with pytest.raises(InputError, match="at least 1 step"):
