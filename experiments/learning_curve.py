@@ -12,7 +12,7 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.reports import stats
 from bestofq.reports.report import Report
 from bestofq.reports.rows import BASELINE
-from bestofq.reports.svg import TEMPLATES, Figure, Plot, count_ticks, figure, rate_ticks
+from bestofq.reports.svg import TEMPLATES, Figure, Plot, figure, nice_ticks, rate_ticks
 from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
@@ -100,3 +100,8 @@ def add_curves(found: Report, store: Store) -> Report:
         Figure("curve-successes", "Success by successful episodes (Fig. 8)", svgs[1]),
     ]
     return replace(found, figures=[*found.figures, *figures])
+
+
+def count_ticks(last: int) -> list[tuple[float, str]]:
+    """Round whole numbers from 0 to at most `last`, with their labels."""
+    return [(number, f"{number:,.0f}") for number in nice_ticks(0, max(last, 5)) if number <= last]

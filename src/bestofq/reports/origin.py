@@ -1,6 +1,6 @@
 """Where a row's numbers come from: runs, commit, model, seed, N, Q-function and command, as the store keeps them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from pydantic import JsonValue
@@ -36,16 +36,15 @@ def search_origin(run: RunRecord) -> RowSource:
     return run_origin([run], _number(setting(run.config, f"{SEARCHES}.trees.candidates")))
 
 
-def run_origin(runs: Iterable[RunRecord], n: int | None) -> RowSource:
+def run_origin(runs: Sequence[RunRecord], n: int | None) -> RowSource:
     """What made a pass in each of these runs, with N candidates a step."""
-    known = [*runs]
     return RowSource(
-        runs=distinct(run.name for run in known),
-        commits=distinct(run.provenance.commit for run in known if run.provenance.commit),
-        models=distinct(model for run in known if (model := proposer_model(run.config))),
-        seeds=distinct(run.provenance.seed for run in known),
-        commands=distinct(run.provenance.command for run in known if run.provenance.command),
-        repeats=len(known),
+        runs=distinct(run.name for run in runs),
+        commits=distinct(run.provenance.commit for run in runs if run.provenance.commit),
+        models=distinct(model for run in runs if (model := proposer_model(run.config))),
+        seeds=distinct(run.provenance.seed for run in runs),
+        commands=distinct(run.provenance.command for run in runs if run.provenance.command),
+        repeats=len(runs),
         n=n,
     )
 

@@ -21,13 +21,12 @@ class Meaning(NamedTuple):
 
 
 Q = Meaning("Q", "the value of taking this action on this page", True)
-FEEDBACK = Meaning("feedback", "what the model that was asked thinks of this action", False)
 SCORE = Meaning("score", "what the candidates are ranked by", False)
 _PICK = Meaning("pick", "1 for the action that the model named best", False)
 KNOWN = {
     "QScorer": Q,
     "PriorScorer": Meaning("log π + Q/β", "the proposer's log-probability and the value by β", False),
-    "FeedbackScorer": FEEDBACK,
+    "FeedbackScorer": Meaning("feedback", "what the model that was asked thinks of this action", False),
     "PickerScorer": _PICK,
     "ChatPickerScorer": _PICK,
     "VoteScorer": Meaning("votes", "how many of the proposer's replies gave this action", False),

@@ -222,7 +222,7 @@ def _trees(request: Request, store: Store) -> Context:
 def _tree(request: Request, store: Store) -> Context:
     report = request.app.state.report
     usual = (ALPHA, THRESHOLD) if report is None else (report.alpha, report.threshold)
-    alpha, threshold = (share(request, name, value) for name, value in zip(("alpha", "threshold"), usual, strict=True))
+    alpha, threshold = share(request, "alpha", usual[0]), share(request, "threshold", usual[1])
     run, suite, task = (require_parameter(request, name) for name in ("run", "suite", "task"))
     tree = store.trees.load(run, suite, task)
     if tree is None:
