@@ -126,7 +126,9 @@ def recall_table(
 
 def add_recall(found: Report, rated: Mapping[str, Sequence[Rated]]) -> Report:
     """The report with the table of recall, and a figure of where each agent's steps go wrong. An oracle rated."""
-    agents = [agent for agent in found.made if agent in rated]
+    agents = [agent for agent in found.made if rated.get(agent)]
+    if not agents:
+        return found
     of = {agent: sum(e.steps for e in found.episodes if e.agent == agent) for agent in agents}
     table = recall_table({agent: rated[agent] for agent in agents}, rater="an oracle", of=of, made=found.made)
     splits = {agent: split_failures(rated[agent]) for agent in agents if count_decisive_steps(rated[agent])}

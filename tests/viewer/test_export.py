@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tiny_shop import ShopEnv, play, shop_agent, shop_task, shop_tree
 
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
+from bestofq.reports.svg import Figure
 from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
@@ -133,10 +135,13 @@ async def test_pages_are_about_the_chosen_runs_alone_and_the_rest_is_listed(shop
     assert not any(page.startswith("pages/tree-") for page in whole)
 
 
-async def test_figures_of_agents_with_long_names_have_files_of_their_own(tmp_path: Path) -> None:
+async def test_figures_with_long_names_have_files_of_their_own(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         await play(store, *(shop_agent(f"careful (runs{' 1' * 150}{more})") for more in ("", " 2")))
-        index = export(store, found := gather(store), tmp_path / "out", title="T")
+        found = gather(store)
+        own = [Figure(f"of {agent}", agent, found.figures[0].svg) for agent in found.made]
+        found = replace(found, figures=[*found.figures, *own])
+        index = export(store, found, tmp_path / "out", title="T")
     files = {path.name for path in (tmp_path / "out" / "figures").iterdir()}
     assert len(files) == len(found.figures)
     assert set(re.findall(r'href="figures/([^"]+)"', index.read_text("utf-8"))) == files
