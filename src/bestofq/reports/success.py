@@ -276,7 +276,7 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
     for key in keys:
         if key not in KEYS and all(setting(run.config, key) is None for run in runs.values()):
             raise DataError(f"no run has a setting {key!r}: give one of `bestofq settings`, or {', '.join(KEYS)}")
-    tallies = _load_decided(stores, runs, selection)
+    tallies = _load_tallies(stores, runs, selection)
 
     def group(keys: Sequence[str]) -> dict[Values, list[Tally]]:
         return group_by(tallies, lambda t: tuple(_value(key, t, runs[t.store, t.run]) for key in keys))
@@ -300,7 +300,7 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
     return Grouping(keys=tuple(keys), rows=tuple(measured), baseline=", ".join(first))
 
 
-def _load_decided(stores: Mapping[str, Store], runs: Runs, selection: Selection) -> list[Tally]:
+def _load_tallies(stores: Mapping[str, Store], runs: Runs, selection: Selection) -> list[Tally]:
     """The finished episodes with a verdict, by store, run and agent. DataError without any."""
     chosen = [key for key in runs if selection.runs is None or key[1] in selection.runs]
     found = [
