@@ -24,7 +24,7 @@ from typing import Any
 
 from bestofq_sites.webshop.goals import synthetic_goals
 from bestofq_sites.webshop.products import Product, ShopGoal
-from bestofq_sites.webshop.reward import RewardFunction, spacy_nouns, title_nouns
+from bestofq_sites.webshop.reward import Nouns, RewardFunction, title_nouns
 from bestofq_sites.webshop.source import ANNOTATIONS, PRODUCTS, load_catalogue
 
 
@@ -50,6 +50,16 @@ def records(folder: Path) -> dict[str, dict[str, Any]]:
             "options": options,
         }
     return found
+
+
+def spacy_nouns(pipeline: str) -> Nouns:
+    """The published code's rule: the tokens that the spaCy pipeline of this name or folder tags NOUN or PROPN."""
+    tagged: Any = import_module("spacy").load(pipeline)
+
+    def nouns(name: str) -> list[str]:
+        return [token.text.lower() for token in tagged(name) if token.pos_ in ("NOUN", "PROPN")]
+
+    return nouns
 
 
 def shown(value: str) -> str:

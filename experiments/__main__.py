@@ -12,17 +12,15 @@ from bestofq.cli.options import RUNS, BaseUrl, Budget, CommonOptions, Config, Da
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import limit_of, models_of, one_of, set_by
 from bestofq.models.chat import ChatConfig
-from bestofq.reports.rows import Selection
 from bestofq.store.location import Location
-from experiments.ablation import run_ablation
+from experiments.ablation import ablation
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
-from experiments.dev_ranking import DevRanker
 from experiments.estimating import GROUPS, learned, make, write
 from experiments.figures import figures
 from experiments.golden import Golden, judge_steps
 from experiments.noisy_scorers import judged
-from experiments.ranking import print_ranking
+from experiments.ranking import rank
 
 app = typer.Typer(
     name="python -m experiments",
@@ -32,7 +30,8 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(figures)
+for command in (ablation, figures, rank):
+    app.command()(command)
 Episodes = Annotated[Path, typer.Option("--out", help="Folder of the episodes and of what is learned.")]
 Tasks = Annotated[int, typer.Option(min=2, help="Held-out test tasks.")]
 EPISODES = Path("runs/experiment")
@@ -76,51 +75,18 @@ def best_of_q(
 
 @app.command("agent-q")
 def agent_q(
-    results: Annotated[Path, typer.Option(help="Folder of the committed results; models in it stay in its table.")],
+    results: Annotated[Path, typer.Option(help="Folder of the committed results.")],
     config: Config = None,
     set_: Set = None,
     out: Episodes = EPISODES,
     tasks: Tasks = 200,
     models: Annotated[int, typer.Option(min=1, help="Trained models of each method.")] = 3,
-    first: Annotated[int, typer.Option(min=0, help="The first model's seed.")] = 0,
     from_rft: Annotated[bool, typer.Option("--from-rft", help="Begin from the RFT model (6.2).")] = False,
     data: Data = None,
 ) -> None:
     """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
-    chosen, seeds = models_of(CommonOptions(config=config, set_=set_, data=data)), range(first, first + models)
-    asyncio.run(run_agent_q(chosen, out=out, results=results, tasks=tasks, seeds=seeds, from_rft=from_rft))
-
-
-@app.command()
-def rank(
-    config: Config = None,
-    set_: Set = None,
-    store: Stored = RUNS,
-    run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
-    agent: Annotated[list[str] | None, typer.Option(help="Whose choices to count. Default: all. Repeatable.")] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Folder: all tables and figures of `bestofq report`, rated by the oracle.")
-    ] = None,
-    data: Data = None,
-) -> None:
-    """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
-    models = models_of(CommonOptions(config=config, set_=set_, data=data))
-    print_ranking(models, store=store, selection=Selection(runs=[run], agents=agent), html=html)
-
-
-@app.command()
-def ablation(
-    file: Annotated[Path, typer.Argument(help="TOML file of an ablation.")],
-    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = Path(
-        "runs/ablations"
-    ),
-    results: Annotated[Path | None, typer.Option(help="Folder of the results. Default: the file's own.")] = None,
-) -> None:
-    """Learn and play with settings that differ in one thing, and compare. Resumable.
-
-    If the file sets dev_tasks, an oracle rates what each Q-function ranks first at stored dev steps.
-    """
-    run_ablation(file, out, results, DevRanker())
+    chosen = models_of(CommonOptions(config=config, set_=set_, data=data))
+    asyncio.run(run_agent_q(chosen, out=out, results=results, tasks=tasks, seeds=range(models), from_rft=from_rft))
 
 
 @app.command()

@@ -1,66 +1,136 @@
 """Ablations: arms that differ in a few settings, measured side by side (Best-of-Q, 5, E and G).
 
-The names of runs and of Q-functions are hashes of all that they depend on: arms, and ablations in one folder, share
-them, and the same call again continues.
+An arm's settings have three layers, each on top of the one before: what its episodes are collected with, what Q is
+learned with, what acts. The names of runs and of Q-functions are hashes of all that they depend on. So arms, and
+ablations in one folder, share them, and the same call again continues.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
-from pydantic import JsonValue
+import typer
+from pydantic import Field, JsonValue, NonNegativeInt, model_validator
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import config_of, read_tree
 from bestofq.cli.writing import write_out
-from bestofq.config.agents import AGENTS
-from bestofq.config.context import open_suite, step_limit_of
+from bestofq.config.agents import AGENTS, AgentKind
+from bestofq.config.context import matches, open_suite, step_limit_of
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.errors import ConfigError
-from bestofq.core.identity import key_of
+from bestofq.core.decision import Episode
+from bestofq.core.errors import ConfigError, DataError
+from bestofq.core.frozen import FrozenModel
+from bestofq.core.identity import as_set, differences, key_of
 from bestofq.core.observation import Split
+from bestofq.core.transitions import Floats
+from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.identity import episode_set, made_by, q_identity, run_identity, search_identity
+from bestofq.recipes.estimate import Logs, logs_of, rank_logs
+from bestofq.recipes.identity import episode_set, made_by, mcts_identity, q_identity, run_identity
 from bestofq.recipes.q_training import train_q
 from bestofq.rollouts.console import console
-from bestofq.store.records import EpisodeSummary
+from bestofq.store.records import SEED_RUN, EpisodeSummary
 from bestofq.store.store import Store
-from experiments.ablation_config import Ablation, Arm, ArmConfig, Data, Sources, choose
-from experiments.ablation_table import ablation_pictures, ablation_table, results_of
-from experiments.recall import Rated
+from experiments.ablation_table import ArmResult, ablation_pictures, ablation_table, results_of
+from experiments.ranking import OracleStep, oracle_steps
 
-Ranker = Callable[["AblationRunner", Models, Values], Awaitable[Sequence[Rated]]]
-"""Rates what a Q-function would choose at stored dev steps."""
+Changes = dict[str, JsonValue]
+"""Settings that differ, nested as in a configuration file."""
+PLAYED_APART = {"env", "browser", "allow", "search_fields"}
+"""Settings of a suite in which an arm may act otherwise than it learned: tasks and splits are the same."""
+COLLECTED = ("n_candidates", "model", "suite", "chat")
+"""What of a run's configuration the settings of an arm that learns from it must repeat."""
 
 
-@dataclass(kw_only=True)
-class ArmResult:
-    """What became of an arm, one entry a seed where there are several."""
+class Data(FrozenModel):
+    """The stored episodes that Q learns from."""
+
+    store: Path | None = Field(default=None, description="folder of a store, only read; relative to where one is")
+    made_by: str = Field(default="bestofq collect", description="the command that makes that store")
+    runs: tuple[str, ...] = Field(default=(SEED_RUN,), description="of the store, in the order they are drawn on")
+    episodes: int | None = Field(default=None, ge=1, description="how many, pass after pass. Default: all")
+    tasks: str = Field(default="*", description="globs of the tasks' ids; commas between them")
+
+
+class Arm(FrozenModel):
+    """One row of the table."""
 
     name: str
-    learned: list[EpisodeSummary] = field(default_factory=list)  # the episodes that Q learned from
-    values: list[str] = field(default_factory=list)  # names of Q-functions, folders in `out/q`
-    ranked: list[Sequence[Rated]] = field(default_factory=list)  # dev steps, as Q would have chosen there
-    played: list[list[EpisodeSummary]] = field(default_factory=list)  # on test tasks
+    agent: AgentKind = Field(default="best-of-q", description="who acts; those without a Q learn nothing")
+    collect: Changes = Field(default={}, description="what its episodes are made with. Default: the ablation's data")
+    learn: Changes = Field(default={}, description="on top of that, what Q and V are learned with")
+    act: Changes = Field(default={}, description="on top of that, what ranks and acts")
+    data: Changes = Field(default={}, description="which of the ablation's data it learns from, where not from all")
+
+
+class Ablation(FrozenModel):
+    """A question, and the arms that answer it. Differences are to the first arm."""
+
+    title: str
+    question: str = Field(description="one or two sentences")
+    minutes: int = Field(ge=1, description="about, on two cores")
+    config: Path = Field(description="the settings of all arms; relative to the ablation's file")
+    set: Changes = Field(default={}, description="what the ablation changes in them")
+    data: Data = Data()
+    seeds: tuple[NonNegativeInt, ...] = Field(default=(0, 1), min_length=1, description="of IQL and of the draws")
+    dev_tasks: int = Field(default=0, ge=0, description="whose steps an oracle rates")
+    test_tasks: int = Field(default=100, ge=0, description="held-out, played by each Q-function; 0: none")
+    passes: int = Field(default=1, ge=1, description="over the test tasks, of each Q-function")
+    arm: tuple[Arm, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _arms_and_seeds_differ(self) -> "Ablation":
+        names = [arm.name for arm in self.arm]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two arms are called {twice!r}")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"a seed comes twice in {list(self.seeds)}")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmConfig:
+    """An arm with its settings made out. `collecting` is None where it learns from the ablation's data. ConfigError
+    where it acts in another suite than it learns from: that has other splits and other tasks."""
+
+    arm: Arm
+    data: Data
+    collecting: BestOfQSettings | None
+    learning: BestOfQSettings
+    acting: BestOfQSettings
+
+    def __post_init__(self) -> None:
+        acting = self.acting.suite.identity()
+        for verb, layer in (("collects", self.collecting), ("learns", self.learning)):
+            for name, *values in differences(layer.suite.identity(), acting) if layer else ():
+                if name.partition(".")[0] not in PLAYED_APART:
+                    before, now = ("none" if value is None else value for value in values)
+                    raise ConfigError(
+                        f"the arm {self.arm.name!r} {verb} with suite.{name} = {before} and acts with {now}: tasks and "
+                        "splits must be the same, or it may be tested on what it learned from"
+                    )
 
 
 class AblationRunner:
-    """Measures the arms of an ablation in the folder `out`."""
+    """Measures the arms of an ablation in the folder `out`, whose store keeps new episodes and vectors."""
 
-    def __init__(self, ablation: Ablation, out: Path, rank: Ranker) -> None:
-        self.ablation, self.out, self._rank = ablation, out, rank
+    def __init__(self, ablation: Ablation, out: Path) -> None:
+        self.ablation, self.out, self._opened = ablation, out, ExitStack()
+        self._sources: dict[Path, Store] = {}  # that arms learn from, by their folders; only read
+        self._dev: dict[str, Logs] = {}
 
-    def __enter__(self) -> "AblationRunner":
-        self.store = Store.open(self.out)
-        self.sources = Sources(self.store)
+    def __enter__(self) -> Self:
+        self.store = self._opened.enter_context(Store.open(self.out))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.sources.close()
-        self.store.close()
+        self._opened.close()
 
     async def measure(self, config: ArmConfig) -> ArmResult:
         """Collect, learn, rank and play, each where it is asked for and not done yet."""
@@ -81,7 +151,7 @@ class AblationRunner:
                 values, key = self._learn(learning, source, found.learned, seed)
                 found.values.append(key)
                 if self.ablation.dev_tasks:
-                    found.ranked.append(await self._rank(self, ranking, values))
+                    found.ranked.append(await self._rank(ranking, values))
             if self.ablation.test_tasks:
                 found.played.append(await self._play(config, key, values, seed))
         return found
@@ -89,14 +159,37 @@ class AblationRunner:
     async def _episodes(self, config: ArmConfig) -> tuple[Store, list[EpisodeSummary]]:
         """What the arm learns from, and where it is stored."""
         if config.collecting is None:
-            source = self.sources.of(config)
+            source = self._source(config)
             passes = [source.summaries(run=run) for run in dict.fromkeys(config.data.runs)]
         else:
             source, play = self.store, Play("explore", config.collecting.seed_runs)
-            passes = [await self.collect(Models(config.collecting), "data", play)]
+            passes = [await self._collect(Models(config.collecting), "data", play)]
         return source, choose(passes, config)
 
-    async def collect(
+    def _source(self, config: ArmConfig) -> Store:
+        """The store of an arm's data. DataError where there is none, or it was collected with other settings."""
+        where = config.data.store
+        if where is None:
+            raise DataError(f"the arm {config.arm.name!r} has nothing to learn from: give it `collect`, or data.store")
+        if not (where / "store.sqlite").exists():
+            raise DataError(f"there are no episodes in {where}: `{config.data.made_by}` makes them")
+        if where not in self._sources:
+            self._sources[where] = self._opened.enter_context(Store.open(where, read_only=True))
+        stored = {run.name: run.config for run in self._sources[where].runs()}
+        wanted = run_identity(config.learning, "train", step_limit_of(config.learning))
+        for run in config.data.runs:
+            if run not in stored:
+                raise DataError(f"there is no run {run!r} in {where}: it has {', '.join(stored)}")
+            found = differences(*({name: one.get(name) for name in COLLECTED} for one in (stored[run], wanted)))
+            if found:
+                name, before, now = found[0]
+                raise DataError(
+                    f"run {run!r} of {where} was collected with {name}={as_set(before)}, the arm {config.arm.name!r} "
+                    f"says {as_set(now)}: give it `collect`, or the settings of that run"
+                )
+        return self._sources[where]
+
+    async def _collect(
         self, models: Models, kind: str, play: Play, facts: Mapping[str, JsonValue] | None = None
     ) -> list[EpisodeSummary]:
         """Episodes in the run of the kind that is named by all that they depend on; `facts`: what else that is."""
@@ -106,9 +199,20 @@ class AblationRunner:
 
     def _learn(self, models: Models, source: Store, learned: Sequence[EpisodeSummary], seed: int) -> tuple[Values, str]:
         """The Q-function of a seed, and the name of its folder."""
-        iql, vectors = models.settings.iql.model_copy(update={"seed": seed}), self.sources.vectors(models.embedder.spec)
+        iql, spec = models.settings.iql.model_copy(update={"seed": seed}), models.embedder.spec
         key = key_of(q_identity(models, episode_set(learned), iql))
+        vectors = _Layered(self.store.vectors(spec), [each.vectors(spec) for each in self._sources.values()])
         return train_q(self.out / "q" / key, models, source, learned, iql=iql, vectors=vectors), key
+
+    async def _rank(self, models: Models, values: Values) -> list[OracleStep]:
+        """What the Q-function would choose at dev steps of a policy that chose at random, rated by the oracle."""
+        key = key_of({**facts_of(models, "dev"), "embed": models.embedder.spec.hash})
+        if key not in self._dev:
+            done = await self._collect(models, "dev", Play("random", split="dev", limit=self.ablation.dev_tasks))
+            self._dev[key] = logs_of(models, self.store, done)
+        logs = self._dev[key]
+        best = iter(rank_logs(logs, values).q.argmax(axis=1).tolist())
+        return list(oracle_steps(models, [choose_again(one, best) for one in logs.episodes], logs.episodes))
 
     async def _play(self, config: ArmConfig, key: str, values: Values | None, seed: int) -> list[EpisodeSummary]:
         """Held-out test tasks, with draws of the seed's own."""
@@ -119,9 +223,53 @@ class AblationRunner:
             **{name: own[name] for name in ("scorer",) if name in own},
             "q": key,
             "beta": models.settings.beta,
-            "search": search_identity(models, "mcts"),
+            "search": mcts_identity(models.settings),
         }
-        return await self.collect(models, "test", play, facts)
+        return await self._collect(models, "test", play, facts)
+
+
+def choose_again(episode: Episode, choices: Iterator[int]) -> Episode:
+    """Return the episode as if these had been its choices."""
+    decisions = [step.decision.model_copy(update={"chosen": next(choices)}) for step in episode.steps]
+    steps = zip(episode.steps, decisions, strict=True)
+    return episode.model_copy(
+        update={"steps": tuple(step.model_copy(update={"decision": decision}) for step, decision in steps)}
+    )
+
+
+@dataclass(frozen=True)
+class _Layered:
+    """Vectors of the ablation's own store and of those it only reads."""
+
+    own: VectorStore
+    others: Sequence[VectorStore]
+
+    def get_many(self, keys: Sequence[str]) -> Mapping[str, Floats]:
+        found: dict[str, Floats] = {}
+        for layer in (*self.others, self.own):
+            found |= layer.get_many([key for key in keys if key not in found])
+        return found
+
+    def put_many(self, vectors: Mapping[str, Floats]) -> None:
+        self.own.put_many(vectors)
+
+
+def choose(passes: Iterable[Iterable[EpisodeSummary]], config: ArmConfig) -> list[EpisodeSummary]:
+    """The episodes that an arm learns from. DataError where there are too few, or one is of no training task."""
+    data, name = config.data, config.arm.name
+    ordered = (episode for some in passes for episode in sorted(some, key=attrgetter("fair_order")))
+    found = [episode for episode in ordered if episode.decided and matches(data.tasks, episode.key.task)]
+    if len(found) < (data.episodes or 1):
+        raise DataError(
+            f"the arm {name!r} is to learn from {data.episodes or 'all'} episodes of tasks like {data.tasks!r}, and "
+            f"there are {len(found)}: ask for fewer, or collect more"
+        )
+    if other := next((episode for episode in found if episode.split != "train"), None):
+        raise DataError(
+            f"the arm {name!r} is to learn from the run {other.run!r}, which is of the split {other.split}: name "
+            "data.runs of training tasks"
+        )
+    return found[: data.episodes]
 
 
 def facts_of(models: Models, split: Split) -> dict[str, JsonValue]:
@@ -135,27 +283,36 @@ def facts_of(models: Models, split: Split) -> dict[str, JsonValue]:
     }
 
 
-def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker) -> None:
-    """Measure a file's arms; `rank` rates what their Q-functions choose at dev steps, if the file asks for that."""
-    ablation, configs = read_ablation(file)
+def ablation(
+    file: Annotated[Path, typer.Argument(help="TOML file of an ablation.")],
+    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = Path(
+        "runs/ablations"
+    ),
+    results: Annotated[Path | None, typer.Option(help="Folder of the results. Default: the file's own.")] = None,
+) -> None:
+    """Learn and play with settings that differ in one thing, and compare. Resumable.
+
+    If the file sets dev_tasks, an oracle rates what each Q-function ranks first at stored dev steps.
+    """
+    study, configs = read_ablation(file)
 
     async def measure() -> list[ArmResult]:
-        with AblationRunner(ablation, out, rank) as runner:
+        with AblationRunner(study, out) as runner:
             return [await runner.measure(config) for config in configs]
 
-    console.print(f"{ablation.title}: about {ablation.minutes} minutes on two cores")
+    console.print(f"{study.title}: about {study.minutes} minutes on two cores")
     found = results_of(run_interruptible(measure()))
-    table = ablation_table(ablation.title, found)
+    table = ablation_table(study.title, found)
     folder = results or file.parent
     result = {
         **made_by(configs[0].learning),
-        "study": ablation.model_dump(mode="json"),
+        "study": study.model_dump(mode="json"),
         "arms": [row.model_dump(mode="json") for row in found],
     }
     console.print(table)
     write_out(folder / "result.json", result)
     (folder / "table.md").write_text(table.to_markdown(), "utf-8")
-    for name, picture in ablation_pictures(ablation.title, found).items():
+    for name, picture in ablation_pictures(study.title, found).items():
         (folder / name).write_text(picture, "utf-8")
 
 

@@ -2,31 +2,28 @@
 arm (Best-of-Q, Tables 4 and 10 to 12, Figs. 4 and 8)."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 from bestofq.core.frozen import FrozenModel
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, attempts_of, distinct
 from bestofq.reports.success import performance
-from bestofq.reports.table import Cell, Row, Table, columns
+from bestofq.reports.table import Cell, Table, columns
 from bestofq.store.records import EpisodeSummary
 from experiments.learning_curve import CurvePoint, learning_curve_svg
 from experiments.recall import Rated, count_decisive_steps, rated_shares, subtract
 
 
-class MeasuredArm(Protocol):
-    """What became of an arm; what there is a seed of, in the seeds' order."""
+@dataclass(kw_only=True)
+class ArmResult:
+    """What became of an arm, one entry a seed where there are several."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def learned(self) -> Sequence[EpisodeSummary]: ...  # the episodes that Q learned from
-    @property
-    def values(self) -> Sequence[str]: ...  # names of its Q-functions. Empty: its agent has none
-    @property
-    def ranked(self) -> Sequence[Sequence[Rated]]: ...  # dev steps, rated, with what Q would have chosen there
-    @property
-    def played(self) -> Sequence[Sequence[EpisodeSummary]]: ...  # on test tasks
+    name: str
+    learned: list[EpisodeSummary] = field(default_factory=list)  # the episodes that Q learned from
+    values: list[str] = field(default_factory=list)  # folders in `out/q`; empty: its agent has no Q
+    ranked: list[Sequence[Rated]] = field(default_factory=list)  # dev steps, as Q would have chosen there
+    played: list[list[EpisodeSummary]] = field(default_factory=list)  # on test tasks
 
 
 class ArmRow(FrozenModel):
@@ -71,6 +68,7 @@ class ArmRow(FrozenModel):
             "right choice %": self.right,
             "by seed": by_seed or None,
             "difference %": self.right_difference,
+            "contested": self.contested,
             "proposer's first %": self.first,
             "chance %": self.chance,
             "success %": self.rate,
@@ -81,13 +79,13 @@ class ArmRow(FrozenModel):
         }
 
 
-def results_of(measured: Sequence[MeasuredArm]) -> list[ArmRow]:
+def results_of(measured: Sequence[ArmResult]) -> list[ArmRow]:
     """The arms' numbers; differences are to the first."""
     first = measured[0]
     return [_result(arm, None if arm is first else first) for arm in measured]
 
 
-def _result(arm: MeasuredArm, first: MeasuredArm | None) -> ArmRow:
+def _result(arm: ArmResult, first: ArmResult | None) -> ArmRow:
     found: dict[str, Any] = {}
     if arm.values:
         found |= {"episodes": len(arm.learned), "successes": sum(e.success for e in arm.learned)}
@@ -110,64 +108,37 @@ def _result(arm: MeasuredArm, first: MeasuredArm | None) -> ArmRow:
     return ArmRow(name=arm.name, values=tuple(arm.values), runs=runs, **found)
 
 
-def _steps(arm: MeasuredArm) -> list[Rated]:
+def _steps(arm: ArmResult) -> list[Rated]:
     return [step for seed in arm.ranked for step in seed]
 
 
-def _attempts(arm: MeasuredArm) -> Tries:
+def _attempts(arm: ArmResult) -> Tries:
     return attempts_of(episode for some in arm.played for episode in some)
 
 
 def ablation_table(title: str, rows: Sequence[ArmRow]) -> Table:
-    """A row an arm. What no arm has, or all have alike, is no column; the latter is said in the notes."""
-    alike = {"proposer's first %", "chance %", "tasks × passes"} if _same_steps(rows) and _same_tasks(rows) else set()
+    """A row an arm. What no arm has is no column."""
     cells = [row.cells for row in rows]
-    heads = [head for head in cells[0] if head not in alike and any(row[head] is not None for row in cells)]
-    return Table(
-        name="ablation",
-        title=title,
-        columns=columns(*heads, signed=["difference", "difference of success"]),
-        rows=tuple(Row(cells=tuple(row[head] for head in heads)) for row in cells),
-        notes=tuple(_notes(rows)),
-    )
-
-
-def _same_steps(rows: Sequence[ArmRow]) -> bool:
-    return len({(row.first, row.chance, row.contested) for row in rows if row.contested}) < 2
-
-
-def _same_tasks(rows: Sequence[ArmRow]) -> bool:
-    return len({row.played for row in rows}) == 1
-
-
-def _notes(rows: Sequence[ArmRow]) -> list[str]:
-    notes = [
+    heads = [head for head in cells[0] if any(row[head] is not None for row in cells)]
+    return Table.of(
+        "ablation",
+        title,
+        columns(*heads, signed=["difference", "difference of success"]),
+        [tuple(row[head] for head in heads) for row in cells],
         "In brackets the 95 % bootstrap interval over tasks, which says nothing about other seeds; differences are to "
-        "the first arm, paired by task."
-    ]
-    if ranked := [row for row in rows if row.contested]:
-        counts = [row.contested or 0 for row in ranked]
-        said = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
-        notes.append(
-            f"Right choice: of {said} stored dev steps that held right and wrong candidates, those at which Q ranks a "
-            "right one first, by the suite's oracle; over the Q-functions of all seeds."
-        )
-        first, chance = ranked[0].first, ranked[0].chance
-        if _same_steps(rows) and _same_tasks(rows) and first is not None and chance is not None:
-            notes.append(
-                f"There the proposer's first is right in {100 * first:.1f} %, a uniform choice in {100 * chance:.1f} %."
-            )
-    if rows[0].played:
-        each = f": {rows[0].played}" if _same_tasks(rows) else ""
-        notes.append(f"Success on held-out test tasks (tasks × passes{each}).")
-    return notes
+        "the first arm, paired by task.",
+        "Contested: stored dev steps that held right and wrong candidates. Right choice: those at which Q ranks a "
+        "right one first, by the suite's oracle; over the Q-functions of all seeds.",
+        "Success on held-out test tasks.",
+    )
 
 
 def ablation_pictures(title: str, rows: Sequence[ArmRow]) -> dict[str, str]:
     """By file name: bars of what was measured; a curve where arms learned from three numbers of episodes or more."""
     found: dict[str, str] = {}
     if ranked := [(row.name, row.right) for row in rows if row.right]:
-        first = next(row.first for row in rows if row.right) if _same_steps(rows) else None
+        same = len({(row.first, row.chance, row.contested) for row in rows if row.contested}) == 1
+        first = next(row.first for row in rows if row.right) if same else None
         references = [] if first is None else [("the proposer's first:", first)]
         found["ranking.svg"] = bars_svg(ranked, title=f"{title}: right choices", references=references)
     if played := [(row.name, row.rate) for row in rows if row.rate]:

@@ -1,7 +1,7 @@
 """The full recipe and its results, as files that are committed: `python -m experiments best-of-q`."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from bestofq.cli.writing import write_json
@@ -95,7 +95,7 @@ def _write(models: Models, store: Store, out: Path, results: Path, agents: Seque
         "test": of_test.model_dump(mode="json"),
         "costs": costs.model_dump(mode="json"),
         "ranking_on_test": {
-            agent: {kind: asdict(row) for kind, row in by_kind(steps).items()} for agent, steps in rated.items()
+            agent: {kind: row._asdict() for kind, row in by_kind(steps).items()} for agent, steps in rated.items()
         },
     }
     tables = success_table(of_test).to_markdown()

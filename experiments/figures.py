@@ -42,14 +42,15 @@ def drawn(experiments: Path) -> Iterator[tuple[Path, str]]:
     left = set(experiments.glob("**/*.svg"))
     for result in sorted(experiments.glob("**/result.json")):
         found = json.loads(result.read_text("utf-8"))
-        for name, picture in _pictures(result.parent, found).items():
+        for name, picture in draw_pictures(result.parent, found).items():
             yield (file := result.with_name(name)), picture
             left.discard(file)
     for file in sorted(left):
         yield file, re.sub("<style>.*?</style>", f"<style>{STYLE}</style>", file.read_text("utf-8"), flags=re.S)
 
 
-def _pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:
+def draw_pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:
+    """Draw the pictures of a folder's `result.json`, by their names."""
     match found:
         case {"arms": arms}:
             return ablation_pictures(found["study"]["title"], [ArmRow.model_validate(arm) for arm in arms])

@@ -1,17 +1,16 @@
 """A chat model says whether a golden step is among candidates, in meaning (Best-of-Q, 4.5, H, Fig. 10)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.json_replies import object_schema
 from bestofq.agents.prompting import GOLDEN, prompt_hash, render
-from bestofq.agents.structured_output import ask, only
+from bestofq.agents.structured_output import Prompt, Prompts, ask_json
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Reply, Request, user
-from bestofq.core.picture import Picture
+from bestofq.core.language import Request, user
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.usage import Usage
 
@@ -51,26 +50,26 @@ class GoldenMatcher:
         # What Fig. 10 asks for, in our words.
         text = render("golden_user", goal=goal, golden=golden, candidates=candidates)
         messages = user(text, system=render("golden_system"))
-        request = Request(messages=messages, schema=_SCHEMA, name="match")
 
-        def read(replies: Sequence[Reply], _: Picture | None) -> tuple[int | None, str]:
-            return json_of(replies[0], lambda data: _read(data, len(candidates)))
+        async def prompts() -> Prompts:
+            yield Prompt(request=Request(messages=messages, schema=_SCHEMA, name="match"))
 
-        try:
-            (index, rationale), usage = await ask(self.model, only(request), read, "judge")
-        except ReplyError as error:
-            return Match(index=None, rationale=str(error), read=False, usage=error.usage)
-        return Match(index=index, rationale=rationale, usage=usage)
+        found, usage = await ask_json(
+            self.model,
+            prompts(),
+            lambda data: _read(data, len(candidates)),
+            "judge",
+            lambda error: Match(index=None, rationale=str(error), read=False),
+        )
+        return replace(found, usage=usage)
 
 
-def _read(data: dict[str, Any], count: int) -> tuple[int | None, str]:
-    """The matched index and why. ReplyError in words that help the model fix it."""
+def _read(data: dict[str, Any], count: int) -> Match:
+    """ReplyError in words that help the model fix it."""
     if not isinstance(data.get("contained"), bool):
         raise ReplyError('"contained" must be true or false')
     rationale = " ".join(str(data.get("rationale", "")).split())
-    if not data["contained"]:
-        return None, rationale
-    index = data.get("matched_index")
-    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
+    index = data.get("matched_index") if data["contained"] else None
+    if data["contained"] and (isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count):
         raise ReplyError(f'"matched_index" is {index!r}: it must be a whole number from 0 to {count - 1}')
-    return index, rationale
+    return Match(index=index, rationale=rationale)

@@ -2,17 +2,22 @@
 
     python -m experiments.outcomes write FILE.csv STORE...
     python -m experiments.outcomes gains FILE.csv STORE:RUN:AGENT    each row minus this one, groups of tasks resampled
+    python -m experiments.outcomes families FILE.json    each agent minus the first, MiniWoB++'s families resampled
 
 A group is what a task's name has before its slash: the kind of MiniWoB++, the site of the quirky sites.
 """
 
 import csv
+import json
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bestofq.envs.miniwob.settings import HELD_OUT
 from bestofq.store.store import Store
 
 COLUMNS = ("store", "run", "agent", "split", "task", "repeat", "outcome", "steps")
@@ -48,17 +53,38 @@ def gains(path: Path, baseline: str) -> None:
         place = [groups.index(task.partition("/")[0]) for task in both]
         size = np.bincount(place, minlength=len(groups))
         gain = np.bincount(place, [100 * (found[task] - own[task]) for task in both], minlength=len(groups))
-        drawn = np.random.default_rng(0).integers(len(groups), size=(DRAWS, len(groups)))
-        low, high = np.percentile(gain[drawn].sum(1) / size[drawn].sum(1), [2.5, 97.5])
-        success, mean = 100 * np.mean([found[task] for task in both]), gain.sum() / size.sum()
-        interval = f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
-        sys.stdout.write(f"{name:40} {success:5.1f} % {interval} {len(both)} tasks, {len(groups)} groups\n")
+        success = 100 * np.mean([found[task] for task in both])
+        sys.stdout.write(f"{name:40} {success:5.1f} % {mean(gain, size)} {len(both)} tasks, {len(groups)} groups\n")
+
+
+def families(path: Path) -> None:
+    """Print each agent's gain over the first, from the table of tasks in a result of the ladder."""
+    domains = json.loads(path.read_text("utf-8"))["domains"]
+    family = {task: name for name, tasks in HELD_OUT.items() for task in tasks}
+    rows = [row for row in domains["rows"] if row["domain"] in family]
+    names = sorted({family[row["domain"]] for row in rows})
+    tasks, wins = np.zeros(len(names)), np.zeros((len(names), len(domains["agents"])))
+    for row in rows:
+        place = names.index(family[row["domain"]])
+        tasks[place] += row["tasks"]
+        wins[place] += [cell["outcomes"].get("success", 0) for cell in row["cells"]]
+    for agent, gain in zip(domains["agents"], 100 * (wins - wins[:, :1]).T, strict=True):
+        sys.stdout.write(f"{agent:12} {mean(gain, tasks)} in {len(names)} families\n")
+
+
+def mean(gain: NDArray[Any], size: NDArray[Any]) -> str:
+    """The gain of groups [G] over their numbers of tasks [G], with its 95 % interval if groups are resampled."""
+    drawn = np.random.default_rng(0).integers(len(size), size=(DRAWS, len(size)))
+    low, high = np.percentile(gain[drawn].sum(1) / size[drawn].sum(1), [2.5, 97.5])
+    return f"{gain.sum() / size.sum():+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 def main() -> None:
     what, path, *rest = sys.argv[1:]
     if what == "write":
         write(Path(path), rest)
+    elif what == "families":
+        families(Path(path))
     else:
         gains(Path(path), rest[0])
 

@@ -5,13 +5,15 @@ For each stored step: was a right action among the candidates, and was it taken?
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+import typer
 
+from bestofq.cli.options import RUNS, CommonOptions, Config, Data, Set, Stored
+from bestofq.cli.shared import models_of
 from bestofq.config.models import Models
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Decision, Episode, State, state_at
@@ -23,7 +25,6 @@ from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.table import Row, Table, columns
 from bestofq.rollouts.console import console
-from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from bestofq_sites.booking.suite import Booking
@@ -46,11 +47,9 @@ class OracleStep(NamedTuple):
     task: tuple[str, str]  # suite and id
     good: tuple[bool, ...]
     chosen: int
-    lead: float | None = None  # nats by which the proposer's first is likelier than any other; None: it does not say
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ranking:
+class Ranking(NamedTuple):
     """Steps of one kind of page. The shares are of the steps that held a right action, None where there is none."""
 
     steps: int
@@ -73,33 +72,15 @@ def by_kind(steps: Iterable[OracleStep]) -> Mapping[str, Ranking]:
     return {kind: _ranking(kinds[kind]) for kind in sorted(kinds)}
 
 
-def by_lead(steps: Iterable[OracleStep]) -> Mapping[str, Ranking]:
-    """A `Ranking` of each quarter of the contested steps, from those where the proposer hardly prefers its first
-    candidate to those where it is sure, and of `all`; none where no proposer says how likely its candidates are."""
-    contested = [(step.lead, step) for step in steps if step.lead is not None and len(set(step.good)) > 1]
-    if not contested:
-        return {}
-    bounds = np.quantile([lead for lead, _ in contested], [0.25, 0.5, 0.75, 1.0])
-    names = [f"quarter {index + 1}, lead up to {bound:.1f} nats" for index, bound in enumerate(bounds)]
-    return by_kind(step._replace(kind=names[int(np.searchsorted(bounds, lead))]) for lead, step in contested)
-
-
 def _ranking(rated: Sequence[OracleStep]) -> Ranking:
     """What `recall` counts. Only at contested steps is anything lost: where all are right, any choice is."""
     steps, held, _, contested, *lost = np.sum([*rated_counts(rated).values()], axis=0).tolist()
-    chosen, first, chance = (1 - part / held if held else None for part in lost)
-    contested_chosen, contested_first, contested_chance = (1 - part / contested if contested else None for part in lost)
-    return Ranking(
-        steps=int(steps),
-        proposed=held / steps,
-        chosen=chosen,
-        first=first,
-        chance=chance,
-        contested=int(contested),
-        contested_chosen=contested_chosen,
-        contested_first=contested_first,
-        contested_chance=contested_chance,
-    )
+
+    def shares(whole: float) -> tuple[float | None, float | None, float | None]:
+        chosen, first, chance = (1 - part / whole if whole else None for part in lost)
+        return chosen, first, chance
+
+    return Ranking(int(steps), held / steps, *shares(held), int(contested), *shares(contested))
 
 
 def oracle_steps(
@@ -180,32 +161,35 @@ def _quirks(pairs: Iterable[tuple[Episode, Episode]], suite: Quirks) -> Iterator
 
 def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool]) -> OracleStep:
     task = (episode.task.suite, episode.task.id)
-    first, *others = (candidate.log_prob for candidate in decision.candidates)
-    likely = [one for one in others if one is not None]
-    lead = first - max(likely) if first is not None and likely else None
-    return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen, lead=lead)
+    return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen)
 
 
-def print_ranking(models: Models, *, store: Location, selection: Selection, html: Path | None) -> None:
-    """Each agent's tables by kind of page and by the first's lead, then recall and regret; in `html` all of them.
-
-    InputError where no oracle knows what is right in any step.
-    """
+def rank(
+    config: Config = None,
+    set_: Set = None,
+    store: Stored = RUNS,
+    run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
+    agent: Annotated[list[str] | None, typer.Option(help="Whose choices to count. Default: all. Repeatable.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Folder: all tables and figures of `bestofq report`, rated by the oracle.")
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
+    models = models_of(CommonOptions(config=config, set_=set_, data=data))
+    selection = Selection(runs=[run], agents=agent)
     with Store.open(store, read_only=True) as opened:
         rows = read_rows(opened, selection)
         finished = rows.name_rows(selection.summaries(opened))
-        asked = selection.agents
         rated = {
             name: list(oracle_steps(models, (opened.episode(e.id) for e in finished if e.agent == name)))
             for name in dict.fromkeys(e.agent for e in finished)
-            if asked is None or any(name in rows.of(one) for one in asked)
+            if agent is None or any(name in rows.of(one) for one in agent)
         }
         if not any(rated.values()):
             raise InputError(f"no oracle knows what is right in these episodes on {models.settings.suite.name}")
         for name, steps in rated.items():
             console.print(ranking_table(f"{name}: shares of steps", by_kind(steps)))
-            if leads := by_lead(steps):
-                console.print(ranking_table(f"{name}: by how sure the proposer is of its first candidate", leads))
         console.print(recall_table(rated, rater="the suite's oracle"))
         if html is not None:
             found = add_recall(gather(opened, selection), rated)
@@ -220,5 +204,5 @@ def ranking_table(title: str, rows: Mapping[str, Ranking]) -> Table:
         name="ranking",
         title=title,
         columns=columns("page", "steps", "right proposed %", *shares, *contested),
-        rows=tuple(Row(cells=(kind, *astuple(row))) for kind, row in rows.items()),
+        rows=tuple(Row(cells=(kind, *row)) for kind, row in rows.items()),
     )

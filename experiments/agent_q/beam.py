@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from bestofq.agents.proposers import SamplingProposer
-from bestofq.config.agents import AgentConfig, dialect_of
+from bestofq.config.agents import AGENTS, AgentConfig, dialect_of
 from bestofq.config.models import Models
 from bestofq.core.language import Generation, Reply, Request
 from bestofq.models.local import LocalModel
@@ -27,9 +27,9 @@ class BeamModel:
         return Generation((reply,), len(prompt), len(ids))
 
 
-class Beam(AgentConfig, kind="beam"):
-    single = True
+def propose_by_beam(models: Models) -> SamplingProposer:
+    model, dialect = BeamModel(models.local, models.local.name), dialect_of(models.settings)
+    return SamplingProposer(model, max_new_tokens=models.settings.model.most_tokens, dialect=dialect)
 
-    def proposer(self, models: Models) -> SamplingProposer:
-        model, dialect = BeamModel(models.local, models.local.name), dialect_of(models.settings)
-        return SamplingProposer(model, max_new_tokens=models.settings.model.most_tokens, dialect=dialect)
+
+AGENTS["beam"] = AgentConfig(single=True, propose=propose_by_beam)

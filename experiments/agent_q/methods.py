@@ -207,40 +207,15 @@ def _row(
     )
 
 
-# ---- a file of episodes, so that models trained apart, on other machines too, come into one table
-
-
-_FIELDS = tuple(name for name in MethodEpisode.model_fields if name != "calls")
-_CALLS: Mapping[str, Role] = {f"calls_{role}": role for role in get_args(Role)}
-
-
 def write_method_episodes(path: Path, episodes: Iterable[MethodEpisode]) -> None:
-    """A CSV file, one line an episode; `calls_…` are model calls by role."""
+    """Write a CSV file, one line an episode; `calls_…` are model calls by role."""
+    fields = [name for name in MethodEpisode.model_fields if name != "calls"]
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [*_FIELDS, *_CALLS], lineterminator="\n")
+        writer = csv.DictWriter(file, [*fields, *(f"calls_{role}" for role in get_args(Role))], lineterminator="\n")
         writer.writeheader()
         for episode in episodes:
-            calls = {column: episode.calls.get(role, 0) for column, role in _CALLS.items()}
+            calls = {f"calls_{role}": episode.calls.get(role, 0) for role in get_args(Role)}
             writer.writerow(episode.model_dump(exclude={"calls"}) | calls)
-
-
-def read_method_episodes(path: Path) -> list[MethodEpisode]:
-    """Inverse of `write_method_episodes`; none where there is no file. DataError where it is not one of these."""
-    if not path.exists():
-        return []
-
-    def episode(row: Mapping[str, str]) -> MethodEpisode:
-        calls = {role: count for column, role in _CALLS.items() if (count := int(row[column]))}
-        return MethodEpisode.model_validate({**{name: row[name] for name in _FIELDS}, "calls": calls})
-
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [episode(row) for row in csv.DictReader(file)]
-    except (KeyError, ValueError) as error:
-        raise DataError(
-            f"{path} holds no episodes of methods ({str(error).partition(chr(10))[0]}): "
-            "remove it to measure all methods again"
-        ) from error
 
 
 def calls_svg(table: Methods) -> Markup:

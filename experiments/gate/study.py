@@ -8,17 +8,18 @@ known worth (experiments.noisy_scorers) and memories in the text shop, played on
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
+from unittest.mock import patch
 
 import numpy as np
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers import memory as keys_of_memory
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scorers.gated import GatedScorer
+from bestofq.agents.scorers.learned import GatedScorer
 from bestofq.agents.scorers.memory import MemoryScorer, experiences, step_keys
 from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.cli.config import load_config
@@ -32,7 +33,8 @@ from bestofq.core.observation import Task
 from bestofq.core.protocols import Proposer, Scorer
 from bestofq.core.usage import Usage
 from bestofq.envs.splits import uniform
-from bestofq.learning.memory import Keys, Memory
+from bestofq.learning.config import EpisodeSet
+from bestofq.learning.memory import Experience, Keys, Memory
 from bestofq.recipes import estimate as library
 from bestofq.recipes.identity import current_provenance
 from bestofq.recipes.q_training import episodes_of, select_episodes
@@ -45,8 +47,30 @@ from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing import ScriptedProposer
 from experiments import noisy_scorers as noisy
-from experiments.gate.table import Table
 from experiments.memory.proposals import make_proposer
+
+
+class Table(Memory):
+    """A plain opponent of `learning.memory`: mean outcomes under the page, the page and the action, and the goal too.
+    It has fewer keys, and no targets but outcomes."""
+
+    @classmethod
+    def learn(cls, experiences: Iterable[Experience], *, train_n: int, episodes: EpisodeSet | None = None) -> Self:
+        with patch.multiple("bestofq.learning.memory", DISCOUNT=1.0, TRACE=1.0, SWEEPS=0):
+            found = super().learn(experiences, train_n=train_n, episodes=episodes)
+        return cls(found.table, found.mean, train_n, episodes)
+
+    def recall(self, keys: Keys, prior: float | None = None) -> float:
+        return super().recall(own_keys(keys), prior)
+
+    def familiarity(self, keys: Keys) -> int:
+        return super().familiarity(own_keys(keys))
+
+
+def own_keys(keys: Keys) -> Keys:
+    """Return all but the second: the kind of action and how its words fit the goal."""
+    return [*keys[:1], *keys[2:]]
+
 
 TASKS, LOGGED, EPSILONS = 40, 150, dict.fromkeys(("seed", "seed 0", "seed 1"), 0.5)
 RUNGS: Mapping[str, Mapping[str, Sequence[str]]] = {

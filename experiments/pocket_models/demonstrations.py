@@ -19,7 +19,6 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Task
-from bestofq_sites.booking.restaurants import BookingConfig
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.webshop.pages import BUY, PAGE_SIZE, Search, Shop, buy_name
@@ -75,18 +74,17 @@ class DemonstrationConfig(FrozenModel):
     quirks: QuirksDemonstrations = QuirksDemonstrations()
 
 
-async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: Path) -> Sequence[Example]:
+async def demonstrate(config: DemonstrationConfig, count: int, seed: int) -> Sequence[Example]:
     """At least `count` examples, in random order; `config.miniwob.share` of `count` from MiniWoB++, or as many as there
     are, `config.quirks.share` from ordinary sites of quirks, and `config.composite.share` in Agent Q's format.
 
-    MiniWoB++'s are kept in the folder `kept` and taken from there the next time. Raises SetupError where they are
-    wanted and its package or Chromium is missing.
+    Raises SetupError where MiniWoB++'s are wanted and its package or Chromium is missing.
     """
     rng = random.Random(f"demonstrations-{seed}")
     wanted = round(config.miniwob.share * count)
     examples: list[Example] = []
     if wanted:
-        found = await demonstrate_miniwob(config.miniwob, seed, kept)
+        found = await demonstrate_miniwob(config.miniwob, seed)
         examples = random.Random(f"mixture-{seed}").sample(found, min(wanted, len(found)))
     ordinary = len(examples) + round(config.quirks.share * count)
     while len(examples) < ordinary:
@@ -132,7 +130,7 @@ def _composite(
 
 @cache
 def _booking(seed: int) -> Booking:
-    return Booking(BookingConfig(seed=seed))
+    return Booking(seed)
 
 
 async def _walk(

@@ -66,7 +66,7 @@ def make_pocket_model(config: PocketConfig, out: Path) -> None:
     torch.manual_seed(config.seed)
     started = time.monotonic()
     console.print(f"making {config.examples:,} demonstrations")
-    examples = asyncio.run(demonstrate(config.demonstrations, config.examples, config.seed, out))
+    examples = asyncio.run(demonstrate(config.demonstrations, config.examples, config.seed))
     model, tokenizer = _start(config, examples) if config.base is None else _load(config.base)
     device = choose_device("auto")
     model.to(device)

@@ -9,19 +9,13 @@ Each episode draws from its own random numbers, so that the examples do not depe
 """
 
 import asyncio
-import hashlib
-import json
 import logging
 import random
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
-from pathlib import Path
-from typing import TextIO
 
 from pydantic import Field
 
 from bestofq.agents.dialects.commands import parse_action
-from bestofq.agents.prompting import prompt_hash
 from bestofq.browser.session import BrowserSession
 from bestofq.core.actions import Action, Click, Targeted, Write, action_text
 from bestofq.core.decision import Candidate, State
@@ -35,7 +29,6 @@ from experiments.oracles.miniwob.solvers import SOLVERS, Advice, Unsolved, advis
 from experiments.oracles.miniwob.view import FIELDS
 from experiments.pocket_models.examples import (
     Example,
-    Turn,
     after,
     candidate,
     picking,
@@ -64,33 +57,22 @@ class MiniWobDemonstrations(FrozenModel):
     max_steps: int = Field(default=16, ge=1, description="steps of one episode")
 
 
-async def demonstrate_miniwob(
-    config: MiniWobDemonstrations, seed: int, kept: Path, *, at_once: int = AT_ONCE
-) -> list[Example]:
-    """All examples, by task. They are kept in the folder `kept`, episode by episode: what is there is not played again.
+async def demonstrate_miniwob(config: MiniWobDemonstrations, seed: int, *, at_once: int = AT_ONCE) -> list[Example]:
+    """All examples, in the order of tasks.
 
     Raises SetupError when the package or Chromium is missing, InputError for a name that is not to be learned.
     """
-    path = kept / f"miniwob-{_key(config, seed)}.jsonl"
-    await asyncio.to_thread(kept.mkdir, parents=True, exist_ok=True)
     suite = MiniWob(MiniWobSettings())
     wanted = list(_instances(config, suite))
-    known = _read(path)
-    left = iter([instance for instance in wanted if _id(instance) not in known])
-    if any(_id(instance) not in known for instance in wanted):
-        with path.open("a", encoding="utf-8") as file:
-            async with suite.open(), asyncio.TaskGroup() as group:
-                for _ in range(at_once):
-                    group.create_task(_play(config, seed, suite, left, known, file))
-    return [example for instance in wanted for example in known.get(_id(instance), ())]
+    left, found = iter(wanted), dict[Instance, list[Example]]()
+    async with suite.open(), asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(_play(config, seed, suite, left, found))
+    return [example for instance in wanted for example in found.get(instance, ())]
 
 
 Instance = tuple[str, int]
 """A task's name and the seed of its problem."""
-
-
-def _id(instance: Instance) -> str:
-    return "/".join(map(str, instance))
 
 
 def _instances(config: MiniWobDemonstrations, suite: MiniWob) -> Iterator[Instance]:
@@ -103,50 +85,23 @@ def _instances(config: MiniWobDemonstrations, suite: MiniWob) -> Iterator[Instan
             yield name, seed
 
 
-def _key(config: MiniWobDemonstrations, seed: int) -> str:
-    """16 hex digits over all that the examples depend on but the browser: settings, prompts, and the code here."""
-    asked = config.model_dump_json(exclude={"share"})
-    here = files("experiments")
-    solvers = [file for file in here.joinpath("oracles", "miniwob").iterdir() if file.name.endswith(".py")]
-    makers = [file for file in here.joinpath("pocket_models").iterdir() if file.name.startswith("miniwob_")]
-    code = [file.read_text("utf-8") for file in sorted((*solvers, *makers), key=str)]
-    return hashlib.sha256("\x1f".join((asked, str(seed), prompt_hash(), *code)).encode()).hexdigest()[:16]
-
-
-def _read(path: Path) -> dict[str, list[Example]]:
-    """Episodes by id. A last line cut short by an interruption is taken away."""
-    if not path.exists():
-        return {}
-    whole = path.read_bytes()
-    lines = whole[: whole.rfind(b"\n") + 1]
-    if len(lines) < len(whole):
-        path.write_bytes(lines)
-    rows = map(json.loads, lines.splitlines())
-    return {row["task"]: [tuple(Turn(*turn) for turn in turns) for turns in row["examples"]] for row in rows}
-
-
 async def _play(
     config: MiniWobDemonstrations,
     seed: int,
     suite: MiniWob,
     left: Iterator[Instance],
-    known: dict[str, list[Example]],
-    file: TextIO,
+    found: dict[Instance, list[Example]],
 ) -> None:
-    """One page after another of those left. What the browser breaks is left for the next time."""
+    """Play one page after another of those left. What the browser breaks is left out."""
     assert suite.browser is not None
     env, reader = MiniWobEnv(suite.root, suite.browser), BrowserSession(suite.browser)
     try:
-        for instance in left:
-            rng = random.Random(f"demonstrations-{seed}-{_id(instance)}")
+        for name, number in left:
+            rng = random.Random(f"demonstrations-{seed}-{name}/{number}")
             try:
-                examples = await _walk(config, env, await suite.task(reader, *instance, "train"), rng)
+                found[name, number] = await _walk(config, env, await suite.task(reader, name, number, "train"), rng)
             except InfraError as error:
-                log.warning("%s is not demonstrated: %s", _id(instance), error)
-                continue
-            known[_id(instance)] = examples
-            file.write(json.dumps({"task": _id(instance), "examples": examples}, ensure_ascii=False) + "\n")
-            file.flush()
+                log.warning("%s/%d is not demonstrated: %s", name, number, error)
     finally:
         await env.close()
         await reader.close()

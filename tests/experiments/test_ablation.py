@@ -4,11 +4,11 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from bestofq.reports.recall import RatedStep
 from typer.testing import CliRunner
 
 from bestofq.config.context import open_suite
@@ -16,13 +16,12 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.recipes.collect import Play, collect
-from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq_sites.shipped import POCKET, POCKET_WEB
 from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.__main__ import app
 from experiments.ablation import read_ablation
-from experiments.ablation_table import ablation_table, results_of
+from experiments.ablation_table import ArmResult, ablation_table, results_of
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS, HOW_TO = ROOT / "experiments", ROOT / "docs" / "how-to.md"
@@ -31,7 +30,7 @@ title = "Expectile"
 question = "How high?"
 minutes = 1
 config = "config.toml"
-set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 4 }
+set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 2 }
 seeds = [0, 1]
 test_tasks = 2
 
@@ -211,26 +210,12 @@ def test_the_ablation_in_the_how_to_is_understood(tmp_path: Path) -> None:
     assert (base.collecting, own.acting.n_candidates, own.learning.iql.steps) == (None, 5, 600)
 
 
-class Rated(NamedTuple):
-    task: str
-    good: tuple[bool, ...]
-    chosen: int
-
-
-@dataclass
-class ArmResult:
-    name: str
-    ranked: list[list[Rated]]  # a list a seed
-    values: Sequence[str] = ("q0", "q1")
-    learned: list[EpisodeSummary] = field(default_factory=list)
-    played: list[list[EpisodeSummary]] = field(default_factory=list)
-
-
 def arm(name: str, *seeds: Sequence[int]) -> ArmResult:
     """Of three steps of three tasks, each with its second candidate right, what was chosen."""
-    return ArmResult(
-        name, [[Rated(task, (False, True), at) for task, at in zip("tuv", chosen, strict=True)] for chosen in seeds]
-    )
+    ranked = [
+        [RatedStep(("s", task), (False, True), at) for task, at in zip("tuv", chosen, strict=True)] for chosen in seeds
+    ]
+    return ArmResult(name=name, values=["q0", "q1"], ranked=ranked)
 
 
 def test_right_choices_over_seeds_and_their_difference_to_the_first_arm() -> None:
@@ -239,4 +224,4 @@ def test_right_choices_over_seeds_and_their_difference_to_the_first_arm() -> Non
     assert other.right_difference.mean == pytest.approx(4 / 6 - 3 / 6)
     assert other.right_difference.tasks == base.contested == 3
     assert (base.first, base.chance, base.right_difference) == (0.0, 0.5, None)
-    assert ablation_table("T", [base, other]).texts()[1][-1].startswith("+16.7 [")
+    assert any(text.startswith("+16.7 [") for text in ablation_table("T", [base, other]).texts()[1])

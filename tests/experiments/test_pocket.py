@@ -1,6 +1,5 @@
 """Oracle, demonstrations, tokenizer, and the model they make."""
 
-import asyncio
 import json
 import random
 from collections import Counter
@@ -26,7 +25,6 @@ from bestofq.envs.miniwob.settings import HELD_OUT
 from bestofq.envs.miniwob.suite import SEEDS
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import find_model
-from bestofq_sites.booking.restaurants import BookingConfig
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
@@ -54,7 +52,7 @@ def suite() -> WebShop:
 
 
 async def test_the_oracle_earns_everything(suite: WebShop) -> None:
-    for task in suite.tasks("dev")[:60]:
+    for task in suite.tasks("dev")[:40]:
         env, oracle = TextEnv(suite), Oracle(suite, suite.goals[task.id])
         seen = await env.reset(task, seed=0)
         for _ in range(15):
@@ -65,10 +63,10 @@ async def test_the_oracle_earns_everything(suite: WebShop) -> None:
         assert result.reward == 1.0, task.goal
 
 
-async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) -> None:
+async def test_demonstrations_are_replies_an_agent_could_give() -> None:
     config = DEMONSTRATIONS.model_copy(update={"listing_share": 0.5})
-    examples = await demonstrate(config, 150, 0, tmp_path)
-    again = await demonstrate(config, 150, 0, tmp_path)
+    examples = await demonstrate(config, 80, 0)
+    again = await demonstrate(config, 80, 0)
     assert examples == again
     kinds: Counter[str] = Counter()
     for example in examples:
@@ -112,7 +110,7 @@ def test_training_lowers_the_loss_of_replies(device: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) -> None:
-    size: Any = {"examples": 120, "vocabulary": 500, "width": 32, "layers": 1, "heads": 2, "feed_forward": 64}
+    size: Any = {"examples": 60, "vocabulary": 500, "width": 32, "layers": 1, "heads": 2, "feed_forward": 64}
     training = SFTConfig(steps=3, batch_tokens=1024, compile=False)
     config = PocketConfig(demonstrations=DEMONSTRATIONS, training=training, **size)
     make_pocket_model(config, tmp_path)
@@ -166,7 +164,7 @@ async def walks(suite: str, skill: float, count: int = 12, **more: float) -> lis
     rng = random.Random(0)
     found: list[AsyncIterator[Example]] = []
     if suite == "booking":
-        booking = Booking(BookingConfig(seed=1))
+        booking = Booking(seed=1)
         found = [walk_booking(config, booking, task, rng) for task in booking.tasks("train", count)]
     else:
         shop = synthetic_suite(SyntheticConfig(seed=1))
@@ -188,7 +186,7 @@ async def test_each_reply_follows_its_prompt_and_is_read_back(suite: str) -> Non
 
 
 NAMES = ("click-button", "click-checkboxes", "enter-text")
-CONFIG = MiniWobDemonstrations(instances=2, max_steps=8, names=NAMES, noise=0.5, pick_share=1, review_share=1)
+CONFIG = MiniWobDemonstrations(instances=1, max_steps=8, names=NAMES, noise=0.5, pick_share=1, review_share=1)
 installed = pytest.mark.skipif(find_spec("miniwob") is None, reason="MiniWoB++'s pages are not installed")
 
 
@@ -196,20 +194,10 @@ def proposals(examples: list[Example]) -> dict[str, str]:
     return {turns[0].prompt: turns[0].reply for turns in examples if turns[0].prompt.endswith("\nnext:")}
 
 
-@pytest.fixture(scope="module")
-def noisy(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Example], Path]:
-    """What one page plays, and where that is kept."""
-    folder = tmp_path_factory.mktemp("one")
-    return asyncio.run(demonstrate_miniwob(CONFIG, 0, folder, at_once=1)), folder
-
-
 @installed
-async def test_examples_are_the_same_however_many_pages_play_and_are_kept(
-    noisy: tuple[list[Example], Path], tmp_path: Path
-) -> None:
-    one, folder = noisy
-    three = await demonstrate_miniwob(CONFIG, 0, tmp_path / "three", at_once=3)
-    assert one == three
+async def test_examples_are_the_same_however_many_pages_play() -> None:
+    one = await demonstrate_miniwob(CONFIG, 0, at_once=1)
+    assert one == await demonstrate_miniwob(CONFIG, 0, at_once=3)
     assert {turns[0].prompt.rpartition("\n")[2] for turns in one} == {"next:", "best:", "so:"}
     for turns in one:
         if turns[0].prompt.endswith("\nbest:"):
@@ -219,17 +207,10 @@ async def test_examples_are_the_same_however_many_pages_play_and_are_kept(
         assert thought
         assert action_text(parse_action(command)) == command
 
-    (kept,) = folder.iterdir()
-    rows = kept.read_text("utf-8").splitlines(keepends=True)
-    assert len(rows) == len(NAMES) * CONFIG.instances
-    kept.write_text("".join(rows[:-1]) + rows[-1][:50], "utf-8")  # interrupted in the last episode
-    assert await demonstrate_miniwob(CONFIG, 0, folder, at_once=1) == one
-    assert kept.read_text("utf-8") == "".join(rows)
-
 
 @installed
-async def test_only_train_seeds_of_tasks_not_held_out(tmp_path: Path) -> None:
+async def test_only_train_seeds_of_tasks_not_held_out() -> None:
     assert FIRST_SEED in SEEDS["train"]
     for family in HELD_OUT.values():
         with pytest.raises(InputError, match=family[0]):
-            await demonstrate_miniwob(MiniWobDemonstrations(names=family), 0, tmp_path)
+            await demonstrate_miniwob(MiniWobDemonstrations(names=family), 0)

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -15,26 +14,24 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Click, Refresh
 from bestofq.core.decision import Candidate, Decision, Provenance, State, Step, Verdict
-from bestofq.core.errors import DataError, InputError
+from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.transitions import Transitions
 from bestofq.envs.suites import make_suite
 from bestofq.models.chat import ChatModel
 from bestofq.recipes.collect import Play, compare
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
-from bestofq.testing.contracts import LEARNING, check_learner, two_steps
 from bestofq.testing.fault_server import FaultServer
 from bestofq_sites.booking.settings import BookingSettings
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.suite import LocalSuite
 from bestofq_sites.local_site.text import TextEnv, at_once
-from experiments import learners
+from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.__main__ import app
 from experiments.golden import golden_findings
 from experiments.golden_matcher import GoldenMatcher
 from experiments.oracles.booking import BookingOracle
-from experiments.ranking import OracleStep, by_kind, by_lead, judge_of
+from experiments.ranking import OracleStep, by_kind, judge_of
 
 T, U = ("shop", "t"), ("shop", "u")
 
@@ -59,21 +56,13 @@ def test_shares_of_right_choices_by_hand() -> None:
     assert (rows["all"].steps, rows["all"].proposed) == (5, 3 / 5)
 
 
-def test_contested_steps_are_parted_by_how_sure_the_proposer_is() -> None:
-    steps = [OracleStep("item", T, (lead > 2, lead < 2), lead < 2, lead) for lead in (4.0, 3.0, 1.0, 0.5)]
-    rows = by_lead([*steps, OracleStep("item", T, (True, True), 0, 9.0), OracleStep("item", T, (True, False), 0)])
-    assert [(row.steps, row.contested_first) for row in rows.values()] == [(4, 0.5), (1, 0), (1, 0), (1, 1), (1, 1)]
-    assert [row.contested_chosen for row in rows.values()] == [1] * 5
-    assert by_lead([OracleStep("item", T, (True, False), 0)]) == {}
-
-
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two agents on two test tasks of the shop, with the shipped pocket model."""
     folder = tmp_path_factory.mktemp("evaluated")
 
     async def play() -> None:
-        models = Models(BestOfQSettings())
+        models = Models(BestOfQSettings(suite=WebShopSettings(step_limit=5)))
         async with open_suite(models) as suite:
             with Store.open(folder) as opened:
                 await compare(models, suite, opened, "eval", Play(split="test", limit=2), ["prompting", "random"])
@@ -209,25 +198,3 @@ async def test_a_reply_that_cannot_be_read_is_repaired_once_then_left_out(golden
     assert found.unread == 1
     assert [s.step for s in found.steps] == [0, 1, 3]  # of the third step nothing is known
     assert len(server.requests[1]["messages"]) == 4  # the reply and what was wrong with it
-
-
-@pytest.fixture
-def data() -> Transitions:
-    return two_steps()
-
-
-def test_returns_by_hand(data: Transitions) -> None:
-    np.testing.assert_allclose(learners.returns(data, 0.9)[:4], [0.9, 1.0, 0.0, 0.0], rtol=1e-6)
-    assert data.ends[:4].tolist() == [1, 1, 3, 3]
-
-
-@pytest.mark.parametrize("name", ["monte_carlo", "n_step", "cloning", "weighted", "conservative", "ranking"])
-def test_it_keeps_to_a_learner_s_contract(name: str) -> None:
-    check_learner(getattr(learners, name))
-
-
-@pytest.mark.parametrize("name", ["cloning", "weighted", "conservative"])
-def test_candidates_must_be_there(name: str, data: Transitions) -> None:
-    bare = Transitions(**{field: getattr(data, field) for field in data.__slots__ if field != "others"})
-    with pytest.raises(DataError, match=r"iql\.others"):
-        getattr(learners, name)(bare, LEARNING)

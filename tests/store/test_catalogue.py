@@ -106,7 +106,7 @@ def test_agents_are_counted(catalogue: Catalogue) -> None:
     assert [a.agent for a in catalogue.agents(run="a")] == ["one", "two"]
     assert catalogue.runs() == ["b", "a"]
     choices = catalogue.choices(run="b")
-    assert (choices.runs, choices.agents, choices.suites) == (("a", "b"), ("one",), ("shop",))
+    assert (choices.runs, choices.agents) == (("a", "b"), ("one",))
 
 
 def test_an_episode_is_read_with_its_summary(catalogue: Catalogue) -> None:

@@ -2,7 +2,7 @@
 --agentq the booking site, before and after RFT and one round of search, pairs and DPO (Agent Q, 6.2)."""
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,6 @@ from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.searches import search_row, search_table
 from bestofq.reports.success import Grouping, agent_results, success_table
 from bestofq.rollouts.console import console
-from bestofq.search.pairs import node_pairs
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
@@ -165,8 +164,7 @@ async def run_demo_agent_q(models: Models, *, tasks: int, out: Path, fresh: bool
         heading("Pairs of actions that differ in Q, and DPO on them")
         pairs = list(step_pairs(policy, trees))
         need_pairs(pairs, len(trees))
-        console.print(f"{len(pairs)} pairs; the clearest:")
-        console.print("\n".join(_clearest(trees, chosen.alpha, chosen.threshold)), highlight=False)
+        console.print(f"{len(pairs)} pairs")
         tuned = tune(policy, pairs, out / "policy")
         console.print(f"the tuned model: {tuned}")
 
@@ -202,18 +200,6 @@ async def _search(policy: Models, store: Store, run: str, *, part: int) -> list[
         trees = await grow_training_trees(policy, suite, store, run, part=part)
     console.print(search_table([search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)]))
     return trees
-
-
-def _clearest(trees: Sequence[SearchTree], alpha: float, threshold: float) -> Iterable[str]:
-    """Three pairs in words, of as many tasks."""
-    found = [
-        (max(pairs, key=lambda p: p.margin), tree)
-        for tree in trees
-        if (pairs := [*node_pairs(tree, alpha=alpha, threshold=threshold)])
-    ]
-    for pair, tree in sorted(found, key=lambda entry: -entry[0].margin)[:3]:
-        labels = [one.label[:60] for node in (pair.chosen, pair.rejected) if (one := tree.candidate[node])]
-        yield escape(f"  {'  rather than  '.join(labels)}: by {pair.margin:.2f} ({tree.task.id})")
 
 
 def remove_demo(out: Path) -> None:

@@ -123,7 +123,7 @@ def assume_usage(
 
     seen = page + pictures(chat, settings.chat_screenshots)
     usage: dict[Role, Spent] = {"proposer": assume_calls(chat.price(), calls, seen, steps * n * CANDIDATE // calls)}
-    if settings.localizer not in ("none", "page"):
+    if settings.localizer != "none":
         finder = settings.endpoint_of("localizer_chat") or chat
         usage["localizer"] = assume_calls(finder.price(), steps, 150 + pictures(finder, 1), 20)
     if kind == "picker":

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import distinct, group_by
 from bestofq.reports.table import RowSource
-from bestofq.store.configuration import AGENTS, SEARCHES
+from bestofq.store.configuration import AGENTS
 from bestofq.store.records import RunRecord
 from bestofq.store.store import Store
 from bestofq.store.tally import Tally
@@ -33,7 +33,8 @@ def origin(tallies: Iterable[Tally], runs: Runs) -> RowSource:
 
 
 def search_origin(run: RunRecord) -> RowSource:
-    return run_origin([run], _number(setting(run.config, f"{SEARCHES}.trees.candidates")))
+    """What made the trees of a run."""
+    return run_origin([run], None)
 
 
 def run_origin(runs: Sequence[RunRecord], n: int | None) -> RowSource:

@@ -171,12 +171,8 @@ def _episodes(request: Request, store: Store) -> Context:
 
 
 def _filters(store: Store, filters: EpisodeFilter) -> Context:
-    return {
-        "filters": filters,
-        "query": query_of(filters),
-        "choices": store.catalogue.choices(run=filters.run),
-        "outcomes": OUTCOMES,
-    }
+    choices = store.catalogue.choices(run=filters.run)
+    return {"filters": filters, "query": query_of(filters), "choices": choices, "outcomes": OUTCOMES}
 
 
 def _task(request: Request, store: Store) -> Context:

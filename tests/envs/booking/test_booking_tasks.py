@@ -10,7 +10,15 @@ from bestofq.core.actions import AskUser, Clear, Click, GoBack, Scroll, Submit, 
 from bestofq.core.observation import Observation, Task
 from bestofq_sites.booking.goals import BookingGoal, reply
 from bestofq_sites.booking.pages import COMPLETE
-from bestofq_sites.booking.restaurants import BookingConfig, Plan, Restaurant, RestaurantTable, Tables, minutes
+from bestofq_sites.booking.restaurants import (
+    FIRST_DAY,
+    NEAR,
+    RESTAURANTS,
+    Plan,
+    Restaurant,
+    RestaurantTable,
+    minutes,
+)
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.booking.views import BookingVisit, Chosen, Details, Reservation, from_url, to_url
 from bestofq_sites.local_site.text import TextEnv
@@ -40,7 +48,7 @@ def right(suite: Booking, task: Task) -> BookingVisit:
 
 def test_splits_share_no_restaurant_and_hold_enough_tasks(suite: Booking) -> None:
     places = {split: {*suite.server(split).directory} for split in ("train", "dev", "test")}
-    assert len(set.union(*places.values())) == sum(map(len, places.values())) == suite.config.restaurants >= 60
+    assert len(set.union(*places.values())) == sum(map(len, places.values())) == RESTAURANTS
     assert len(suite.tasks("train")) >= 600
     assert len(suite.tasks("test")) >= 200
     assert {suite.goals[task.id].restaurant_id for task in suite.tasks("test")} == places["test"]
@@ -48,7 +56,7 @@ def test_splits_share_no_restaurant_and_hold_enough_tasks(suite: Booking) -> Non
 
 def test_the_same_seed_makes_the_same_tasks(suite: Booking) -> None:
     assert Booking().tasks("dev") == suite.tasks("dev")
-    assert Booking(BookingConfig(seed=1)).tasks("dev") != suite.tasks("dev")
+    assert Booking(seed=1).tasks("dev") != suite.tasks("dev")
 
 
 def test_the_nearest_free_time_is_right_and_of_two_equally_near_both_are(suite: Booking) -> None:
@@ -60,7 +68,7 @@ def test_the_nearest_free_time_is_right_and_of_two_equally_near_both_are(suite: 
             found = suite.tables.nearest(restaurant, plan)
             free = [t for t in restaurant.times if suite.tables.is_free(restaurant, plan.day, plan.party, t)]
             away = {t: abs(minutes(t) - minutes(at)) for t in free}
-            near = [t for t in free if away[t] == min(away.values()) <= suite.config.near]
+            near = [t for t in free if away[t] == min(away.values()) <= NEAR]
             assert list(found) == near
             seen[len(found)] += 1
     assert seen[1] > 0
@@ -89,15 +97,16 @@ def test_each_criterion_is_needed(suite: Booking, field: str, value: object, cri
         made = replace(made, details=replace(made.details, **{field: value}))
     else:
         made = replace(made, table=replace(made.table, **{field: value}))
-    wrong = suite.criteria(task, replace(visit, reservation=made))
-    assert [name for name, holds in wrong if not holds] == [criterion]
-    assert wrong.reward == 0
+    wrong = replace(visit, reservation=made)
+    assert [name for name, holds in suite.criteria(task, wrong)._asdict().items() if not holds] == [criterion]
+    assert suite.reward(task, wrong) == 0
 
 
 def test_what_is_right_before_the_end_is_known_but_earns_nothing(suite: Booking) -> None:
     task = suite.tasks("train")[0]
-    found = suite.criteria(task, replace(right(suite, task), reservation=None))
-    assert (found.date_and_time, found.party_size, found.completed, found.reward) == (True, True, False, 0)
+    visit = replace(right(suite, task), reservation=None)
+    found = suite.criteria(task, visit)
+    assert (found.date_and_time, found.party_size, found.completed, suite.reward(task, visit)) == (True, True, False, 0)
 
 
 def test_the_user_answers_what_only_the_user_knows(goals: list[BookingGoal]) -> None:
@@ -164,9 +173,9 @@ def test_every_view_has_one_address(suite: Booking) -> None:
 def test_a_taken_table_cannot_be_had_by_its_address(suite: Booking) -> None:
     server = suite.server("test")
     restaurant: Restaurant = next(iter(server.directory.values()))
-    taken = next(at for at in restaurant.times if not server.tables.is_free(restaurant, suite.config.today, 2, at))
-    url = f"/details/{restaurant.id}?date={suite.config.today}&party=2&time=1900&at={taken:%H%M}"
-    if len(restaurant.seatings) > 1:
-        url += f"&seating={restaurant.seatings[0]}"
-    assert from_url(url, server.directory, Tables(suite.config)) is None
-    assert from_url(url, server.directory, Tables(suite.config.model_copy(update={"taken": 0}))) is not None
+    for free in (True, False):
+        tables = (at for at in restaurant.times if server.tables.is_free(restaurant, FIRST_DAY, 2, at) == free)
+        url = f"/details/{restaurant.id}?date={FIRST_DAY}&party=2&time=1900&at={next(tables):%H%M}"
+        if len(restaurant.seatings) > 1:
+            url += f"&seating={restaurant.seatings[0]}"
+        assert (from_url(url, server.directory, server.tables) is not None) == free

@@ -1,13 +1,9 @@
 """WebShop's reward by hand-worked cases: each branch of r_type, attributes, options, price, and the whole."""
 
-import sys
-from types import SimpleNamespace
-
 import pytest
 
-from bestofq.core.errors import ConfigError, SetupError
 from bestofq_sites.webshop.products import Option, Product, ShopGoal
-from bestofq_sites.webshop.reward import RewardFunction, RewardParts, spacy_nouns
+from bestofq_sites.webshop.reward import RewardFunction, RewardParts
 
 WANTED = Product(
     id="wanted",
@@ -146,21 +142,3 @@ def test_white_space_that_pages_do_not_show_is_compared_as_published() -> None:
     sized = goal(options=(("size", "10 cm wide"),))
     assert reward(sized, strange, strange, {"size": "10 cm wide"}).r_option == 0.0  # `10cm wide`, `10 xa0cm wide`
     assert reward(sized, WANTED, WANTED, {"size": "10 cm wide"}).r_option == 1.0
-
-
-def test_spacy_finds_the_nouns_by_its_parts_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a stand-in for spaCy: words are tagged by a list."""
-    tags = {"acme": "PROPN", "linen": "NOUN", "soft": "ADJ", "a": "DET", "shirt": "NOUN"}
-
-    def load(name: str) -> object:
-        if name == "xx_none":
-            raise OSError(name)
-        known = {} if name == "blank" else tags
-        return lambda text: [SimpleNamespace(text=word, pos_=known.get(word.lower(), "")) for word in text.split()]
-
-    monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
-    assert spacy_nouns("en_core_web_lg")("Acme Soft Linen") == ["acme", "linen"]
-    with pytest.raises(SetupError, match="no pipeline xx_none"):
-        spacy_nouns("xx_none")
-    with pytest.raises(ConfigError, match="tags no parts of speech"):
-        spacy_nouns("blank")

@@ -8,8 +8,7 @@ from datetime import date, time, timedelta
 
 from pydantic import Field
 
-from bestofq.core.errors import ConfigError
-from bestofq_sites.booking.restaurants import LARGEST_PARTY, WORDS, BookingConfig, Plan, Restaurant, Tables
+from bestofq_sites.booking.restaurants import FIRST_DAY, LARGEST_PARTY, LAST_DAY, WORDS, Plan, Restaurant, Tables
 from bestofq_sites.booking.writing import clock, people, short_day
 from bestofq_sites.local_site import rules
 
@@ -36,12 +35,12 @@ class BookingGoal(rules.Goal):
         return Plan(day=self.day, party=self.party, time=self.time)
 
 
-def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) -> Iterator[BookingGoal]:
+def make_goals(restaurant: Restaurant, tables: Tables, seed: int) -> Iterator[BookingGoal]:
     """`TASKS` goals; each can be reached: some time near the wanted one is free."""
     for number in range(TASKS):
         goal_id = f"{restaurant.id}-{number}"
-        rng = random.Random(f"goal-{config.seed}-{goal_id}")
-        plan = _plan(restaurant, tables, config, rng)
+        rng = random.Random(f"goal-{seed}-{goal_id}")
+        plan = _plan(restaurant, tables, rng)
         others = [city for city in WORDS["cities"] if city != restaurant.city]
         given, surname = rng.choice(WORDS["given"]), rng.choice(WORDS["surnames"])
         name, email = f"{given} {surname}", f"{given.lower()}.{surname.lower()}@{rng.choice(WORDS['mail'])}"
@@ -72,12 +71,12 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
         )
 
 
-def _plan(restaurant: Restaurant, tables: Tables, config: BookingConfig, rng: random.Random) -> Plan:
+def _plan(restaurant: Restaurant, tables: Tables, rng: random.Random) -> Plan:
     unavailable = rng.random() < UNAVAILABLE
     fallback = None
     for _ in range(1000):
         plan = Plan(
-            day=config.today + timedelta(days=rng.randint(1, config.window)),
+            day=FIRST_DAY + timedelta(days=rng.randint(1, (LAST_DAY - FIRST_DAY).days)),
             party=rng.randint(1, LARGEST_PARTY),
             time=rng.choice(restaurant.times),
         )
@@ -85,8 +84,7 @@ def _plan(restaurant: Restaurant, tables: Tables, config: BookingConfig, rng: ra
         if right and (right[0] != plan.time) == unavailable:
             return plan
         fallback = plan if right else fallback
-    if fallback is None:
-        raise ConfigError(f"no table is ever free at {restaurant.name}: taken={config.taken} leaves none, lower it")
+    assert fallback is not None
     return fallback
 
 
@@ -104,8 +102,3 @@ def reply(goal: BookingGoal, question: str) -> str:
     }
     fitting = (answer for words, answer in answers.items() if re.search(words, question, re.IGNORECASE))
     return next(fitting, "I have told you all I know.")
-
-
-def details(goal: BookingGoal) -> str:
-    """What the user also knows, apart from the instruction, as a simulated user reads it."""
-    return f"Preferred seating: {goal.seating or 'any'}. If the time is taken: the nearest free one."

@@ -6,8 +6,19 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
-from bestofq_sites.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Plan, Restaurant, RestaurantTable, Tables
+from bestofq_sites.booking.restaurants import (
+    FIRST_DAY,
+    LARGEST_PARTY,
+    LAST_DAY,
+    WORDS,
+    Directory,
+    Plan,
+    Restaurant,
+    RestaurantTable,
+    Tables,
+)
 from bestofq_sites.booking.views import (
+    USUAL_PLAN,
     BookingResults,
     BookingVisit,
     Chosen,
@@ -21,7 +32,6 @@ from bestofq_sites.booking.views import (
     from_url,
     plan_query,
     to_url,
-    usual_plan,
 )
 from bestofq_sites.booking.writing import MONTHS, clock, long_day, people, short_day
 from bestofq_sites.local_site import rules
@@ -111,7 +121,7 @@ class BookingServer(rules.SiteServer[BookingVisit, View | None]):
         )
 
     def _entry(self, restaurant: Restaurant) -> Line:
-        to = Visited("restaurant", restaurant.id, usual_plan(self.tables))
+        to = Visited("restaurant", restaurant.id, USUAL_PLAN)
         return _link(restaurant.name, to), _kind(restaurant)
 
     def _restaurant(self, view: Visited) -> Page:
@@ -146,15 +156,15 @@ class BookingServer(rules.SiteServer[BookingVisit, View | None]):
             tuple(
                 _link(short_day(day), replace(back, plan=replace(view.plan, day=day)))
                 for day in week
-                if day.month == month.month and self.tables.first_day <= day <= self.tables.last_day
+                if day.month == month.month and FIRST_DAY <= day <= LAST_DAY
             )
             for week in calendar.Calendar().monthdatescalendar(month.year, month.month)
         ]
         before, after = month - timedelta(days=1), (month + timedelta(days=31)).replace(day=1)
         turns = []
-        if before >= self.tables.first_day:
+        if before >= FIRST_DAY:
             turns.append(_link("Previous month", replace(view, month=before.replace(day=1))))
-        if after <= self.tables.last_day:
+        if after <= LAST_DAY:
             turns.append(_link("Next month", replace(view, month=after)))
         return _page(
             "date",

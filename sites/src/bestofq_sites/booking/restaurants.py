@@ -4,7 +4,7 @@ import random
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, time, timedelta
+from datetime import date, time
 from functools import cached_property
 from importlib.resources import files
 
@@ -15,20 +15,15 @@ from bestofq.envs.splits import uniform
 
 WORDS = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
 SEATINGS = ("Indoor", "Outdoor", "Bar", "Booth")
+RESTAURANTS = 192  # of all splits
 RESULTS = 8  # shown of a search
+FIRST_DAY, LAST_DAY = date(2024, 5, 13), date(2024, 6, 30)  # that can be booked; the site's clock stands still
 OPENINGS = ((time(12), time(21, 30)), (time(17), time(22)), (time(17), time(22)))
 SLOT = 30  # minutes between two times that can be booked
 LARGEST_PARTY = 8
+NEAR = 90  # minutes around the wanted time that are shown
+TAKEN = 0.3  # share of the times that are taken for two people
 PER_GUEST = 0.02  # a larger party finds fewer free times: this share more is taken for each guest beyond two
-
-
-class BookingConfig(FrozenModel):
-    seed: int = 2026
-    restaurants: int = Field(default=192, ge=60, le=800)
-    today: date = Field(default=date(2024, 5, 13), description="the site's fixed clock")
-    window: int = Field(default=48, ge=1, le=60, description="days ahead that can be booked")
-    taken: float = Field(default=0.3, ge=0, lt=1, description="share of the times that are taken for two people")
-    near: int = Field(default=90, ge=30, description="minutes around the wanted time that are shown")
 
 
 class Restaurant(FrozenModel):
@@ -54,11 +49,11 @@ def minutes(at: time) -> int:
     return at.hour * 60 + at.minute
 
 
-def make_restaurants(config: BookingConfig) -> Iterator[Restaurant]:
+def make_restaurants(seed: int) -> Iterator[Restaurant]:
     """In a shuffled order, every city with about as many, no name twice."""
-    rng = random.Random(f"restaurants-{config.seed}")
+    rng = random.Random(f"restaurants-{seed}")
     names = [f"{first} {last}" for first in WORDS["first"] for last in WORDS["last"] if first != last]
-    names = rng.sample(names, config.restaurants)
+    names = rng.sample(names, RESTAURANTS)
     for i, family in enumerate(WORDS["families"]):
         names[i] = f"{family}'s"
     rng.shuffle(names)
@@ -110,23 +105,20 @@ class RestaurantTable(Plan):
 class Tables:
     """When a table is free: fixed by the seed, the same for every visit. Nobody but the visitor books."""
 
-    def __init__(self, config: BookingConfig) -> None:
-        self._config = config
-        self.first_day = config.today
-        self.last_day = config.today + timedelta(days=config.window)
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
 
     def is_free(self, restaurant: Restaurant, day: date, party: int, at: time) -> bool:
-        taken = self._config.taken + PER_GUEST * max(0, party - 2)
-        key = f"table-{self._config.seed}-{restaurant.id}-{day}-{at:%H%M}"
-        return at in restaurant.times and self.first_day <= day <= self.last_day and uniform(key) >= taken
+        taken = TAKEN + PER_GUEST * max(0, party - 2)
+        key = f"table-{self._seed}-{restaurant.id}-{day}-{at:%H%M}"
+        return at in restaurant.times and FIRST_DAY <= day <= LAST_DAY and uniform(key) >= taken
 
     def free(self, restaurant: Restaurant, plan: Plan) -> Sequence[time]:
         """The free times of the day that the site shows: those near the wanted one, in order."""
         return [
             at
             for at in restaurant.times
-            if abs(minutes(at) - minutes(plan.time)) <= self._config.near
-            and self.is_free(restaurant, plan.day, plan.party, at)
+            if abs(minutes(at) - minutes(plan.time)) <= NEAR and self.is_free(restaurant, plan.day, plan.party, at)
         ]
 
     def nearest(self, restaurant: Restaurant, plan: Plan) -> Sequence[time]:

@@ -5,14 +5,14 @@ Train, dev and test each have their own site with their own restaurants.
 
 from importlib.resources import files
 from itertools import chain
+from typing import NamedTuple
 
 from bestofq.core.actions import Action, Click, Submit, Write
-from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Element, Split, Task
 from bestofq.envs.splits import split_of
-from bestofq_sites.booking.goals import BookingGoal, details, make_goals, reply
+from bestofq_sites.booking.goals import BookingGoal, make_goals, reply
 from bestofq_sites.booking.pages import COMPLETE, DETAILS, BookingServer
-from bestofq_sites.booking.restaurants import BookingConfig, Directory, Tables, make_restaurants
+from bestofq_sites.booking.restaurants import Directory, Tables, make_restaurants
 from bestofq_sites.booking.settings import BookingSettings
 from bestofq_sites.booking.views import BookingVisit, Details, View
 from bestofq_sites.local_site.rules import Rules
@@ -20,7 +20,7 @@ from bestofq_sites.local_site.rules import Rules
 STEP_LIMIT = 30
 
 
-class Criteria(FrozenModel):
+class Criteria(NamedTuple):
     """The paper's four (6.1). All must hold; a seating that the guest prefers counts as information of the guest's, the
     restaurant with date and time: at another one, no table is set for then."""
 
@@ -28,10 +28,6 @@ class Criteria(FrozenModel):
     party_size: bool = False
     user_information: bool = False
     completed: bool = False
-
-    @property
-    def reward(self) -> float:
-        return float(all(dict(self).values()))
 
 
 class Booking(Rules[BookingGoal, BookingVisit, View | None]):
@@ -41,13 +37,12 @@ class Booking(Rules[BookingGoal, BookingVisit, View | None]):
     step_limit = STEP_LIMIT
     style = files(__package__).joinpath("site.css").read_text("utf-8")
 
-    def __init__(self, config: BookingConfig | None = None) -> None:
-        self.config = config or BookingConfig()
-        self.tables = Tables(self.config)
-        self.restaurants = Directory((r.id, r) for r in make_restaurants(self.config))  # of all splits
+    def __init__(self, seed: int = 2026) -> None:
+        self.tables = Tables(seed)
+        self.restaurants = Directory((r.id, r) for r in make_restaurants(seed))  # of all splits
         self._servers: dict[Split, BookingServer] = {}
-        each = (make_goals(restaurant, self.tables, self.config) for restaurant in self.restaurants.values())
-        super().__init__(chain.from_iterable(each), self.config.seed)
+        each = (make_goals(restaurant, self.tables, seed) for restaurant in self.restaurants.values())
+        super().__init__(chain.from_iterable(each), seed)
 
     def goals_of(self, split: Split) -> list[BookingGoal]:
         return [goal for goal in self.goals.values() if split_of(goal.restaurant_id, self.seed) == split]
@@ -67,9 +62,6 @@ class Booking(Rules[BookingGoal, BookingVisit, View | None]):
     def reply(self, task: Task, question: str) -> str:
         return reply(self.goals[task.id], question)
 
-    def details(self, task: Task) -> str:
-        return details(self.goals[task.id])
-
     def criteria(self, task: Task, visit: BookingVisit) -> Criteria:
         """Which criteria hold, by the site's record: of the reservation, or before it of the table held last."""
         goal, made = self.goals[task.id], visit.reservation
@@ -88,7 +80,7 @@ class Booking(Rules[BookingGoal, BookingVisit, View | None]):
 
     def reward(self, task: Task, visit: BookingVisit) -> float:
         """1 where the right reservation was made, else 0 (sparse, as the paper's)."""
-        return self.criteria(task, visit).reward
+        return float(all(self.criteria(task, visit)))
 
     def commits(self, action: Action, element: Element) -> bool:
         """Whether it makes the reservation, if its form is filled in."""
@@ -101,7 +93,7 @@ class Booking(Rules[BookingGoal, BookingVisit, View | None]):
 
 
 def build_booking(settings: BookingSettings) -> Booking:
-    return Booking(BookingConfig(seed=settings.seed))
+    return Booking(settings.seed)
 
 
 def _comparison_key(guest: Details | BookingGoal) -> tuple[str, str, str]:

@@ -5,10 +5,20 @@ from datetime import date, time
 from typing import Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from bestofq_sites.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Plan, Restaurant, RestaurantTable, Tables
+from bestofq_sites.booking.restaurants import (
+    FIRST_DAY,
+    LARGEST_PARTY,
+    LAST_DAY,
+    WORDS,
+    Directory,
+    Plan,
+    Restaurant,
+    RestaurantTable,
+    Tables,
+)
 
-USUAL_PARTY = 2
-USUAL_TIME = time(19)
+USUAL_PLAN = Plan(day=FIRST_DAY, party=2, time=time(19))
+"""What a restaurant's page shows at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +116,12 @@ def from_url(url: str, directory: Directory, tables: Tables) -> View | None:
     return None
 
 
-def usual_plan(tables: Tables) -> Plan:
-    """What a restaurant's page shows at first."""
-    return Plan(day=tables.first_day, party=USUAL_PARTY, time=USUAL_TIME)
-
-
 def _of_restaurant(page: str, restaurant: Restaurant, query: dict[str, str], tables: Tables) -> View | None:
-    usual = dict(plan_query(usual_plan(tables))) | query
-    plan = Plan(day=date.fromisoformat(usual["date"]), party=int(usual["party"]), time=_time(usual["time"]))
-    fits = tables.first_day <= plan.day <= tables.last_day and 1 <= plan.party <= LARGEST_PARTY
+    usual = dict(plan_query(USUAL_PLAN)) | query
+    plan = Plan(
+        day=date.fromisoformat(usual["date"]), party=int(usual["party"]), time=time.fromisoformat(usual["time"])
+    )
+    fits = FIRST_DAY <= plan.day <= LAST_DAY and 1 <= plan.party <= LARGEST_PARTY
     if not fits or plan.time not in restaurant.times:
         return None
     match page:
@@ -122,9 +129,9 @@ def _of_restaurant(page: str, restaurant: Restaurant, query: dict[str, str], tab
             return Visited(page, restaurant.id, plan)
         case "calendar":
             month = date.fromisoformat(f"{query['month']}-01") if "month" in query else plan.day.replace(day=1)
-            inside = tables.first_day.replace(day=1) <= month <= tables.last_day
+            inside = FIRST_DAY.replace(day=1) <= month <= LAST_DAY
             return Visited("calendar", restaurant.id, plan, month) if inside else None
-    at, seating, several = _time(query.get("at", "")), query.get("seating"), len(restaurant.seatings) > 1
+    at, seating, several = time.fromisoformat(query.get("at", "")), query.get("seating"), len(restaurant.seatings) > 1
     if not tables.is_free(restaurant, plan.day, plan.party, at):
         return None
     table = RestaurantTable(restaurant_id=restaurant.id, day=plan.day, party=plan.party, time=at, seating=seating)
@@ -133,13 +140,6 @@ def _of_restaurant(page: str, restaurant: Restaurant, query: dict[str, str], tab
     if page == "details" and (seating in restaurant.seatings if several else seating is None):
         return Chosen("details", table, plan)
     return None
-
-
-def _time(text: str) -> time:
-    """`1930`. ValueError for anything else."""
-    if len(text) != 4 or not text.isdecimal():
-        raise ValueError(text)
-    return time(int(text[:2]), int(text[2:]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -19,17 +19,6 @@ VisitT = TypeVar("VisitT")
 ViewT = TypeVar("ViewT")
 """Where a visitor is, as the site names it."""
 ViewT_co = TypeVar("ViewT_co", covariant=True)
-
-
-class Wording(NamedTuple):
-    """What a text environment says in `Observation.error`, by default as a browser. A sentence may name the element by
-    {mark}, {name} and {role}, the number of elements by {count}, an address by {url}."""
-
-    no_way_back: str = "There is no page to go back to."
-    no_element: str = "There is no element [{mark}] on this page."
-    no_field: str = "Element [{mark}] is no text field."
-    no_form: str = "Element [{mark}] belongs to no form."
-    no_address: str = "{url} is not on this site: its addresses begin with /."
 
 
 class SiteServer(Protocol[VisitT, ViewT_co]):
@@ -65,7 +54,6 @@ class Rules(ABC, Generic[GoalT, VisitT, ViewT_co]):
     name: str  # of the suite of tasks
     step_limit: int
     style: str  # CSS of every page
-    wording = Wording()
 
     def __init__(self, goals: Iterable[GoalT], seed: int) -> None:
         """`seed`: of the splits, and of the order of tasks."""
@@ -88,10 +76,6 @@ class Rules(ABC, Generic[GoalT, VisitT, ViewT_co]):
     def reply(self, task: Task, question: str) -> str | None:
         """What the task's user answers; None where there is no user."""
         return None
-
-    def details(self, task: Task) -> str:
-        """What the task's user also knows, apart from the goal, as a simulated user reads it."""
-        return ""
 
     @abstractmethod
     def goals_of(self, split: Split) -> Sequence[GoalT]:

@@ -9,8 +9,6 @@ from bestofq.core import actions as act
 from bestofq.core.actions import Action, Targeted
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import SimulatedUser
-from bestofq.core.usage import Usage
 from bestofq_sites.local_site.page import Button, Field, Form, Link, Page, SelectField, render
 from bestofq_sites.local_site.rules import Rules, SiteServer, ViewT, VisitT
 
@@ -38,7 +36,6 @@ class TextEnv(Generic[VisitT, ViewT]):
         self._rules = rules
         self._fixed = server
         self._place: TextPlace[VisitT] | None = None
-        self.simulated_user: SimulatedUser | None = None
 
     @property
     def place(self) -> TextPlace[VisitT]:
@@ -68,13 +65,12 @@ class TextEnv(Generic[VisitT, ViewT]):
     async def step(self, action: Action) -> StepResult:
         """Carry out one action. What ends the visit ends the episode, and so does an answer, which earns nothing."""
         place = self.place
-        usage: tuple[Usage, ...] = ()
         self._set(error=None, notices=())
         match action:
             case act.Answer():
                 return StepResult(observation=self._observe(), terminated=True)
             case act.AskUser():
-                answer, usage = await self._ask_user(place.task, action.question)
+                answer = self._rules.reply(place.task, action.question)
                 self._set(notices=() if answer is None else (f"The user replied: {answer}",))
             case _:
                 self._set(error=self._act(action))
@@ -83,13 +79,7 @@ class TextEnv(Generic[VisitT, ViewT]):
             observation=self._observe(),
             reward=self._rules.reward(place.task, visit),
             terminated=self._rules.is_over(visit),
-            usage=usage,
         )
-
-    async def _ask_user(self, task: Task, question: str) -> tuple[str | None, tuple[Usage, ...]]:
-        if self.simulated_user is not None:
-            return await self.simulated_user.reply(task, self._rules.details(task), question)
-        return self._rules.reply(task, question), ()
 
     async def save(self) -> TextPlace[VisitT]:
         return self.place
@@ -120,14 +110,14 @@ class TextEnv(Generic[VisitT, ViewT]):
         self._set(visit=visit, page=page, pages=(*before, url), typed=())
 
     def _act(self, action: Action) -> str | None:
-        pages, say = self.place.pages, self._rules.wording
+        pages = self.place.pages
         match action:
             case act.Press() | act.Upload() | act.SwitchTab():
                 return f"A text page has no keys, files or tabs, so `{action.kind}` does nothing here."
             case Targeted():
                 return self._act_on(action)
             case act.GoBack() if len(pages) == 1:
-                return say.no_way_back
+                return "There is no page to go back to."
             case act.GoBack():
                 self._load(pages[-2], before=pages[:-2])
             case act.Refresh():
@@ -135,7 +125,7 @@ class TextEnv(Generic[VisitT, ViewT]):
             case act.Restart():
                 self._load(self.place.task.start_url)
             case act.Goto(url=url) if self._server.address(url) is None:
-                return say.no_address.format(url=url)
+                return f"{url} is not on this site: its addresses begin with /."
             case act.Goto(url=url):
                 self._load(url)
             case act.Other():
@@ -145,11 +135,11 @@ class TextEnv(Generic[VisitT, ViewT]):
         return None
 
     def _act_on(self, action: Targeted) -> str | None:
-        mark, controls, say = action.mark, self.place.page.controls, self._rules.wording
+        mark, controls = action.mark, self.place.page.controls
         if mark is None:
             return action.refusal or "A text page has no points: name an element by its mark."
         if mark > len(controls):
-            return say.no_element.format(mark=mark, count=len(controls))
+            return f"There is no element [{mark}] on this page."
         node, form = controls[mark - 1]
         match action, node:
             case act.Click(), Link(to=to):
@@ -162,7 +152,7 @@ class TextEnv(Generic[VisitT, ViewT]):
             case act.Submit(), Button() if form is not None and form.numbered:
                 self._send(form)
             case act.Submit(), _:
-                return say.no_form.format(mark=mark, name=node.name)
+                return f"Element [{mark}] belongs to no form."
             case act.Click(), SelectField(options=options):
                 return f"Element [{mark}] is a list: write one of its options: {_join_options(options)}."
             case ((act.Write() | act.Clear()), SelectField()):
@@ -175,8 +165,7 @@ class TextEnv(Generic[VisitT, ViewT]):
                     assert form is not None
                     self._send(form)
             case ((act.Write() | act.Clear()), _):
-                role = self._observe().elements[mark - 1].role
-                return say.no_field.format(mark=mark, name=node.name, role=role)
+                return f"Element [{mark}] is no text field."
         return None
 
     def _choose(self, mark: int, node: SelectField, form: Form, text: str) -> str | None:

@@ -24,10 +24,9 @@ when two or more levels are shared. Where the paper is silent this follows the p
   `dark teal`; and of the 6,910 goals of the first 1,000 products, 458 (7 %) earn less than 1 even for the very product
   and options asked for.
 
-One part is not the published code's: nouns. It takes the tokens that spaCy's `en_core_web_lg` tags NOUN or PROPN.
-`spacy_nouns` does the same with any spaCy pipeline (the setting `suite.spacy`). Without it, `title_nouns` finds them.
-Over 12,000 random purchases the reward equals that of the published functions in all cases with spaCy, and in 98.2 %
-without it. The rest differ in r_type, never in success (`benchmarks/webshop_reward.py`).
+One part is not the published code's: nouns. It takes the tokens that spaCy's `en_core_web_lg` tags NOUN or PROPN. Here
+`title_nouns` finds them. Over 12,000 random purchases the reward equals that of the published functions in 98.2 % of
+the cases, and in all with spaCy's nouns. The rest differ in r_type, never in success (`benchmarks/webshop_reward.py`).
 """
 
 import re
@@ -40,7 +39,6 @@ from typing import NamedTuple
 from rapidfuzz.fuzz import token_set_ratio
 from rapidfuzz.utils import default_process
 
-from bestofq.core.errors import ConfigError, SetupError
 from bestofq_sites.webshop.products import Product, ShopGoal
 
 Nouns = Callable[[str], Sequence[str]]
@@ -78,7 +76,7 @@ class RewardFunction:
     def __init__(self, products: Iterable[Product], nouns: Nouns | None = None) -> None:
         """`products`: all that goals and purchases will name. `nouns` None: `title_nouns`."""
         self._facts = {product.id: _facts(product) for product in products}
-        self._nouns = cache(nouns or title_nouns)  # once for each name that is asked about: spaCy takes milliseconds
+        self._nouns = cache(nouns or title_nouns)  # once for each name that is asked about
 
     def __call__(self, goal: ShopGoal, product_id: str, chosen_options: Mapping[str, str]) -> RewardParts:
         """The reward for buying `product_id` with `chosen_options`, {name: value}. KeyError for an unknown product."""
@@ -119,28 +117,6 @@ def title_nouns(name: str) -> tuple[str, ...]:
     An adjective or verb that is not in the list is kept here, and spaCy may drop it."""
     words = _WORD.findall(name.lower())
     return tuple(word for word in words if len(word) > 1 and word.isalpha() and word not in _NOT_NOUNS)
-
-
-def spacy_nouns(pipeline: str) -> Nouns:
-    """The published code's rule: the tokens that the spaCy pipeline of this name or folder tags NOUN or PROPN.
-    SetupError where spaCy or the pipeline is not installed; ConfigError where the pipeline tags no parts of speech."""
-    try:
-        import spacy
-    except ImportError:
-        raise SetupError(f"suite.spacy={pipeline} needs spaCy: pip install 'bestofq-sites[webshop-exact]'") from None
-    try:
-        tagged = spacy.load(pipeline)
-    except OSError:
-        raise SetupError(
-            f"spaCy has no pipeline {pipeline}: python -m spacy download {pipeline}, or set suite.spacy to a folder"
-        ) from None
-    if not any(token.pos_ for token in tagged("a shirt")):
-        raise ConfigError(f"the spaCy pipeline {pipeline} tags no parts of speech: set suite.spacy to en_core_web_lg")
-
-    def nouns(name: str) -> list[str]:
-        return [token.text.lower() for token in tagged(name) if token.pos_ in ("NOUN", "PROPN")]
-
-    return nouns
 
 
 def _facts(product: Product) -> _Facts:

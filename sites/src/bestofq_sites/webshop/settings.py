@@ -25,11 +25,6 @@ class WebShopSettings(LocalSiteSettings):
         description="what the search reads of a product: all its texts, or as upstream name, description, first bullet "
         "and options",
     )
-    spacy: str | None = Field(
-        default=None,
-        description="spaCy pipeline that finds the nouns of product names for the reward, en_core_web_lg as published. "
-        "Default: our own rule",
-    )
 
     taught: ClassVar[str] = "pocket"
     rules: ClassVar[str] = "bestofq_sites.webshop.suite:shop"

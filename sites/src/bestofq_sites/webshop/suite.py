@@ -13,11 +13,11 @@ from bestofq.core.actions import Action, Click, Submit
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Element, Split, Task
 from bestofq.envs.splits import split_of
-from bestofq_sites.local_site.rules import Rules, Wording
+from bestofq_sites.local_site.rules import Rules
 from bestofq_sites.webshop.goals import human_goals, synthetic_goals
 from bestofq_sites.webshop.pages import BUY, Shop, ShopVisit
 from bestofq_sites.webshop.products import Catalogue, ShopGoal
-from bestofq_sites.webshop.reward import RewardFunction, spacy_nouns, title_nouns
+from bestofq_sites.webshop.reward import RewardFunction
 from bestofq_sites.webshop.search import SearchIndex
 from bestofq_sites.webshop.settings import Splits, WebShopSettings
 from bestofq_sites.webshop.source import is_full, load_catalogue, load_written
@@ -32,13 +32,6 @@ PUBLISHED: Mapping[str, Mapping[Split, slice]] = {
 }
 """By place in the list of goals. Which goals were Agent Q's test (section 4) the paper does not say; these are the
 first, as in WebShop's own split. It has no dev."""
-WORDING = Wording(
-    no_way_back="There is no earlier page to go back to.",
-    no_element="There is no element [{mark}] on this page; marks go from 1 to {count}.",
-    no_field="[{mark}] {name} is a {role}, not a field.",
-    no_form="[{mark}] {name} belongs to no form.",
-    no_address="{url} is not a page of this shop.",
-)
 
 
 class WebShop(Rules[ShopGoal, ShopVisit, View | None]):
@@ -46,16 +39,14 @@ class WebShop(Rules[ShopGoal, ShopVisit, View | None]):
 
     step_limit, make_shop = STEP_LIMIT, Shop
     style = files(__package__).joinpath("site.css").read_text("utf-8")
-    wording = WORDING
 
     def __init__(self, name: str, catalogue: Catalogue, goals: Iterable[ShopGoal], settings: WebShopSettings) -> None:
-        """`settings.splits` None: by product. SetupError where spaCy or its pipeline is missing."""
+        """`settings.splits` None: by product."""
         super().__init__(goals, settings.seed)
         self.name = name
         self.catalogue = catalogue
         self._splits: Splits = settings.splits or "product"
         self._search_fields = settings.search_fields
-        self._nouns = spacy_nouns(settings.spacy) if settings.spacy else title_nouns
         self._shops: dict[Split | None, Shop] = {}
 
     def goals_of(self, split: Split) -> Sequence[ShopGoal]:
@@ -81,7 +72,7 @@ class WebShop(Rules[ShopGoal, ShopVisit, View | None]):
 
     @cached_property
     def rewards(self) -> RewardFunction:
-        return RewardFunction(self.catalogue.values(), self._nouns)
+        return RewardFunction(self.catalogue.values())
 
     def visit(self, task: Task) -> ShopVisit:
         return ShopVisit()
@@ -99,7 +90,7 @@ class WebShop(Rules[ShopGoal, ShopVisit, View | None]):
 
 
 def synthetic_suite(config: SyntheticConfig | None = None, settings: WebShopSettings | None = None) -> WebShop:
-    """The default suite: everything from a seed, that of `config`. SetupError as `WebShop`."""
+    """The default suite: everything from a seed, that of `config`."""
     config = config or SyntheticConfig()
     catalogue, goals = _synthetic(config)
     split = (settings or WebShopSettings()).model_copy(update={"seed": config.seed, "splits": "product"})
