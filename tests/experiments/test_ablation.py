@@ -3,12 +3,11 @@
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from bestofq.reports.recall import RatedStep
 from typer.testing import CliRunner
 
 from bestofq.config.context import open_suite
@@ -22,6 +21,13 @@ from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.__main__ import app
 from experiments.ablation import read_ablation
 from experiments.ablation_table import ArmResult, ablation_table, results_of
+
+
+class RatedStep(NamedTuple):
+    task: Hashable
+    good: tuple[bool, ...]
+    chosen: int
+
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS, HOW_TO = ROOT / "experiments", ROOT / "docs" / "how-to.md"
