@@ -35,7 +35,7 @@ async def play(store: bq.Store) -> None:
 def read(store: bq.Store, out: Path) -> None:
     found = bq.gather(store)
     for table in found.tables:
-        if table.name in ("agents", "reliability", "recall"):
+        if table.name in ("agents", "reliability"):
             print(table.to_markdown())
     print(f"written: {bq.export(store, found, out, title='Example')}")
 

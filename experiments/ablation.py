@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import typer
 from pydantic import Field, JsonValue, NonNegativeInt, model_validator
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.cli.config import config_of, merge_settings, read_tree
+from bestofq.cli.config import config_of, read_tree
 from bestofq.cli.writing import write_out
 from bestofq.config.agents import AGENTS, AgentKind
 from bestofq.config.context import matches, open_suite, step_limit_of
@@ -325,6 +325,12 @@ def read_ablation(file: Path) -> tuple[Ablation, list[ArmConfig]]:
         raise ConfigError(f"{file}: {error}") from error
     base = merge_settings(read_tree(file.parent / ablation.config), ablation.set)
     return ablation, [_arm_config(ablation, arm, base) for arm in ablation.arm]
+
+
+def merge_settings(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """One tree of settings, in which `over` has the last word."""
+    tables = (name for name, value in over.items() if isinstance(value, dict) and isinstance(under.get(name), dict))
+    return {**under, **over, **{name: merge_settings(under[name], over[name]) for name in tables}}
 
 
 def _arm_config(ablation: Ablation, arm: Arm, base: dict[str, object]) -> ArmConfig:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.protocols import Rated
-from bestofq.reports.figures import CurvePoint, bars_svg, learning_curve_svg
-from bestofq.reports.recall import count_decisive_steps, rated_shares
+from bestofq.reports.figures import bars_svg
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, attempts_of, distinct
 from bestofq.reports.success import performance
 from bestofq.reports.table import Cell, Table, columns
 from bestofq.store.records import EpisodeSummary
+from experiments.learning_curve import CurvePoint, learning_curve_svg
+from experiments.recall import Rated, count_decisive_steps, rated_shares, subtract
 
 
 @dataclass(kw_only=True)
@@ -99,7 +99,7 @@ def _result(arm: ArmResult, first: ArmResult | None) -> ArmRow:
             right = shares["right"]
             found["right"] = right.measure
             found["right_by_seed"] = [rated_shares(seed)["right"].value for seed in arm.ranked]
-            found["right_difference"] = right.minus(rated_shares(_steps(first) if first else ())["right"])
+            found["right_difference"] = subtract(right, rated_shares(_steps(first) if first else ())["right"])
     if attempts := _attempts(arm):
         played = performance(attempts, _attempts(first) if first else None)
         found |= {name: played[name] for name in ("success", "interval", "steps_for_success", "difference", "tasks")}

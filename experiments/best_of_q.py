@@ -16,23 +16,23 @@ from bestofq.recipes.collect import DEFAULT_AGENTS, Play, collect, compare
 from bestofq.recipes.identity import made_by
 from bestofq.reports import stats
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
-from bestofq.reports.report import Options, gather
+from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import (
     agent_results,
-    dev_base,
-    dev_curve,
     domain_grid,
     domain_of,
     domain_results,
     success_table,
 )
 from bestofq.rollouts.console import console
-from bestofq.store.records import DEV_BASE, SEED_RUN, cycle_run, dev_run
+from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from experiments.figures import agent_pictures
+from experiments.learning_curve import DEV_BASE, add_curves, dev_base, dev_curve, dev_run
 from experiments.ranking import by_kind, oracle_steps
+from experiments.recall import add_recall
 
 TEST = "test"
 COMPARED: tuple[AgentKind, ...] = (*DEFAULT_AGENTS, "vote", "verifier")
@@ -116,8 +116,9 @@ def _write(models: Models, store: Store, out: Path, results: Path, agents: Seque
         (results / name).write_text(picture, "utf-8")
     if models.settings.endpoint_of("chat") is not None:
         (results / "cost.svg").write_text(pareto_svg(costs), "utf-8")
-    options = Options(rated={k: v for k, v in rated.items() if v} or None)
-    written = export(store, gather(store, replace(test, agents=None), options), out / "report", title="Best-of-Q")
+    found = add_curves(gather(store, replace(test, agents=None)), store)
+    found = add_recall(found, {k: v for k, v in rated.items() if v})
+    written = export(store, found, out / "report", title="Best-of-Q")
     console.print(success_table(of_test).with_title("Test tasks"))
     console.print(cost_table(costs))
     console.print(f"written: {results / 'result.json'}, {written}")

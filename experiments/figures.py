@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from bestofq.core.errors import InputError
-from bestofq.reports.figures import CurvePoint, bars_svg, learning_curve_svg
+from bestofq.reports.figures import bars_svg
 from bestofq.reports.naming import place
 from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import Measure
@@ -18,6 +18,7 @@ from bestofq.reports.svg import STYLE
 from experiments.ablation_table import ArmRow, ablation_pictures
 from experiments.agent_q.methods import OVER, Methods, calls_svg
 from experiments.estimating import Judged, predicted_svg
+from experiments.learning_curve import CurvePoint, learning_curve_svg
 
 
 def figures(

@@ -23,15 +23,14 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.core.usage import Usage
 from bestofq.models.chat import ChatConfig
 from bestofq.recipes.identity import current_provenance
-from bestofq.reports.figures import failure_split_svg
-from bestofq.reports.origin import origins
-from bestofq.reports.recall import recall_table, split_failures
+from bestofq.reports.origin import origin, runs_of
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from experiments.golden_matcher import GoldenMatcher
+from experiments.recall import failure_split_svg, recall_table, split_failures
 
 CONCURRENCY = 8  # episodes analysed at once
 
@@ -223,8 +222,10 @@ def judge_steps(
         if golden_where:
             golden = replace(golden, store=stack.enter_context(Store.open(golden_where, read_only=True)))
         found = run_interruptible(work(store, golden))
-        made = origins(store, store.summaries(run=run, agent=agent))
-    table = recall_table({agent: found.steps}, made, rater=f"{matcher.name}, against one golden episode a task")
+        played = [tally for tally in store.tallies([run]) if tally.agent == agent]
+        made = {agent: origin(played, runs_of(store))}
+    rater = f"{matcher.name}, against one golden episode a task"
+    table = recall_table({agent: found.steps}, rater=rater, made=made)
     console.print(table)
     console.print(
         f"{found.episodes} episodes; {found.without_golden} more have no golden episode; "

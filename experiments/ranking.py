@@ -21,9 +21,7 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.core.protocols import Suite
 from bestofq.envs.miniwob.suite import MiniWob
 from bestofq.envs.suites import make_suite
-from bestofq.reports.origin import origins
-from bestofq.reports.recall import rated_counts, recall_table
-from bestofq.reports.report import Options, gather
+from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.table import Row, Table, columns
 from bestofq.rollouts.console import console
@@ -39,6 +37,7 @@ from experiments.oracles.booking import BookingOracle
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
 from experiments.oracles.quirks import QuirksOracle
 from experiments.oracles.webshop import Oracle, is_right
+from experiments.recall import add_recall, rated_counts, recall_table
 
 
 class OracleStep(NamedTuple):
@@ -191,10 +190,9 @@ def rank(
             raise InputError(f"no oracle knows what is right in these episodes on {models.settings.suite.name}")
         for name, steps in rated.items():
             console.print(ranking_table(f"{name}: shares of steps", by_kind(steps)))
-        made = origins(opened, finished)
-        console.print(recall_table(rated, made, rater="the suite's oracle"))
+        console.print(recall_table(rated, rater="the suite's oracle"))
         if html is not None:
-            found = gather(opened, selection, Options(rated=rated))
+            found = add_recall(gather(opened, selection), rated)
             console.print(f"written: {export(opened, found, html, title='Best-of-Q')}")
 
 

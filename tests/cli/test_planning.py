@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from bestofq.cli.doctor import Finding
-from bestofq.cli.planning import assume_search, assume_usage, multiply, preflight
+from bestofq.cli.planning import assume_search, assume_usage, preflight
 from bestofq.config.agents import AgentKind
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -69,25 +69,25 @@ def test_an_episode_is_assumed_by_hand_arithmetic(
     chosen: dict[str, Any], kind: AgentKind, n: int | None, used: dict[str, tuple[int, int, int]]
 ) -> None:
     usage = assume_usage(settings(**chosen), kind, 30, judged="judge" in used, n=n)
-    counts = {one.role: (one.tokens_in, one.tokens_out, one.calls) for one in usage}
+    counts = {role: (one.tokens_in, one.tokens_out, one.calls) for role, one in usage.items()}
     assert {role: counts[role] for role in used} == used
 
 
 def test_a_price_is_the_sum_of_those_that_are_known() -> None:
     usage = assume_usage(settings(**EMBEDDED), "best-of-q", 30, judged=True)
-    assert sum(one.usd or 0 for one in usage) == pytest.approx((139_920 * 0.15 + 6000 * 0.6 + 45_500 * 2) / 1e6)
+    assert sum(one.usd for one in usage.values()) == pytest.approx((139_920 * 0.15 + 6000 * 0.6 + 45_500 * 2) / 1e6)
     for judge in ({"model": "some-judge"}, LOCAL):
         usage = assume_usage(settings(judge=judge), "prompting", 10, judged=True)
-        assert [one.usd is None for one in usage] == [False, True]
-    assert assume_usage(BestOfQSettings(), "prompting", 10, judged=False) == []  # a model in this process
+        assert [one.price is None for one in usage.values()] == [False, True]
+    assert assume_usage(BestOfQSettings(), "prompting", 10, judged=False) == {}  # a model in this process
 
 
 def test_a_search_before_each_step_costs_a_tree_a_step() -> None:
     searched = {"iterations": 4, "candidates": 2}
     chosen = settings(model={"dialect": "composite"}, agent_q={"search": searched})
     tree, played = assume_search(chosen, 30), assume_usage(chosen, "mcts", 30, judged=False)
-    assert played == [multiply(one, 20) for one in tree]
-    assert [one.calls for one in tree] == [4 * (2 + 20), 4]
+    assert played == {role: one * 20 for role, one in tree.items()}
+    assert [one.calls for one in tree.values()] == [4 * (2 + 20), 4]
 
 
 async def looked(chosen: BestOfQSettings) -> list[Finding]:

@@ -43,7 +43,8 @@ def folder(tmp_path: Path) -> Path:
     """Two agents on two tasks, with a judge beside the environment's verdicts."""
 
     async def fill(store: Store) -> None:
-        await store.begin_run("eval", {"n_candidates": 2, "model": {"path": "pocket"}}, MADE)
+        agents = {"best-of-q": {"n": 2}}
+        await store.begin_run("eval", {"n_candidates": 2, "model": {"path": "pocket"}}, MADE, agents=agents)
         for agent in ("prompting", "best-of-q"):
             for name in ("shop/a", "shop/b"):
                 what = Task(id=name, suite="s", goal="g", start_url="http://s.example/")
@@ -80,10 +81,10 @@ def test_tables_are_printed_by_name(folder: Path) -> None:
 def test_tables_are_written_with_where_they_come_from(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "tables"
     type_in("report", "--store", str(folder), "--run", "eval", "--csv", str(out), "--json", str(out))
-    (first, *_) = csv.DictReader((out / "agents.csv").read_text("utf-8").splitlines())
+    first, second = csv.DictReader((out / "agents.csv").read_text("utf-8").splitlines())
     assert (first["commit"], first["command"]) == (MADE.commit, MADE.command)
-    assert (first["model"], first["N"]) == ("pocket", "2")
-    assert json.loads((out / "recall.json").read_text("utf-8"))["name"] == "recall"
+    assert (first["model"], first["N"], second["N"]) == ("pocket", "1", "2")
+    assert json.loads((out / "reliability.json").read_text("utf-8"))["name"] == "reliability"
 
 
 def test_the_pages_lie_in_the_folder_asked_for_or_in_the_store_s(
@@ -121,15 +122,12 @@ def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path)
     svg = tmp_path / "bars.svg"
     said = type_in(
         *("report", str(folder), str(folder), "--by", "n_candidates", "--by", "agent", "--svg", str(svg)),
-        *("--reference", "human=50", "--csv", str(tmp_path), "--markdown", str(tmp_path)),
+        *("--csv", str(tmp_path), "--markdown", str(tmp_path)),
     )
     assert "best-of-q" in (tmp_path / "by-n_candidates-agent.md").read_text("utf-8")
     assert "Success by n_candidates, agent" in said
-    assert "human 50.0 %" in svg.read_text("utf-8")
+    assert "best-of-q" in svg.read_text("utf-8")
     assert (tmp_path / "by-n_candidates-agent.csv").exists()
-    for reference in ("human", "human=nan", "human=-1", "human=101"):
-        with pytest.raises(InputError, match="is not NAME=PERCENT"):
-            type_in("report", str(folder), "--by", "agent", "--reference", reference, "--svg", str(svg))
 
 
 SETTINGS = ("iql.steps=60", "iql.lr_q=0.006", "iql.network.hidden=[16]", "iql.network.dropout=0")

@@ -62,8 +62,7 @@ view missing
 view empty --host no.such.host.invalid
 report empty
 report empty --run missing
-report empty --reference human
-report one --by agent --reference human=50
+report empty --svg bars.svg
 report postgresqlx://a/b --files new
 report postgresql://[::1 --files new
 report one --html text.txt

@@ -3,9 +3,9 @@
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from typer.testing import CliRunner
@@ -15,13 +15,19 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.recipes.collect import Play, collect
-from bestofq.reports.recall import RatedStep
 from bestofq.store.store import Store
 from bestofq_sites.shipped import POCKET, POCKET_WEB
 from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.__main__ import app
 from experiments.ablation import read_ablation
 from experiments.ablation_table import ArmResult, ablation_table, results_of
+
+
+class RatedStep(NamedTuple):
+    task: Hashable
+    good: tuple[bool, ...]
+    chosen: int
+
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS, HOW_TO = ROOT / "experiments", ROOT / "docs" / "how-to.md"

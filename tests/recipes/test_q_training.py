@@ -28,10 +28,10 @@ from bestofq.recipes.identity import DONE, UNFINISHED, is_done
 from bestofq.recipes.q_training import embed_items, train_on_runs, train_q
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.rows import Selection
-from bestofq.reports.success import dev_curve
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
 from bestofq_sites.webshop.settings import WebShopSettings
+from experiments.learning_curve import dev_curve
 
 SMALL = (
     "suite.train_tasks=4",

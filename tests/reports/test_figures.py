@@ -5,12 +5,12 @@ from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.decision import Step
 from bestofq.core.errors import InputError
-from bestofq.reports.figures import CurvePoint, bars_svg, failure_split_svg, learning_curve_svg, values_svg
+from bestofq.reports.figures import bars_svg, values_svg
 from bestofq.reports.naming import place
 from bestofq.reports.rows import Selection
 from bestofq.reports.stats import Measure
 from bestofq.reports.success import agent_results
-from bestofq.reports.values import has_values, read_values, telling_pair
+from bestofq.reports.values import read_values
 from bestofq.store.store import Store
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -18,47 +18,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def of_class(svg: str, name: str) -> list[ElementTree.Element]:
     return [node for node in ElementTree.fromstring(svg).iter() if name in node.get("class", "").split()]
-
-
-def test_the_curve_rises_on_paper_where_success_rises() -> None:
-    points = [
-        CurvePoint(episodes=2000, successes=1000, success=0.6, low=0.5, high=0.7),
-        CurvePoint(episodes=0, successes=0, success=0.4, low=0.3, high=0.5),
-    ]
-    svg = learning_curve_svg(points, baseline=("A & <B>", 0.4))
-    (line,) = of_class(svg, "line")
-    (x0, y0), (x1, y1) = (map(float, pair.split(",")) for pair in line.get("points", "").split())
-    assert x0 < x1
-    assert y0 > y1
-    (base,) = of_class(svg, "base")
-    assert float(base.get("y1", "")) == pytest.approx(y0, abs=0.1)
-    assert len(of_class(svg, "band")) == 1
-    assert [node.text for node in of_class(svg, "baseline-text")] == ["A & <B> 40.0 %"]
-
-
-@pytest.mark.parametrize("points", [[(0, 0.0)], [(1, 1.0)], [(7, 0.03), (7_000_000, 0.04)], [(1, 0.5), (2, 0.51)]])
-def test_any_curve_stays_on_the_paper(points: list[tuple[int, float]]) -> None:
-    svg = learning_curve_svg(
-        [CurvePoint(episodes=n, successes=0, success=rate, low=0.0, high=1.0) for n, rate in points]
-    )
-    for node in ElementTree.fromstring(svg).iter(f"{SVG}circle"):
-        assert 0 <= float(node.get("cx", "")) <= 560
-        assert 0 <= float(node.get("cy", "")) <= 300
-    assert 2 <= len(of_class(svg, "rule")) <= 12
-
-
-def test_nothing_to_draw_is_refused_in_words() -> None:
-    with pytest.raises(InputError, match="at least 1 point"):
-        learning_curve_svg([])
-    with pytest.raises(InputError, match="at least 1 step"):
-        failure_split_svg((0, 0, 0))
-
-
-def test_the_split_s_parts_are_as_wide_as_their_shares() -> None:
-    svg = failure_split_svg((2, 1, 1))
-    widths = [float(of_class(svg, name)[0].get("width", "")) for name in ("not-proposed", "not-chosen", "good")]
-    assert widths == [280.0, 140.0, 140.0]
-    assert of_class(svg, "value")[0].text == "50.0 %  (2 steps)"
 
 
 async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(store: Store) -> None:
@@ -99,17 +58,6 @@ async def fill(store: Store) -> None:
     await record(store, "q", task("u"), 1, stepped(0.9), "infra_error")
 
 
-@pytest.mark.parametrize(("scorer", "expected"), [("QScorer", True), ("PriorScorer", False), (None, True)])
-async def test_the_scorer_s_name_or_a_state_value_says_that_scores_are_values(
-    store: Store, scorer: str | None, expected: bool
-) -> None:
-    update = {"scorer": scorer}
-    steps = [s.model_copy(update={"decision": s.decision.model_copy(update=update)}) for s in stepped(0.5, 0.6)]
-    await record(store, "q", task("t"), 0, steps)
-    assert has_values(store.episodes()) is expected
-    assert not has_values([])
-
-
 async def test_the_path_of_an_episode_is_drawn_whole(store: Store) -> None:
     await fill(store)
     episode = store.episode(next(e.id for e in store.summaries(agent="q") if not e.success))
@@ -127,16 +75,3 @@ async def test_the_path_of_an_episode_is_drawn_whole(store: Store) -> None:
     assert values_svg(store.episode(store.summaries(agent="plain")[0].id))
     with pytest.raises(InputError, match="holds no value"):
         values_svg(episode, steps=())
-
-
-async def test_the_telling_pair_is_of_one_task_where_one_has_both(store: Store) -> None:
-    await record(store, "q", task("easy"), 0, 1)
-    await record(store, "q", task("hard"), 0, 9, "failure")
-    await record(store, "q", task("both"), 0, 3)
-    await record(store, "q", task("both"), 1, 2)
-    await record(store, "q", task("both"), 2, 5, "failure")
-    pair = telling_pair(store.summaries())
-    alone = telling_pair([e for e in store.summaries() if e.key.task != "both"])
-    assert [(e.key.task, e.steps) for e in pair] == [("both", 2), ("both", 5)]
-    assert [(e.key.task, e.steps) for e in alone] == [("easy", 1), ("hard", 9)]
-    assert telling_pair([]) == []

@@ -4,37 +4,32 @@ import re
 from math import inf, nan
 from pathlib import Path
 
-import pytest
 from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Outcome, Step
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Usage
-from bestofq.reports import report
-from bestofq.reports.figures import CurvePoint
-from bestofq.reports.report import Options, gather
+from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
 from bestofq.reports.searches import search_rows, search_table
 from bestofq.reports.stats import Measure
-from bestofq.reports.success import dev_base, dev_curve
 from bestofq.store.store import Store
+from experiments.learning_curve import dev_base, dev_curve
 
 
-async def test_every_ratio_has_its_bounds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_ratio_has_its_bounds(store: Store) -> None:
     for repeat in (0, 1):
         for name in "abcd":
             await record(store, "best-of-q", task(name), repeat, 2)
             await record(store, "prompting", task(name), repeat, 3, "failure" if name in "bd" else "success")
-    curve = [CurvePoint(episodes=9, successes=4, success=0.5, low=0.4, high=0.6)]
-    monkeypatch.setattr(report, "dev_curve", lambda _: curve)
     found = gather(store, Selection(baseline="prompting"))
     tables = {table.name: table for table in found.tables}
-    assert set(tables) >= {"agents", "reliability", "recall", "costs"}
+    assert set(tables) >= {"agents", "reliability", "costs"}
     index = (Path(__file__).parents[2] / "docs" / "paper-index.md").read_text("utf-8")
     assert set(re.findall(r"`tables/([\w-]+)", index)) - {"domains"} <= set(tables)  # these tasks have no domain
     figures = {re.sub(r"-(AGENT|ID)$", "", name) for name in re.findall(r"`figures/([\w-]+)", index)}
-    assert len(figures) > 5
+    assert figures
     assert [name for name in figures if not any(figure.name.startswith(name) for figure in found.figures)] == []
     for table in (table for name, table in tables.items() if name != "costs"):  # sums, no estimates
         for row in table.rows:
@@ -82,7 +77,7 @@ async def test_scores_that_are_no_numbers_spoil_no_report(store: Store) -> None:
     found = gather(store)
     assert "agents" in {table.name for table in found.tables}
     written = [figure.svg for figure in found.figures] + [table.to_markdown() for table in found.tables]
-    assert len(written) > 10
+    assert len(written) > 4
     assert [text for text in written if re.search(r"\b(nan|inf)\b", text)] == []
 
 
@@ -91,7 +86,7 @@ async def test_searches_alone_are_a_report_too(store: Store) -> None:
     failed, solved = search_tree("failed", 0.0), search_tree("solved", 1.0)
     for tree in (failed, solved):
         await store.trees.save("search", tree)
-    found = gather(store, options=Options(alpha=0.85))
+    found = gather(store, alpha=0.85)
     await store.begin_run("eval", {}, PROVENANCE)
     await record(store, "prompting", task("a"), 0, 1)
     both = gather(store)

@@ -123,7 +123,7 @@ async def test_what_a_run_keeps_of_an_agent_holds_for_its_rows_whatever_they_are
 
 async def test_the_search_of_another_agent_makes_no_run_unlike(store: Store) -> None:
     searched = {"mcts": {"iterations": 9}}
-    await store.begin_run("a", {"split": "test"}, PROVENANCE, searches=searched, agents=searched)
+    await store.begin_run("a", {"split": "test"}, PROVENANCE, agents=searched)
     await play(store, "a", "prompting", "t")
     await play(store, "b", "prompting", "t")
     assert [(row.agent, row.runs) for row in agent_results(store).rows] == [("prompting", 2)]

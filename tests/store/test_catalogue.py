@@ -70,6 +70,7 @@ def test_episodes_are_narrowed(catalogue: Catalogue) -> None:
         (EpisodeFilter(outcome="infra_error"), 1),
         (EpisodeFilter(outcome="running"), 1),
         (EpisodeFilter(outcome="interrupted"), 0),
+        (EpisodeFilter(find="Kettles"), 6),
         (EpisodeFilter(find="%_mugs"), 2),
         (EpisodeFilter(find="_"), 2),
         (EpisodeFilter(run="a", agent="one", outcome="success", find="kettles"), 2),

@@ -226,25 +226,11 @@ def test_the_way_most_taken_is_flat_with_what_was_tried_instead_under_each_actio
     tree = shop_tree(shop_task()).to_tree()
     assert most_taken(tree) == [0, 1, 3]
     drawn = branches(tree, alpha=0.5, threshold=0.2)
-    assert [[node.number for node in stretch] for stretch in drawn.way] == [[1], [3]]
-    first = drawn.way[0][0]
-    assert [[node.number for node in stretch] for (stretch,) in first.others] == [[2]]
+    assert [node.number for node in drawn.way] == [1, 3]
+    first = drawn.way[0]
+    assert [[node.number for node in way] for way in first.others] == [[2]]
     assert (first.q, first.tone) == (pytest.approx(0.45), 4)
     assert (drawn.tried, drawn.deepest) == (3, 2)
-
-
-def test_a_long_way_without_another_action_is_folded_but_for_its_end() -> None:
-    grown = MutableTree(shop_task(), shop_page(0))
-    path = [0]
-    for mark in range(1, 7):
-        path.append(grown.child(path[-1], Candidate(action=Click(mark=mark), label=f"click {mark}")))
-    aside = grown.child(path[1], Candidate(action=Click(mark=9), label="click 9"))
-    grown.backup(path, 1.0)
-    drawn = branches(grown.to_tree(), alpha=1.0, threshold=0.2)
-    numbers = [[node.number for node in stretch] for stretch in drawn.way]
-    assert numbers == [[path[1]], [path[2]], path[3:6], [path[6]]]
-    (other,) = drawn.way[1][0].others
-    assert [(node.number, node.tone) for stretch in other for node in stretch] == [(aside, -1)]
     assert branches(MutableTree(shop_task(), shop_page(0)).to_tree(), alpha=1.0, threshold=0.2).way == []
 
 
@@ -252,8 +238,8 @@ def test_the_sides_of_a_preference_pair_name_each_other() -> None:
     tree = shop_tree(shop_task()).to_tree()
     drawn = branches(tree, alpha=1.0, threshold=0.2)
     assert drawn.pairs == 1
-    chosen = drawn.way[0][0]
-    ((rejected,),) = chosen.others[0]
+    chosen = drawn.way[0]
+    (rejected,) = chosen.others[0]
     labels = {node.number: tree.candidate[node.number].label for node in (chosen, rejected)}  # type: ignore[union-attr]
     assert labels == {chosen.number: "click link Kettle 2", rejected.number: "click link Kettle 1"}
     assert [(pair.chosen, pair.rejected, pair.margin) for pair in chosen.pairs] == [

@@ -27,7 +27,7 @@ from bestofq.recipes.collect import Play, collect, compare
 from bestofq.recipes.policy_training import need_pairs, reinforce, step_pairs, tune
 from bestofq.recipes.q_training import train_q
 from bestofq.reports.costs import agent_costs, cost_table
-from bestofq.reports.report import Options, gather
+from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.searches import search_row, search_table
 from bestofq.reports.success import Grouping, agent_results, success_table
@@ -179,8 +179,8 @@ async def run_demo_agent_q(models: Models, *, tasks: int, out: Path, fresh: bool
         played = Selection(runs=runs, agents=runs, baseline=BEFORE)
         console.print(success_table(agent_results(store, played)))
         console.print(cost_table(agent_costs(store, played)).with_title("Costs: what search takes at each step counts"))
-        options = Options(alpha=chosen.alpha, threshold=chosen.threshold)
-        found = gather(store, replace(played, runs=[*runs, *searches]), options)
+        everything = replace(played, runs=[*runs, *searches])
+        found = gather(store, everything, alpha=chosen.alpha, threshold=chosen.threshold)
         report = export(store, found, out / "report", title="Agent Q: the demo")
     console.print(f"\nReport with the trees and replays of the episodes: [bold]{escape(str(report.resolve()))}[/bold]")
     console.print(f"{tasks} tasks tell a large difference only: read the intervals, not the means.")

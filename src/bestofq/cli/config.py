@@ -1,7 +1,7 @@
 """Settings from a TOML file and `--set a.b=c`, as a frozen config class; what does not fit is one sentence."""
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
@@ -37,12 +37,6 @@ def config_of(cls: type[Config], tree: Tree) -> Config:
         return cls.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_sentence(cls, error)) from error
-
-
-def merge_settings(under: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
-    """One tree of settings, in which `over` has the last word."""
-    tables = (name for name, value in over.items() if isinstance(value, dict) and isinstance(under.get(name), dict))
-    return {**under, **over, **{name: merge_settings(under[name], over[name]) for name in tables}}
 
 
 def setting_names(cls: type[BaseModel], table: str = "NAME") -> list[str]:

@@ -1,16 +1,12 @@
 """What a check found, and the table of it."""
 
-import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.markup import escape
 from rich.table import Column, Table
 
-from bestofq.core.errors import BestOfQError
 from bestofq.rollouts.console import console
-
-DEADLINE = 60.0  # seconds Chromium may take to start and show a page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +21,6 @@ class Finding:
     @property
     def ok(self) -> bool:
         return not self.fix
-
-
-def run_check(what: str, look: Callable[[], str], fix: str) -> Finding:
-    """What `look` found, or why it found nothing and the fix."""
-    try:
-        return Finding(what=what, found=look())
-    except (BestOfQError, OSError, subprocess.SubprocessError) as error:
-        return Finding(what=what, found=str(error) or f"none in {DEADLINE:g} s", fix=fix)
 
 
 def show_findings(findings: Iterable[Finding], title: str) -> list[Finding]:

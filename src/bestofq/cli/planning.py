@@ -3,12 +3,10 @@ model; it asks each endpoint for its list of models."""
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import get_args
-
-from rich.table import Table
 
 from bestofq.browser.config import TEXT_LIMIT
 from bestofq.cli.findings import Finding, show_findings
@@ -21,13 +19,14 @@ from bestofq.core.errors import BestOfQError, SetupError
 from bestofq.core.identity import Endpoint
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Suite
-from bestofq.core.usage import Role, Usage
+from bestofq.core.usage import Role
 from bestofq.core.words import count_of
 from bestofq.envs.suites import make_suite
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
-from bestofq.models.prices import price_of
+from bestofq.models.prices import Price, price_of
 from bestofq.recipes.collect import Play
 from bestofq.reports.costs import Spent
+from bestofq.reports.table import Table, columns
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -42,6 +41,7 @@ ASSUMED = (
     "After the first episodes `bestofq report STORE --table costs` has the measured costs."
 )
 _COSTS = ("M in", "M out", "USD")
+Assumed = Mapping[Role, Spent]
 
 
 def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Play]]) -> None:
@@ -52,7 +52,7 @@ def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Pl
     settings = models.settings
     suite, limit = make_suite(settings.suite), step_limit_of(settings)
     rows: list[tuple[str, ...]] = []
-    every: list[tuple[int, Sequence[Usage]]] = []
+    every: list[tuple[int, Assumed]] = []
     with _open_if_there(store) as opened:
         for run, play in plays:
             tasks = _tasks(models, play.split, play.limit or settings.suite.train_tasks)
@@ -105,13 +105,13 @@ def print_training_plan(models: Models, store: Location, runs: Sequence[str], ep
 
 def assume_usage(
     settings: BestOfQSettings, kind: AgentKind, limit: int, *, judged: bool, n: int | None = None
-) -> list[Usage]:
+) -> Assumed:
     """What an episode will use, by role; nothing if a model in this process proposes."""
     chat, suite, steps = settings.endpoint_of("chat"), settings.suite, _steps(limit)
     if chat is None:
-        return []
+        return {}
     if kind == "mcts":  # a search before each step
-        return [multiply(used, steps) for used in assume_search(settings, limit)]
+        return {role: used * steps for role, used in assume_search(settings, limit).items()}
     n = 1 if kind == "prompting" else n or settings.n_candidates
     single = AGENTS[kind].log_probs or AGENTS[kind].votes or settings.model.dialect == "composite"
     calls = steps * (min(n, 2) if single else 1)  # a candidate each reply: the greedy one, then the others together
@@ -122,57 +122,53 @@ def assume_usage(
         return number * wide * high // PIXELS if suite.screenshots and config.base_url != HERE else 0
 
     seen = page + pictures(chat, settings.chat_screenshots)
-    usage = [count_usage("proposer", chat, calls, seen, steps * n * CANDIDATE // calls)]
+    usage: dict[Role, Spent] = {"proposer": assume_calls(chat.price(), calls, seen, steps * n * CANDIDATE // calls)}
     if settings.localizer != "none":
         finder = settings.endpoint_of("localizer_chat") or chat
-        usage.append(count_usage("localizer", finder, steps, 150 + pictures(finder, 1), 20))
+        usage["localizer"] = assume_calls(finder.price(), steps, 150 + pictures(finder, 1), 20)
     if kind == "picker":
         picker = settings.endpoint_of("picker_chat") or chat
-        usage.append(count_usage("critic", picker, steps, page + n * CANDIDATE + pictures(picker, 1), CANDIDATE))
+        read = page + n * CANDIDATE + pictures(picker, 1)
+        usage["critic"] = assume_calls(picker.price(), steps, read, CANDIDATE)
     if kind == "verifier":
-        usage.append(count_usage("critic", chat, steps * n, seen + CANDIDATE, CANDIDATE))
+        usage["critic"] = assume_calls(chat.price(), steps * n, seen + CANDIDATE, CANDIDATE)
     if embeds(settings, kind):
         embed = settings.model.embed
         area = suite.browser.width * suite.browser.height if suite.screenshots else 0
         state = page if embed.state == "page" else PROMPT
-        read = steps * (state + min(embed.pixels, area) // PIXELS + n * CANDIDATE)
-        usd = price_of(settings.model.embedder or "").usd(read, 0)
-        usage.append(Usage(role="embedder", tokens_in=read, calls=steps, usd=usd))
+        read = state + min(embed.pixels, area) // PIXELS + n * CANDIDATE
+        usage["embedder"] = assume_calls(price_of(settings.model.embedder or ""), steps, read, 0)
     if judged and (judge := settings.endpoint_of("judge")):
         seen = PROMPT + pictures(judge, min(settings.judge_sees, steps))
-        usage.append(count_usage("judge", judge, 1, seen, CANDIDATE))
+        usage["judge"] = assume_calls(judge.price(), 1, seen, CANDIDATE)
     return usage
 
 
-def assume_search(settings: BestOfQSettings, limit: int) -> list[Usage]:
+def assume_search(settings: BestOfQSettings, limit: int) -> Assumed:
     """What a tree will use, with `limit` steps an episode; nothing if a model in this process proposes."""
     chat, chosen, page = settings.endpoint_of("chat"), settings.agent_q.search, PROMPT + 1000
     if chat is None:
-        return []
+        return {}
     drawn = chosen.iterations * (chosen.candidates + round(limit * STEPS))
     ranked = chosen.iterations * (chosen.candidates - 1) if settings.agent_q.feedback == "model" else 0
-    return [count_usage("proposer", chat, drawn, page, COMPOSITE), count_usage("critic", chat, ranked, page, 10)]
+    price = chat.price()
+    return {"proposer": assume_calls(price, drawn, page, COMPOSITE), "critic": assume_calls(price, ranked, page, 10)}
 
 
-def count_usage(role: Role, config: ChatConfig, calls: int, read: int, written: int) -> Usage:
-    """Return the usage of so many calls. Each reads and writes so many tokens."""
-    usd = config.price().usd(calls * read, calls * written)
-    return Usage(role=role, tokens_in=calls * read, tokens_out=calls * written, calls=calls, usd=usd)
-
-
-def multiply(used: Usage, times: int) -> Usage:
-    usd = None if used.usd is None else times * used.usd
-    counts = {name: times * getattr(used, name) for name in ("tokens_in", "tokens_out", "calls")}
-    return used.model_copy(update={**counts, "usd": usd})
+def assume_calls(price: Price, calls: int, read: int, written: int) -> Spent:
+    """Return what so many calls use. Each reads and writes so many tokens."""
+    usd = price.usd(calls * read, calls * written)
+    unpriced = calls * (read + written) if usd is None else 0
+    return Spent(calls * read, calls * written, calls, usd=usd or 0.0, unpriced=unpriced)
 
 
 def _steps(limit: int) -> int:
     return max(1, round(limit * STEPS))
 
 
-def _cost(uses: Sequence[tuple[int, Sequence[Usage]]]) -> tuple[str, ...]:
+def _cost(uses: Sequence[tuple[int, Assumed]]) -> tuple[str, ...]:
     """Millions of tokens in and out, and USD (≥: a price is unknown) of so many episodes each; –: unknown."""
-    used = [Spent.of(multiply(one, left)) for left, usage in uses for one in usage]
+    used = [spent * left for left, usage in uses for spent in usage.values()]
     if not used:
         return ("–",) * len(_COSTS)
     total = sum(used, Spent())
@@ -180,19 +176,13 @@ def _cost(uses: Sequence[tuple[int, Sequence[Usage]]]) -> tuple[str, ...]:
 
 
 def _show(models: Models, store: Location, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = Table(title="--dry-run: nothing is played", title_justify="left", padding=(0, 0, 0, 1))
-    for heading in headings:
-        word = heading in ("run", "agent", "split")
-        table.add_column(heading, justify="left" if word else "right", overflow="fold", no_wrap=word)
-    for row in rows:
-        table.add_row(*row)
     settings = models.settings
     chat = settings.endpoint_of("chat")
     who = chat.model if chat else settings.model.path
     console.print(f"{settings.suite.name}, proposals by {who}, kept in {store}", highlight=False, markup=False)
-    console.print(table)
-    if chat:
-        console.print(ASSUMED, highlight=False)
+    console.print(
+        Table.of("plan", "--dry-run: nothing is played", columns(*headings), rows, *([ASSUMED] if chat else []))
+    )
 
 
 def _tasks(models: Models, split: Split, limit: int) -> Sequence[Task]:

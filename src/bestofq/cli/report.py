@@ -4,14 +4,12 @@ The pages hold every table and figure, and episodes and search trees to step thr
 stores, success by any setting: an ablation (Best-of-Q, Tables 3, 4, 10, 11 and 12).
 """
 
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError
 from typer import Option
 
 from bestofq.cli.options import (
@@ -31,7 +29,7 @@ from bestofq.cli.writing import check_out, write_out
 from bestofq.core.errors import InputError
 from bestofq.core.words import count_of
 from bestofq.reports.figures import bars_svg
-from bestofq.reports.report import Options, gather
+from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import by_setting, success_table
 from bestofq.reports.table import Table, write_tables
@@ -40,7 +38,6 @@ from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 
-PERCENT = TypeAdapter(Annotated[float, Field(ge=0, le=100)])
 _ENDINGS = (".html", ".csv", ".json", ".md")
 ByOption = partial(Option, rich_help_panel="With --by or several stores")
 TreeOption = partial(Option, rich_help_panel="Search trees")
@@ -64,9 +61,6 @@ def report(
     baseline: Annotated[
         Text, Option(help="Agent or row, such as 'test, prompting', to compare with. Default: prompting, or the first.")
     ] = None,
-    episode: Annotated[
-        Texts, Option(help="Id of one whose values to draw (Fig. 12). Default: two that differ clearly.")
-    ] = None,
     by: Annotated[
         Texts,
         ByOption(
@@ -75,11 +69,10 @@ def report(
         ),
     ] = None,
     svg: Annotated[Place, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None,
-    reference: Annotated[Texts, ByOption(help="NAME=PERCENT, a line among the bars: human=50.")] = None,
     alpha: Annotated[
-        float | None, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
-    ] = None,
-    threshold: Annotated[float | None, TreeOption(min=0, help="Least difference in Q of a pair (Algorithm 1).")] = None,
+        float, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
+    ] = 0.5,
+    threshold: Annotated[float, TreeOption(min=0, help="Least difference in Q of a pair (Algorithm 1).")] = 0.2,
 ) -> None:
     tables_to = {"csv": csv, "json": json, "md": markdown}
     for option, path in {"html": html, "csv": csv, "json": json, "markdown": markdown}.items():
@@ -92,14 +85,12 @@ def report(
     selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
     if by or len(places) > 1:
         why = "with --by or several stores"
-        refuse_given(why, html=html, table=table, episode=episode)
-        _compare_stores(places, by or ["store", "run", "agent"], selection, svg, reference or (), tables_to)
+        refuse_given(why, html=html, table=table)
+        _compare_stores(places, by or ["store", "run", "agent"], selection, svg, tables_to)
         return
-    refuse_given("without --by or several stores", svg=svg, reference=reference)
-    weights: dict[str, Any] = {"alpha": alpha, "threshold": threshold}
-    options = Options(shown=episode or (), **{name: value for name, value in weights.items() if value is not None})
+    refuse_given("without --by or several stores", svg=svg)
     with Store.open(places[0], read_only=True) as opened:
-        gathered = gather(opened, selection, options)
+        gathered = gather(opened, selection, alpha=alpha, threshold=threshold)
         if html is not None or not (table or any(tables_to.values())):
             written = export(opened, gathered, html or places[0] / "report", title="Best-of-Q")
             console.print(f"written: {written}", soft_wrap=True)
@@ -117,14 +108,10 @@ def _compare_stores(
     by: Sequence[str],
     selection: Selection,
     svg: Path | None,
-    references: Sequence[str],
     tables_to: Mapping[str, Path | None],
 ) -> None:
     """Success by settings, over one store or several; each agent has rows of its own."""
     check_out(svg)
-    if references and svg is None:
-        raise InputError("--reference has no effect without --svg: leave it out, or give both")
-    lines = [_reference(text) for text in references]
     with ExitStack() as stack:
         opened = {str(place): stack.enter_context(Store.open(place, read_only=True)) for place in places}
         found = by_setting(opened, by, selection)
@@ -133,7 +120,7 @@ def _compare_stores(
     if svg is not None:
         bars = [(row.agent, row.rate) for row in found.rows]
         baseline = selection.baseline or BASELINE
-        write_out(svg, bars_svg(bars, title=table.title, references=lines, baseline=baseline))
+        write_out(svg, bars_svg(bars, title=table.title, baseline=baseline))
     _write(tables_to, [table])
 
 
@@ -142,11 +129,3 @@ def _write(folders: Mapping[str, Path | None], tables: Sequence[Table]) -> None:
         if folder is not None:
             written = write_tables(tables, folder, [ending])
             console.print(f"written: {count_of(len(written), 'table')} in {folder}")
-
-
-def _reference(text: str) -> tuple[str, float]:
-    name, _, percent = text.rpartition("=")
-    try:
-        return name, PERCENT.validate_python(percent) / 100
-    except ValidationError:
-        raise InputError(f"--reference {shlex.quote(text)} is not NAME=PERCENT, from 0 to 100") from None

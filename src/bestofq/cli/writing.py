@@ -1,10 +1,10 @@
 """What commands put out: results as files; what a model used outside of any episode, in a line."""
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from math import isfinite, isnan
 from pathlib import Path
+
+from pydantic_core import to_json
 
 from bestofq.core.errors import InputError
 from bestofq.core.files import write_whole
@@ -14,8 +14,8 @@ from bestofq.rollouts.console import console
 
 
 def write_json(path: Path, result: Mapping[str, object]) -> None:
-    """Indented, with a line break at the end. JSON has no NaN and no infinity: null, and "Infinity" as in tables."""
-    write_whole(path, json.dumps(hidden(_known(result)), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    """Indented, with a line break at the end. JSON has no NaN and no infinity: null."""
+    write_whole(path, to_json(hidden(result), indent=1, inf_nan_mode="null") + b"\n")
 
 
 def check_out(*paths: Path | None) -> None:
@@ -45,14 +45,6 @@ def write_out(path: Path, result: str | Mapping[str, object]) -> None:
     else:
         write_json(path, result)
     console.print(f"written: {path}")
-
-
-def _known(value: object) -> object:
-    if isinstance(value, float) and not isfinite(value):
-        return None if isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, Mapping):
-        return {name: _known(inner) for name, inner in value.items()}
-    return [*map(_known, value)] if isinstance(value, list | tuple) else value
 
 
 def usage_lines(usage: Iterable[Usage], who: str | None = None) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The verbs: what each part of an agent and its world must be able to do. Async where there is I/O."""
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
@@ -137,19 +137,6 @@ class Judge(Protocol):
     def name(self) -> str: ...
 
     async def judge(self, episode: Episode) -> Verdict: ...
-
-
-class Rated(Protocol):
-    """A step whose candidates are rated good or not."""
-
-    @property
-    def task(self) -> Hashable: ...
-
-    @property
-    def good(self) -> Sequence[bool]: ...
-
-    @property
-    def chosen(self) -> int: ...
 
 
 EnvFactory = Callable[[], Awaitable[Env]]

@@ -67,6 +67,9 @@ class Spent:
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(*(getattr(self, name) + getattr(other, name) for name in Spent.__slots__))
 
+    def __mul__(self, times: int) -> "Spent":
+        return Spent(*(times * getattr(self, name) for name in Spent.__slots__))
+
 
 def spent_by_role(usages: Iterable[Usage]) -> dict[str, Spent]:
     """Sums by role, in order of first appearance; a last one over all (`ALL`) if there are several."""

@@ -5,59 +5,15 @@ escaped. The figure of costs is in `costs`.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
-from typing import Any, Literal
 
 from markupsafe import Markup
 
 from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
-from bestofq.core.frozen import FrozenModel
 from bestofq.reports.naming import shown, tones
-from bestofq.reports.rows import BASELINE
-from bestofq.reports.stats import Interval, Measure
-from bestofq.reports.svg import WIDTH, Plot, count_ticks, figure, nice_ticks, rate_ticks, shorten
-from bestofq.reports.table import Table
+from bestofq.reports.stats import Measure
+from bestofq.reports.svg import WIDTH, Plot, figure, nice_ticks
 from bestofq.reports.values import ValuedStep, read_values
-
-
-class CurvePoint(FrozenModel):
-    """One point of the learning curve (Best-of-Q, Fig. 4): rates in [0, 1], `low` and `high` of an interval."""
-
-    episodes: int  # in the training set
-    success: float
-    low: float
-    high: float
-    agent: str = "Best-of-Q"
-    successes: int  # successful ones among the episodes
-
-
-def learning_curve_svg(
-    points: Sequence[CurvePoint],
-    *,
-    baseline: tuple[str, float] | None = None,
-    by: Literal["episodes", "successes"] = "episodes",
-) -> Markup:
-    """Success against episodes in the training set, with a dashed line for the baseline's name and success (Fig. 4); by
-    `successes` against the successful ones among them (Fig. 8, b and d). InputError without a point."""
-    if not points:
-        raise InputError("a learning curve needs at least 1 point")
-    known = sorted(((getattr(p, by), p) for p in points), key=lambda one: one[0])
-    unit = "episodes" if by == "episodes" else "successful episodes"
-    rates = rate_ticks(y for p in points for y in (p.success, p.high, baseline[1] if baseline else 0.0))
-    last = max(known[-1][0], 1)
-    return figure(
-        "curve",
-        f"Learning curve: success against {unit} in the training set",
-        plot=Plot(x=(0, last), y=(0, rates[-1][0])),
-        rates=rates,
-        ticks=count_ticks(last),
-        unit=unit,
-        baseline=baseline,
-        known=known,
-        drawn=[(at, p.success) for at, p in known],
-        agent=points[0].agent,
-    )
 
 
 def bars_svg(
@@ -83,29 +39,6 @@ def bars_svg(
     sizes = {"pitch": pitch, "top": top, "left": left, "wide": WIDTH - left - 68, "letters": letters}
     height = top + pitch * len(drawn) + 14
     return figure("bars", title, height=height, rows=drawn, references=references, over=over, **sizes)
-
-
-def failure_split_svg(counts: Sequence[int], intervals: Sequence[Interval | None] = (None, None, None)) -> Markup:
-    """Where steps go wrong, as one bar (Fig. 3): no good action proposed, one proposed and another chosen, a good one
-    chosen; with intervals of their shares. InputError without a step."""
-    if not any(counts):
-        raise InputError("a failure split needs at least 1 step that was judged")
-    names = ("no good action proposed", "proposed, not chosen", "good action chosen")
-    before = (0, *accumulate(counts[:-1]))
-    parts = zip(names, ("not-proposed", "not-chosen", "good"), counts, before, intervals, strict=True)
-    title = "Share of steps by what became of the good action"
-    return figure("split", title, height=93 if all(intervals) else 76, parts=list(parts), steps=sum(counts))
-
-
-def reliability_svg(table: Table) -> Markup:
-    """pass@k of each row of `pass_table`; its label has σ², the mean of the tasks' variances (Fig. 9)."""
-
-    def bar(agent: Any, k: Any, _tasks: Any, solved: Any, variance: Any) -> tuple[str, Measure]:
-        deviation = "" if variance.value is None else f", σ² {variance.value:.3f}"
-        return f"{shorten(agent, 18)} @{k}{deviation}", solved
-
-    bars = [bar(*row.cells) for row in table.rows]
-    return bars_svg(bars, title="pass@k", baseline=BASELINE)
 
 
 def values_svg(

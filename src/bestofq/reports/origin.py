@@ -2,73 +2,63 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 from pydantic import JsonValue
 
-from bestofq.core.decision import Provenance
+from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import distinct, group_by
 from bestofq.reports.table import RowSource
 from bestofq.store.configuration import AGENTS
-from bestofq.store.records import EpisodeSummary, RunRecord
+from bestofq.store.records import RunRecord
 from bestofq.store.store import Store
+from bestofq.store.tally import Tally
 
-SAMPLED = 20  # episodes of an agent in a run that are read for its N and its commands
-
-
-def origins(store: Store, episodes: Iterable[EpisodeSummary]) -> dict[str, RowSource]:
-    """What made the episodes, by their row's name, which they have as their agent's."""
-    runs = {run.name: run for run in store.runs()}
-    sources: dict[str, list[RowSource]] = {}
-    for (row, run), some in group_by(episodes, lambda e: (e.agent, e.run)).items():
-        sources.setdefault(row, []).append(origin(store, runs[run], some))
-    return {row: join_sources(made) for row, made in sources.items()}
+Runs = Mapping[tuple[str, str], RunRecord]
+"""By the name of the store, which is empty if there is only one, and the run's."""
 
 
-def origin(store: Store, run: RunRecord, episodes: Sequence[EpisodeSummary]) -> RowSource:
-    """What made these episodes of one agent in a run. `SAMPLED` of them are read, spread evenly.
+def runs_of(store: Store) -> Runs:
+    return {("", run.name): run for run in store.runs()}
 
-    N is the number of candidates that the run keeps for the agent, else the most offered at a step.
-    """
-    count = min(SAMPLED, len(episodes))
-    sampled = [store.episode(episodes[i * len(episodes) // count].id) for i in range(count)]
-    steps = [step for episode in sampled for step in episode.steps]
-    kept = run.config.get(AGENTS)
-    own = kept.get(sampled[0].agent) if isinstance(kept, dict) else None  # the name may hold dots
-    n = own.get("n") if isinstance(own, dict) else None
-    offered = max((len(step.decision.candidates) for step in steps), default=None)
-    return _source(run, [episode.provenance for episode in sampled]).model_copy(
-        update={
-            "repeats": len({e.repeat for e in episodes}),
-            "n": n if isinstance(n, int) else offered,
-            "checkpoints": distinct(e.checkpoint for e in episodes if e.checkpoint),
-        }
+
+def origin(tallies: Iterable[Tally], runs: Runs) -> RowSource:
+    """What made these episodes. Commits and commands are those that began the runs."""
+    by_run = group_by((t for t in tallies if t.status == "finished"), lambda t: (t.store, t.run))
+    repeats = [np.concatenate([t.attempts[:, 1] for t in some]) for some in by_run.values()]
+    requested = [requested_candidates(runs[key], t.agent) for key, some in by_run.items() for t in some]
+    checkpoints = (t.checkpoint for some in by_run.values() for t in some if t.checkpoint)
+    return run_origin([runs[key] for key in by_run], max(filter(None, requested), default=None)).model_copy(
+        update={"repeats": sum(len(np.unique(each)) for each in repeats), "checkpoints": distinct(checkpoints)}
     )
 
 
 def search_origin(run: RunRecord) -> RowSource:
     """What made the trees of a run."""
-    return _source(run)
+    return run_origin([run], None)
 
 
-def _source(run: RunRecord, others: Sequence[Provenance] = ()) -> RowSource:
-    made, model = (run.provenance, *others), proposer_model(run.config)
+def run_origin(runs: Sequence[RunRecord], n: int | None) -> RowSource:
+    """What made a pass in each of these runs, with N candidates a step."""
     return RowSource(
-        runs=(run.name,),
-        commits=distinct(p.commit for p in made if p.commit),
-        models=() if model is None else (model,),
-        seeds=(run.provenance.seed,),
-        commands=distinct(p.command for p in made if p.command),
-        repeats=1,
-        n=None,
+        runs=distinct(run.name for run in runs),
+        commits=distinct(run.provenance.commit for run in runs if run.provenance.commit),
+        models=distinct(model for run in runs if (model := proposer_model(run.config))),
+        seeds=distinct(run.provenance.seed for run in runs),
+        commands=distinct(run.provenance.command for run in runs if run.provenance.command),
+        repeats=len(runs),
+        n=n,
     )
 
 
-def join_sources(made: Sequence[RowSource]) -> RowSource:
-    several = ("runs", "commits", "models", "seeds", "checkpoints", "commands")
-    return RowSource(
-        repeats=sum(source.repeats for source in made),
-        n=max((source.n for source in made if source.n is not None), default=None),
-        **{name: distinct(value for source in made for value in getattr(source, name)) for name in several},
-    )
+def requested_candidates(run: RunRecord, agent: str) -> int | None:
+    """The candidates a step that a run keeps for an agent. Prompting requests one; None: not known."""
+    kept = run.config.get(AGENTS)
+    own = kept.get(agent) if isinstance(kept, dict) else None  # the name may hold dots
+    return _number(own.get("n") if isinstance(own, dict) else 1 if agent == BASELINE else None)
+
+
+def _number(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def setting(config: Mapping[str, JsonValue], key: str) -> JsonValue:

@@ -2,24 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
-from bestofq.core.decision import Episode
-from bestofq.core.protocols import Rated
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
-from bestofq.reports.figures import bars_svg, failure_split_svg, learning_curve_svg, reliability_svg, values_svg
-from bestofq.reports.naming import shown
-from bestofq.reports.origin import origins, search_origin, setting
-from bestofq.reports.recall import count_decisive_steps, recall_table, sibling_steps, split_failures
+from bestofq.reports.figures import bars_svg
+from bestofq.reports.origin import search_origin, setting
 from bestofq.reports.reliability import pass_table
-from bestofq.reports.rollout import replay, rollout_svg
+from bestofq.reports.rollout import replay
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
 from bestofq.reports.searches import search_rows, search_table, telling_trees
 from bestofq.reports.stats import attempts_of, distinct, group_by
-from bestofq.reports.success import agent_results, dev_base, dev_curve, domain_results, success_table
+from bestofq.reports.success import agent_results, domain_results, success_table
 from bestofq.reports.svg import Figure
 from bestofq.reports.table import RowSource, Table
-from bestofq.reports.values import has_values, telling_pair
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.store.trees import TreeSummary
@@ -28,17 +22,8 @@ DOMAINS = 200  # with more the table of domains is left out
 MAX_TREES = 6  # how many search trees are drawn
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What a report takes in addition to its episodes."""
-
-    rated: Mapping[str, Sequence[Rated]] | None = None  # steps by agent; None: rated by successful siblings
-    shown: Sequence[str] = ()  # episodes whose values are drawn (Fig. 12). Empty: a clear pair of each agent
-    alpha: float = 0.5  # weight of the searched Q against feedback's (Agent Q, Eq. 10)
-    threshold: float = 0.2  # least difference in Q of a preference pair (Agent Q, Algorithm 1)
-
-
-DEFAULTS = Options()
+ALPHA, THRESHOLD = 0.5, 0.2
+"""The weight of the searched Q against feedback's (Agent Q, Eq. 10), and the least difference in Q of a pair."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,22 +36,26 @@ class Report:
     episodes: Sequence[EpisodeSummary]  # by task, agents in the order of the headline
     trees: Sequence[TreeSummary]  # the most telling
     read: Selection  # of the store: its runs, and the agents' own names
-    options: Options
+    alpha: float
+    threshold: float
 
 
-def gather(store: Store, selection: Selection = EVERYTHING, options: Options = DEFAULTS) -> Report:
+def gather(
+    store: Store, selection: Selection = EVERYTHING, *, alpha: float = ALPHA, threshold: float = THRESHOLD
+) -> Report:
     """Every table and figure of the selection; without a baseline, `Rows.baseline`'s. DataError as `agent_results`."""
     of_runs = {run.name: run for run in store.runs() if selection.runs is None or run.name in selection.runs}
-    searches = search_rows(store, list(of_runs), alpha=options.alpha, threshold=options.threshold)
+    searches = search_rows(store, list(of_runs), alpha=alpha, threshold=threshold)
     searched = {row.run: search_origin(of_runs[row.run]) for row in searches}
     found = Report(
         tables=[search_table(searches, searched)] if searched else [],
         figures=(),
         made={f"searches of {run}": source for run, source in searched.items()},
         episodes=(),
-        trees=telling_trees(store, [*searched], MAX_TREES, alpha=options.alpha, threshold=options.threshold),
+        trees=telling_trees(store, [*searched], MAX_TREES, alpha=alpha, threshold=threshold),
         read=replace(selection, runs=[*searched]),
-        options=options,
+        alpha=alpha,
+        threshold=threshold,
     )
     if searched and not any(store.summaries(run=run) for run in of_runs):
         return found
@@ -76,73 +65,33 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     results = agent_results(store, selection)
     names = [row.agent for row in results.rows]
     episodes = [e for e in rows.name_rows(selection.summaries(store)) if e.agent in names]
-    known = origins(store, episodes)
-    made = {name: known[name] for name in names}
+    by_agent = group_by(episodes, lambda e: e.agent)
+    made = {row.agent: row.origin for row in results.rows if row.origin}
     read = replace(selection, runs=results.runs, agents=[*distinct(rows[name].agent for name in names)])
     domains = domain_results(store, replace(selection, agents=names, baseline=results.baseline))
-    more_tables, more_figures = _diagnose(store, episodes, made, options)
     costs = agent_costs(store, read)
     bars = bars_svg([(row.agent, row.rate) for row in results.rows], baseline=results.baseline)
     figures = [
         Figure("success", "Success of each agent", bars),
         Figure("pareto", "Success against cost (Fig. 2)", pareto_svg(costs)),
     ]
-    if curve := dev_curve(store):
-        base = dev_base(store)
-        svgs = (learning_curve_svg(curve, baseline=base), learning_curve_svg(curve, baseline=base, by="successes"))
-        figures.append(Figure("curve", "Success by episodes learned from (Fig. 4)", svgs[0]))
-        figures.append(Figure("curve-successes", "Success by successful episodes (Fig. 8)", svgs[1]))
-    for run in of_runs.values():
-        if setting(run.config, "serve.rollout"):
-            states = replay(store.summaries(run=run.name), "best-of-q")
-            caption = f"Rollout of {run.name}: {states[-1].describe()}"
-            figures.append(Figure(f"rollout-{run.name}", caption, rollout_svg(states)))
+    rollouts = [
+        f"Rollout of {run.name}: {replay(store.summaries(run=run.name), 'best-of-q')[-1].describe()}."
+        for run in of_runs.values()
+        if setting(run.config, "serve.rollout")
+    ]
+    headline = success_table(results)
     return replace(
         found,
         tables=[
-            success_table(results, made),
-            *([success_table(domains, made)] if 2 < len({row.values[0] for row in domains.rows}) < DOMAINS else []),
-            *more_tables,
+            headline.model_copy(update={"notes": (*headline.notes, *rollouts)}),
+            *([success_table(domains)] if 2 < len({row.values[0] for row in domains.rows}) < DOMAINS else []),
+            pass_table({name: attempts_of(by_agent[name]) for name in names}, made),
             cost_table(costs),
             *found.tables,
         ],
-        figures=[*figures, *more_figures],
+        figures=figures,
         made=made | dict(found.made),
         episodes=sorted(episodes, key=lambda e: (e.key[:2], names.index(e.agent), e.run, e.key.repeat)),
         read=replace(read, runs=[*distinct([*(read.runs or ()), *searched])]),
     )
-
-
-def _diagnose(
-    store: Store, episodes: Sequence[EpisodeSummary], made: Mapping[str, RowSource], options: Options
-) -> tuple[list[Table], list[Figure]]:
-    """Return the other tables and figures of episodes whose agents are rows' names, in the order of `made`."""
-    by_agent = group_by(episodes, lambda e: e.agent)
-    of_agent = {agent: by_agent[agent] for agent in made}
-    passes = pass_table({agent: attempts_of(theirs) for agent, theirs in of_agent.items()}, made)
-    figures = [Figure("reliability", "pass@k (Fig. 9)", reliability_svg(passes))]
-
-    who, rates = "an oracle", options.rated
-    if rates is None:
-        who = "what successful episodes of the same task did on the same page, which favours the usual first"
-        rates = sibling_steps(_read_row(store, e) for e in episodes)
-    rates = {agent: rates[agent] for agent in made if agent in rates}
-    for agent, rated in rates.items():
-        if count_decisive_steps(rated):
-            caption = f"Where steps go wrong (Fig. 3): {shown(agent)}"
-            figures.append(Figure(f"failures-{agent}", caption, failure_split_svg(*split_failures(rated))))
-
-    names = {e.id: e for e in episodes}
-    pairs = ([_read_row(store, e) for e in telling_pair(theirs)] for theirs in of_agent.values())
-    drawn = [_read_row(store, names[e]) if e in names else store.episode(e) for e in options.shown]
-    for episode in drawn or chain.from_iterable(pair for pair in pairs if has_values(pair)):
-        caption = f"V, Q taken and other candidates (Fig. 12): {shown(episode.agent)} on {episode.task.id}"
-        figures.append(Figure(f"values-{episode.id}", caption, values_svg(episode)))
-
-    of = {agent: sum(e.steps for e in theirs) for agent, theirs in of_agent.items()}
-    return [passes, recall_table(rates, made, rater=who, of=of)], figures
-
-
-def _read_row(store: Store, episode: EpisodeSummary) -> Episode:
-    """The episode as one of its row's agent."""
-    return store.episode(episode.id).model_copy(update={"agent": episode.agent})

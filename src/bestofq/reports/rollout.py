@@ -1,15 +1,13 @@
 """A rollout that raises its own share and ends itself: an interval of a difference in success that always holds."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import lgamma, log
 from typing import NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 
 from bestofq.core.decision import DECIDED
 from bestofq.reports.stats import Doubles, Interval
-from bestofq.reports.svg import Plot, count_ticks, figure, nice_ticks
 from bestofq.store.records import EpisodeSummary
 
 ALPHA = 0.05  # chance that the interval ever leaves the truth out
@@ -94,21 +92,3 @@ def replay(episodes: Iterable[EpisodeSummary], ranked: str) -> list[Rollout]:
     for episode in ended:
         states.append(states[-1].after(episode.success, ranked=episode.agent == ranked))
     return states
-
-
-def rollout_svg(states: Sequence[Rollout]) -> Markup:
-    """The interval of the difference and the share of ranked sessions, after each session."""
-    last = max(len(states) - 1, 1)
-    step = max(1, len(states) // 400)
-    kept = [*range(0, len(states), step), len(states) - 1]
-    points = [(at, states[at]) for at in kept]
-    ticks = nice_ticks(-1, 1)
-    return figure(
-        "rollout",
-        "Rollout: difference in success of ranked sessions, and their share",
-        plot=Plot(x=(0, last), y=(-1, 1)),
-        rows=[(tick, f"{100 * tick:+.0f}") for tick in ticks if -1 <= tick <= 1],
-        columns=count_ticks(last),
-        bounds=[(at, state.bounds) for at, state in points],
-        shares=[(at, state.share) for at, state in points],
-    )

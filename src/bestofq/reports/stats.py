@@ -270,18 +270,6 @@ class Quantity(NamedTuple):
             mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(self.counts)
         )
 
-    def minus(self, other: "Quantity") -> PairedDifference | None:
-        """This minus the other's over the tasks of both, which keep the same drawn tasks; None as `difference`."""
-        common = [task for task in self.counts if task in other.counts]
-        both = {task: np.concatenate([self.counts[task], other.counts[task]]) for task in common}  # [2K] each
-
-        def difference(sums: Doubles) -> Doubles:
-            ours, theirs = np.split(sums, 2, axis=-1)
-            return self.statistic(ours) - self.statistic(theirs)
-
-        span = self.span and (self.span[0] - self.span[1], self.span[1] - self.span[0])
-        return Quantity(both, span, difference).difference
-
 
 def task_rates(tries: Tries) -> dict[Hashable, float]:
     """By task, the share of its attempts that succeeded."""

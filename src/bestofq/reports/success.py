@@ -1,11 +1,11 @@
-"""Success and steps of groups of episodes: by agent, by domain, by any setting of the runs, and over training.
+"""Success and steps of groups of episodes: by agent, by domain, and by any setting of the runs.
 
 Best-of-Q's Table 2 is grouped by agent and Tables 5 to 8 by domain. Its Tables 3, 4 and 10 to 12 and Agent Q's Figs. 3
-and 6 are grouped by settings or stores; its Figs. 4 and 8 by training cycle.
+and 6 are grouped by settings or stores.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +17,12 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.words import count_of
 from bestofq.reports import stats
-from bestofq.reports.figures import CurvePoint
 from bestofq.reports.naming import place
-from bestofq.reports.origin import join_sources, origin, proposer_model, setting
+from bestofq.reports.origin import Runs, origin, proposer_model, requested_candidates, runs_of, setting
 from bestofq.reports.rows import BASELINE, EVERYTHING, Rows, Selection, read_rows, suffixes
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference, Tries, distinct, group_by
 from bestofq.reports.table import Row, RowSource, Table, columns
-from bestofq.store.records import DEV_BASE, SEED_RUN, RunRecord, cycle_run, dev_run
+from bestofq.store.records import RunRecord
 from bestofq.store.store import Store
 from bestofq.store.tally import OUTCOMES, Tally
 
@@ -140,7 +139,7 @@ Values = tuple[str, ...]
 
 
 def _measure_groups(
-    groups: Mapping[Values, Sequence[Tally]], baseline: Callable[[Values], Values]
+    groups: Mapping[Values, Sequence[Tally]], baseline: Callable[[Values], Values], runs: Runs
 ) -> list[GroupResult]:
     """Each group, compared with the one that `baseline` names."""
     tries = {values: Tries.of_tallies([t for t in some if t.status == "finished"]) for values, some in groups.items()}
@@ -151,6 +150,7 @@ def _measure_groups(
             **performance(tries[values], None if baseline(values) == values else tries.get(baseline(values))),
             outcomes=_count_outcomes(some),
             judged=sum(int(t.attempts[t.attempts[:, 2] < len(DECIDED), 3].sum()) for t in some),
+            origin=origin(some, runs),
         )
         for values, some in groups.items()
     ]
@@ -197,7 +197,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Grouping:
     groups: dict[Values, Sequence[Tally]] = {
         (name,): rows[name].tallies for name in rows if name in (*wanted, baseline)
     }
-    measured = {row.agent: row for row in _measure_groups(groups, lambda _: (baseline or "",))}
+    measured = {row.agent: row for row in _measure_groups(groups, lambda _: (baseline or "",), runs_of(store))}
     names = [name for name in wanted if measured[name].success]
     unjudged = [name for name in wanted if not measured[name].success]
     if unjudged and (selection.agents is not None or not names):
@@ -241,7 +241,7 @@ def domain_results(
         for name in known
     }
     groups |= {(ALL, name): some for name, some in known.items()}
-    found = _measure_groups(groups, lambda values: (values[0], baseline or ""))
+    found = _measure_groups(groups, lambda values: (values[0], baseline or ""), runs_of(store))
     return Grouping(
         keys=("domain", "agent"),
         rows=tuple(row for row in found if row.values[1] in names),
@@ -269,64 +269,61 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
 
     DataError if nothing is finished with a verdict, or there is no such run, setting or baseline.
     """
-    every = [(name, store, run) for name, store in stores.items() for run in store.runs()]
-    known_runs = distinct(run.name for _, _, run in every)
-    if missing := [run for run in selection.runs or () if run not in known_runs]:
-        raise DataError(f"there is no run {missing[0]!r}: there are {', '.join(known_runs) or 'none'}")
+    runs = {(name, run.name): run for name, store in stores.items() for run in store.runs()}
+    known = distinct(run for _, run in runs)
+    if missing := [run for run in selection.runs or () if run not in known]:
+        raise DataError(f"there is no run {missing[0]!r}: there are {', '.join(known) or 'none'}")
     for key in keys:
-        if key not in KEYS and all(setting(run.config, key) is None for _, _, run in every):
+        if key not in KEYS and all(setting(run.config, key) is None for run in runs.values()):
             raise DataError(f"no run has a setting {key!r}: give one of `bestofq settings`, or {', '.join(KEYS)}")
-    loaded = [
-        (tally._replace(store=name), source, run)
-        for name, store, run in every
-        if selection.runs is None or run.name in selection.runs
-        for tally, source in _load_tallies(store, run, selection)
-    ]
-    if not loaded:
-        raise DataError(
-            f"no episode is finished with a verdict in {', '.join(stores) or 'no store'}: run `bestofq eval` first, or "
-            "`bestofq judge`"
-        )
-    groups = group_by(loaded, lambda item: tuple(_value(key, *item) for key in keys))
-    if "agent" not in keys and any(len({(t.agent, t.checkpoint) for t, _, _ in row}) > 1 for row in groups.values()):
+    tallies = _load_tallies(stores, runs, selection)
+
+    def group(keys: Sequence[str]) -> dict[Values, list[Tally]]:
+        return group_by(tallies, lambda t: tuple(_value(key, t, runs[t.store, t.run]) for key in keys))
+
+    groups = group(keys)
+    if "agent" not in keys and any(len({(t.agent, t.checkpoint) for t in row}) > 1 for row in groups.values()):
         keys = (*keys, "agent")
-        groups = group_by(loaded, lambda item: tuple(_value(key, *item) for key in keys))
-    rows: dict[Values, list[tuple[Tally, RowSource, RunRecord]]] = {}
+        groups = group(keys)
+    rows: dict[Values, list[Tally]] = {}
     for values, row in groups.items():
-        by_q = group_by(row, lambda item: item[0].checkpoint)
+        by_q = group_by(row, lambda t: t.checkpoint)
         for checkpoint, suffix in suffixes(by_q).items():
             named = (v + suffix if key == "agent" else v for key, v in zip(keys, values, strict=True))
             rows[tuple(named)] = by_q[checkpoint]
     names, baseline = {", ".join(values): values for values in rows}, selection.baseline
     if baseline is not None and baseline not in names:
         raise DataError(f"there is no row {baseline!r} to compare with: there are {'; '.join(names)}")
-    usual = (values for values, row in rows.items() if all(tally.agent == BASELINE for tally, _, _ in row))
+    usual = (values for values, row in rows.items() if all(tally.agent == BASELINE for tally in row))
     first = next(usual, next(iter(rows))) if baseline is None else names[baseline]
-    measured = _measure_groups({v: [tally for tally, _, _ in row] for v, row in rows.items()}, lambda _: first)
-    sources = (join_sources(distinct(source for _, source, _ in row)) for row in rows.values())
-    return Grouping(
-        keys=tuple(keys),
-        rows=tuple(r.model_copy(update={"origin": source}) for r, source in zip(measured, sources, strict=True)),
-        baseline=", ".join(first),
-    )
+    measured = _measure_groups(rows, lambda _: first, runs)
+    return Grouping(keys=tuple(keys), rows=tuple(measured), baseline=", ".join(first))
 
 
-def _load_tallies(store: Store, run: RunRecord, selection: Selection) -> Iterator[tuple[Tally, RowSource]]:
-    some = replace(selection, runs=[run.name]).tallies(store)
-    decided = [t for t in some if t.status == "finished" and (t.attempts[:, 2] < len(DECIDED)).any()]
-    for agent in selection.agents or sorted({t.agent for t in decided}):
-        episodes = store.summaries(run=run.name, agent=agent)
-        for checkpoint, theirs in group_by((t for t in decided if t.agent == agent), lambda t: t.checkpoint).items():
-            splits, scorers = {t.split for t in theirs}, (None, checkpoint)
-            source = origin(store, run, [e for e in episodes if e.split in splits and e.checkpoint in scorers])
-            yield from ((tally, source) for tally in theirs)
+def _load_tallies(stores: Mapping[str, Store], runs: Runs, selection: Selection) -> list[Tally]:
+    """The finished episodes with a verdict, by store, run and agent. DataError without any."""
+    chosen = [key for key in runs if selection.runs is None or key[1] in selection.runs]
+    found = [
+        tally._replace(store=name)
+        for name, store in stores.items()
+        for tally in replace(selection, runs=[run for owner, run in chosen if owner == name]).tallies(store)
+        if tally.status == "finished" and (tally.attempts[:, 2] < len(DECIDED)).any()
+    ]
+    agents = [*(selection.agents or sorted({tally.agent for tally in found}))]
+    found = [tally for tally in found if tally.agent in agents]
+    if not found:
+        raise DataError(
+            f"no episode is finished with a verdict in {', '.join(stores) or 'no store'}: run `bestofq eval` first, or "
+            "`bestofq judge`"
+        )
+    return sorted(found, key=lambda t: (chosen.index((t.store, t.run)), agents.index(t.agent)))
 
 
-def _value(key: str, tally: Tally, source: RowSource, run: RunRecord) -> str:
+def _value(key: str, tally: Tally, run: RunRecord) -> str:
     if key in ("store", "run", "agent", "suite", "split"):
         return str(getattr(tally, key))
     if key == "N":
-        return _to_words(source.n)
+        return _to_words(requested_candidates(run, tally.agent))
     return _to_words(proposer_model(run.config) if key == "model" else setting(run.config, key))
 
 
@@ -334,32 +331,8 @@ def _to_words(value: JsonValue) -> str:
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def dev_curve(store: Store) -> list[CurvePoint]:
-    """Success of each Q-function on dev tasks, or on the next cycle's training tasks, by the episodes that it learned
-    from (Fig. 4). It ends before a pass without verdicts, and is empty without the recipe's runs."""
-    names = {run.name for run in store.runs()}
-    points: list[CurvePoint] = []
-    seen = won = 0
-    for cycle in range(len(names)):
-        learned = store.summaries(run=cycle_run(cycle) if cycle else SEED_RUN)
-        seen, won = seen + len(learned), won + sum(episode.success for episode in learned)
-        measured = next((name for name in (dev_run(cycle), cycle_run(cycle + 1)) if name in names), None)
-        tries = stats.attempts_of(store.summaries(run=measured, agent="best-of-q")) if measured else None
-        if not tries:
-            break
-        rate, bounds = stats.success_rate(tries).mean, stats.success_interval(tries)
-        points.append(CurvePoint(episodes=seen, successes=won, success=rate, low=bounds.low, high=bounds.high))
-    return points
-
-
-def dev_base(store: Store) -> tuple[str, float] | None:
-    """Prompting on the curve's dev tasks, and its success; None if no such pass was made."""
-    tries = stats.attempts_of(store.summaries(run=DEV_BASE, agent=BASELINE))
-    return (BASELINE, stats.success_rate(tries).mean) if tries else None
-
-
-def success_table(found: Grouping, made: Mapping[str, RowSource] | None = None) -> Table:
-    """A row for each group; its origin is `made`'s of its agent, else its own."""
+def success_table(found: Grouping) -> Table:
+    """A row for each group."""
     name, title = _TITLES.get(found.keys) or (
         "by-" + "-".join(key.replace(".", "-").replace("/", "-") for key in found.keys),
         f"Success by {', '.join(found.keys)}",
@@ -368,8 +341,7 @@ def success_table(found: Grouping, made: Mapping[str, RowSource] | None = None) 
     for row in found.rows:
         errors = [estimate and estimate.error for estimate in (row.success, row.steps_for_success)]
         numbers = (row.rate, errors[0], row.steps, errors[1], row.difference, row.tasks, row.episodes)
-        source = (made or {}).get(row.values[-1]) or row.origin
-        rows.append(Row(cells=(*row.values, *numbers, row.outcome_words), origin=source))
+        rows.append(Row(cells=(*row.values, *numbers, row.outcome_words), origin=row.origin))
     return Table(
         name=name,
         title=title,

@@ -53,11 +53,6 @@ def rate_ticks(rates: Iterable[float]) -> list[tuple[float, str]]:
     return [(rate, f"{100 * rate:.0f} %") for rate in nice_ticks(0, min(1.0, max([*rates, 0.05])))]
 
 
-def count_ticks(last: int) -> list[tuple[float, str]]:
-    """Round whole numbers from 0 to at most `last`, with their labels."""
-    return [(number, f"{number:,.0f}") for number in nice_ticks(0, max(last, 5)) if number <= last]
-
-
 def shorten(words: str, length: int) -> str:
     return words if len(words) <= length else words[: length - 1] + "…"
 

@@ -4,13 +4,12 @@ What scores mean depends on the scorer that a decision names. Neither reports no
 are listed here. For other names, and decisions from before they were recorded, the numbers decide.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple
 
 from bestofq.core.decision import Decision, Episode
-from bestofq.store.records import EpisodeSummary
 
 
 class Meaning(NamedTuple):
@@ -22,13 +21,12 @@ class Meaning(NamedTuple):
 
 
 Q = Meaning("Q", "the value of taking this action on this page", True)
-FEEDBACK = Meaning("feedback", "what the model that was asked thinks of this action", False)
 SCORE = Meaning("score", "what the candidates are ranked by", False)
 _PICK = Meaning("pick", "1 for the action that the model named best", False)
 KNOWN = {
     "QScorer": Q,
     "PriorScorer": Meaning("log π + Q/β", "the proposer's log-probability and the value by β", False),
-    "FeedbackScorer": FEEDBACK,
+    "FeedbackScorer": Meaning("feedback", "what the model that was asked thinks of this action", False),
     "PickerScorer": _PICK,
     "ChatPickerScorer": _PICK,
     "VoteScorer": Meaning("votes", "how many of the proposer's replies gave this action", False),
@@ -41,13 +39,6 @@ def meaning_of_scores(decisions: Iterable[Decision]) -> Meaning | None:
     """Of the scores of these decisions; None where they do not tell, or differ."""
     names = {decision.scorer for decision in decisions}
     return KNOWN.get(names.pop() or "") if len(names) == 1 else None
-
-
-def has_values(episodes: Iterable[Episode]) -> bool:
-    """Whether scores are on V's scale: their scorer's name says so, or there is a V."""
-    decisions = [step.decision for episode in episodes for step in episode.steps]
-    found = meaning_of_scores(decisions)
-    return any(decision.state_value is not None for decision in decisions) if found is None else found.values
 
 
 @dataclass(frozen=True)
@@ -72,14 +63,3 @@ def read_values(episode: Episode) -> list[ValuedStep]:
         others = tuple(score for score in scores if score is not None)
         found.append(ValuedStep(index, value, taken, others, decision.candidate.label, decision.explored))
     return found
-
-
-def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
-    """Two episodes as Fig. 12 shows them: the longest failure among the tasks that another try solved, and the shortest
-    success on its task. Where no task has both, the shortest success and the longest failure of all."""
-    won = [episode for episode in episodes if episode.success and episode.steps]
-    lost = [episode for episode in episodes if episode.decided and not episode.success and episode.steps]
-    solved = {episode.key[:2] for episode in won}
-    worst = max(lost, key=lambda e: (e.key[:2] in solved, e.steps), default=None)
-    best = min(won, key=lambda e: (worst is None or e.key[:2] != worst.key[:2], e.steps), default=None)
-    return [episode for episode in (best, worst) if episode is not None]

@@ -18,8 +18,7 @@ from bestofq.store.database import damage_error, verify_rows
 from bestofq.store.schema import EPISODES, PAGES, STEPS, TASKS, Status
 
 SEED_RUN = "seed"
-DEV_BASE = "dev-base"
-"""Runs of Best-of-Q's recipe, by which reports find them: its first episodes, and Prompting on the dev tasks."""
+"""The run of the first episodes of Best-of-Q's recipe."""
 _PAGES_KEPT = 4096
 _ORDER = ("run", "agent", "suite", "task", "repeat", "started_at", "id")
 _EXACT = ("run", "agent", "suite", "split", "task", "status")
@@ -30,11 +29,6 @@ _verdict = lru_cache(4096)(Verdict.model_validate_json)  # most of the environme
 def cycle_run(cycle: int) -> str:
     """Return the run of an exploiting pass; cycles count from 1."""
     return f"cycle-{cycle}"
-
-
-def dev_run(cycle: int) -> str:
-    """Return the run over dev tasks by the Q-function of this cycle."""
-    return f"dev-q{cycle}"
 
 
 class EpisodeKey(NamedTuple):

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from bestofq.core.errors import BestOfQError, DataError
 from bestofq.reports.costs import spent_by_role
 from bestofq.reports.naming import place
-from bestofq.reports.report import DEFAULTS, Report, gather
+from bestofq.reports.report import ALPHA, THRESHOLD, Report, gather
 from bestofq.reports.rows import Selection
 from bestofq.reports.stats import group_by
 from bestofq.reports.table import ORIGIN_COLUMNS
@@ -217,8 +217,8 @@ def _trees(request: Request, store: Store) -> Context:
 
 def _tree(request: Request, store: Store) -> Context:
     report = request.app.state.report
-    options = DEFAULTS if report is None else report.options
-    alpha, threshold = share(request, "alpha", options.alpha), share(request, "threshold", options.threshold)
+    usual = (ALPHA, THRESHOLD) if report is None else (report.alpha, report.threshold)
+    alpha, threshold = share(request, "alpha", usual[0]), share(request, "threshold", usual[1])
     run, suite, task = (require_parameter(request, name) for name in ("run", "suite", "task"))
     tree = store.trees.load(run, suite, task)
     if tree is None:

@@ -1,12 +1,11 @@
 """A search tree as a flat way: for each action its visits, Q̃, Q̂ and their blend (Agent Q, Eq. 10).
 
 The way most taken stands one action below the other. What was tried instead is folded under the action, as a way of
-its own; so are stretches on which nothing else was tried.
+its own.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import NamedTuple
 
 from bestofq.core.tree import SearchTree
@@ -14,7 +13,6 @@ from bestofq.reports.stats import group_by
 from bestofq.search.pairs import NodePair, blend_values, node_pairs
 from bestofq.viewer.steps import FED, UNIT, Bar
 
-STRETCH = 3  # as many consecutive actions without alternatives are folded
 TONES = 10  # colours from Q 0 to Q 1
 
 
@@ -34,8 +32,8 @@ class Node:
         return -1 if self.q is None else round(TONES * min(1.0, max(0.0, self.q)))
 
 
-Way = Sequence[Sequence[Node]]
-"""Actions one after the other, in stretches: one action, or `STRETCH` and more that are folded."""
+Way = Sequence[Node]
+"""Actions one after the other."""
 
 
 class TreeBranches(NamedTuple):
@@ -70,7 +68,7 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float) -> TreeBranche
             here = next((node for node in siblings if node in follow), siblings[0])
             nodes.append(node_of(here, [node for node in siblings if node != here]))
             siblings = children.get(here, ())
-        return _fold(nodes)
+        return nodes
 
     def node_of(number: int, others: Sequence[int]) -> Node:
         visits = tree.visits[number]
@@ -90,12 +88,3 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float) -> TreeBranche
         deepest=max(tree.depth) - tree.depth[0],
         pairs=len(pairs),
     )
-
-
-def _fold(nodes: Sequence[Node]) -> Way:
-    """Each action by itself, but `STRETCH` or more without alternatives together; the last one stays open."""
-    way: list[Sequence[Node]] = []
-    for plain, group in groupby(nodes, lambda node: not (node.others or node.pairs or node is nodes[-1])):
-        some = list(group)
-        way += [some] if plain and len(some) >= STRETCH else [[node] for node in some]
-    return way

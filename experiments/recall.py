@@ -1,57 +1,39 @@
 """Was a good action among the candidates, and was it taken (Best-of-Q, 4.5, Fig. 3)? What did the ranker lose?
 
-A model (`experiments/golden.py`) or an oracle (`experiments/ranking.py`) says what is good. Without either, an action
-is good if a successful episode of the same task took it on the same page (`sibling_steps`). That is weaker: successful
-episodes make detours, and other ways may be good too. Prefer an oracle.
+A model (`experiments/golden.py`) or an oracle (`experiments/ranking.py`) says what is good.
 """
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from hashlib import sha256
-from typing import NamedTuple
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
+from markupsafe import Markup
 
-from bestofq.core.actions import Action, identity
-from bestofq.core.decision import Episode
-from bestofq.core.protocols import Rated
-from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, Quantity, Span
+from bestofq.core.errors import InputError
+from bestofq.reports.naming import shown
+from bestofq.reports.report import Report
+from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, PairedDifference, Quantity, Span
+from bestofq.reports.svg import TEMPLATES, Figure, figure
 from bestofq.reports.table import Cell, RowSource, Table, columns
 
-
-class RatedStep(NamedTuple):
-    """`Rated`, as siblings rate it."""
-
-    task: tuple[str, str]
-    good: tuple[bool, ...]
-    chosen: int
+TEMPLATE = TEMPLATES.from_string(Path(__file__).with_name("split.jinja").read_text("utf-8"))
 
 
-def sibling_steps(episodes: Iterable[Episode]) -> dict[str, list[RatedStep]]:
-    """By agent, its steps on pages that a successful episode of another agent has seen on the same task. If an agent
-    shares no task with another, its own other episodes count. Pages are alike by address and text, actions by
-    `identity`. Of pages only hashes are kept, because a report reads thousands of episodes."""
-    agents: dict[tuple[str, str], set[str]] = defaultdict(set)  # by task
-    known: dict[Hashable, dict[Action, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))  # who did it
-    steps = []
-    for episode in episodes:
-        who, task = (episode.agent, episode.id), (episode.task.suite, episode.task.id)
-        agents[task].add(episode.agent)
-        for step in episode.steps:
-            page = (task, sha256(repr(step.observation.page).encode()).digest())
-            actions = [identity(candidate.action) for candidate in step.decision.candidates]
-            steps.append((who, page, actions, step.decision.chosen))
-            if episode.verdict.outcome == "success":
-                known[page][actions[step.decision.chosen]].add(who)
-    sharing = {agent for some in agents.values() if len(some) > 1 for agent in some}
-    rated: dict[str, list[RatedStep]] = {agent: [] for some in agents.values() for agent in some}
-    for who, page, actions, chosen in steps:
-        at = 0 if who[0] in sharing else 1  # siblings differ in agent, or else in episode
-        did = known.get(page, {}).items()
-        good = {action for action, others in did if any(other[at] != who[at] for other in others)}
-        if good:
-            rated[who[0]].append(RatedStep(page[0], tuple(action in good for action in actions), chosen))
-    return rated
+class Rated(Protocol):
+    """A step whose candidates are rated good or not."""
+
+    @property
+    def task(self) -> Hashable: ...
+
+    @property
+    def good(self) -> Sequence[bool]: ...
+
+    @property
+    def chosen(self) -> int: ...
 
 
 def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
@@ -91,6 +73,19 @@ def rated_shares(rated: Iterable[Rated]) -> dict[str, Quantity]:
     }
 
 
+def subtract(ours: Quantity, theirs: Quantity) -> PairedDifference | None:
+    """Ours minus theirs over the tasks of both, which keep the same drawn tasks. None as `Quantity.difference`."""
+    common = [task for task in ours.counts if task in theirs.counts]
+    both = {task: np.concatenate([ours.counts[task], theirs.counts[task]]) for task in common}  # [2K] each
+
+    def difference(sums: Doubles) -> Doubles:
+        first, second = np.split(sums, 2, axis=-1)
+        return ours.statistic(first) - ours.statistic(second)
+
+    span = ours.span and (ours.span[0] - ours.span[1], ours.span[1] - ours.span[0])
+    return Quantity(both, span, difference).difference
+
+
 def split_failures(rated: Sequence[Rated]) -> tuple[Sequence[int], Sequence[Interval | None]]:
     steps, held, chosen, *_ = sum(rated_counts(rated).values(), np.zeros(7)).astype(int).tolist()
     shares = rated_shares(rated)
@@ -101,10 +96,10 @@ def split_failures(rated: Sequence[Rated]) -> tuple[Sequence[int], Sequence[Inte
 
 def recall_table(
     rated: Mapping[str, Sequence[Rated]],
-    made: Mapping[str, RowSource],
     *,
     rater: str,
     of: Mapping[str, int] | None = None,
+    made: Mapping[str, RowSource] | None = None,
 ) -> Table:
     """A row for each agent with a rated step. `rater` says in words who rated; `of`: how many steps it has in all."""
     rows: list[tuple[Cell, ...]] = []
@@ -127,3 +122,30 @@ def recall_table(
         "saved: how much less that is than for the proposer's first candidate on the same steps.",
         made=made,
     )
+
+
+def add_recall(found: Report, rated: Mapping[str, Sequence[Rated]]) -> Report:
+    """The report with the table of recall, and a figure of where each agent's steps go wrong. An oracle rated."""
+    agents = [agent for agent in found.made if rated.get(agent)]
+    if not agents:
+        return found
+    of = {agent: sum(e.steps for e in found.episodes if e.agent == agent) for agent in agents}
+    table = recall_table({agent: rated[agent] for agent in agents}, rater="an oracle", of=of, made=found.made)
+    splits = {agent: split_failures(rated[agent]) for agent in agents if count_decisive_steps(rated[agent])}
+    figures = [
+        Figure(f"failures-{agent}", f"Where steps go wrong (Fig. 3): {shown(agent)}", failure_split_svg(*split))
+        for agent, split in splits.items()
+    ]
+    return replace(found, tables=[*found.tables, table], figures=[*found.figures, *figures])
+
+
+def failure_split_svg(counts: Sequence[int], intervals: Sequence[Interval | None] = (None, None, None)) -> Markup:
+    """Where steps go wrong, as one bar (Fig. 3): no good action proposed, one proposed and another chosen, a good one
+    chosen; with intervals of their shares. InputError without a step."""
+    if not any(counts):
+        raise InputError("a failure split needs at least 1 step that was judged")
+    names = ("no good action proposed", "proposed, not chosen", "good action chosen")
+    before = (0, *accumulate(counts[:-1]))
+    parts = zip(names, ("not-proposed", "not-chosen", "good"), counts, before, intervals, strict=True)
+    title = "Share of steps by what became of the good action"
+    return figure(TEMPLATE, title, height=93 if all(intervals) else 76, parts=list(parts), steps=sum(counts))
