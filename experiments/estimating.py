@@ -6,8 +6,10 @@ is computed once.
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +25,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Generation, Request
 from bestofq.core.logged import LoggedChoices
+from bestofq.core.transitions import Floats, Ints, Transitions
 from bestofq.learning.checkpoint import load_value
 from bestofq.models.local import LocalModel
 from bestofq.recipes.collect import Play, collect
@@ -38,7 +41,6 @@ from bestofq.reports.table import Table, columns
 from bestofq.rollouts.console import console
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
-from experiments.siblings import ranked_right, siblings
 
 CONFIG = Path("experiments/ladder/shop.toml")
 LEARNED, HELD_OUT, PLAYED = (Path("runs") / f"estimate-{name}" for name in ("learned", "held-out", "played"))
@@ -182,6 +184,34 @@ def predict(group: Mapping[str, Made]) -> None:
         log = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
         pairs = ranked_right(alone, siblings(alone), off_policy.taken_q(log).astype(np.float32))
         file.write_text(predicted(log, pairs).model_dump_json(), "utf-8")
+
+
+class Siblings(NamedTuple):
+    """P pairs of rows of the transitions: one state and task, two actions."""
+
+    better: Ints  # [P], of episodes that succeeded
+    worse: Ints  # [P], of episodes that did not
+
+
+def siblings(data: Transitions) -> Siblings:
+    """All such pairs, of episodes that lie one after the other and end at a terminal row."""
+    won = data.reward[data.ends] > 0
+    pages: dict[tuple[int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for row, page in enumerate(zip(data.task.tolist(), data.state.tolist(), strict=True)):
+        pages[page][0 if won[row] else 1].append(row)
+    pairs = [pair for page in pages.values() for pair in product(*page) if data.action[pair[0]] != data.action[pair[1]]]
+    better, worse = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return Siblings(better, worse)
+
+
+def ranked_right(data: Transitions, pairs: Siblings, worth: Floats) -> list[tuple[int, float, float]]:
+    """By task: pairs whose better action is worth more, ties by half, and all pairs. `worth` [T], such as Q."""
+    better, worse = (worth[rows] for rows in pairs)
+    right = (better > worse) + 0.5 * (better == worse)
+    tasks = np.unique(data.task, return_inverse=True)[1][pairs.better]
+    return [
+        (task, float(right[tasks == task].sum()), float((tasks == task).sum())) for task in np.unique(tasks).tolist()
+    ]
 
 
 def judge(name: str) -> Judged:
