@@ -13,7 +13,7 @@ from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import limit_of, models_of, one_of
 from bestofq.store.location import Location
 from experiments.ablation import ablation
-from experiments.agent_q.results import run_agent_q
+from experiments.agent_q.comparison import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.estimating import GROUPS, learned, make, write
 from experiments.figures import figures

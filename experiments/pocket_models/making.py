@@ -10,10 +10,9 @@ import platform
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.core.errors import CheckpointError
@@ -49,15 +48,6 @@ class PocketConfig(FrozenModel):
     induction: InductionConfig = InductionConfig()
     demonstrations: DemonstrationConfig = DemonstrationConfig()
     training: SFTConfig = SFTConfig()
-
-    @model_validator(mode="after")
-    def _room_for_induction(self) -> Self:
-        if self.induction.steps and (self.layers < 2 or self.heads % 2 or self.width // self.heads % 4):
-            raise ValueError(
-                "induction heads need 2 layers or more and an even number of heads of a size that 4 divides; given "
-                f"are {self.layers} layers and {self.heads} heads of {self.width // self.heads}: set induction.steps=0"
-            )
-        return self
 
 
 def make_pocket_model(config: PocketConfig, out: Path) -> None:
