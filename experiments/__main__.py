@@ -13,7 +13,7 @@ from bestofq.cli.planning import plan_episodes
 from bestofq.cli.shared import limit_of, models_of, one_of
 from bestofq.store.location import Location
 from experiments.ablation import ablation
-from experiments.agent_q.comparison import run_agent_q
+from experiments.agent_q.comparison import agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.estimating import GROUPS, learned, make, write
 from experiments.figures import figures
@@ -28,10 +28,9 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (ablation, figures, rank):
+for command in (ablation, agent_q, figures, rank):
     app.command()(command)
 Episodes = Annotated[Path, typer.Option("--out", help="Folder of the episodes and of what is learned.")]
-Tasks = Annotated[int, typer.Option(min=2, help="Held-out test tasks.")]
 EPISODES = Path("runs/experiment")
 
 
@@ -69,22 +68,6 @@ def best_of_q(
         return
     folder = results or (config.parent if config else out / "results")
     asyncio.run(run_best_of_q(models, out=out, results=folder, tasks=limit, runs=runs, dev_tasks=dev_tasks))
-
-
-@app.command("agent-q")
-def agent_q(
-    results: Annotated[Path, typer.Option(help="Folder of the committed results.")],
-    config: Config = None,
-    set_: Set = None,
-    out: Episodes = EPISODES,
-    tasks: Tasks = 200,
-    models: Annotated[int, typer.Option(min=1, help="Trained models of each method.")] = 3,
-    from_rft: Annotated[bool, typer.Option("--from-rft", help="Begin from the RFT model (6.2).")] = False,
-    data: Data = None,
-) -> None:
-    """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
-    chosen = models_of(CommonOptions(config=config, set_=set_, data=data))
-    asyncio.run(run_agent_q(chosen, out=out, results=results, tasks=tasks, seeds=range(models), from_rft=from_rft))
 
 
 @app.command()

@@ -12,11 +12,12 @@ import json
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bestofq.envs.miniwob.settings import HELD_OUT
-from bestofq.reports.stats import Doubles
 from bestofq.store.store import Store
 
 COLUMNS = ("store", "run", "agent", "split", "task", "repeat", "outcome", "steps")
@@ -71,7 +72,7 @@ def families(path: Path) -> None:
         sys.stdout.write(f"{agent:12} {mean(gain, tasks)} in {len(names)} families\n")
 
 
-def mean(gain: Doubles, size: Doubles) -> str:
+def mean(gain: NDArray[Any], size: NDArray[Any]) -> str:
     """The gain of groups [G] over their numbers of tasks [G], with its 95 % interval if groups are resampled."""
     drawn = np.random.default_rng(0).integers(len(size), size=(DRAWS, len(size)))
     low, high = np.percentile(gain[drawn].sum(1) / size[drawn].sum(1), [2.5, 97.5])

@@ -76,8 +76,12 @@ def by_kind(steps: Iterable[OracleStep]) -> Mapping[str, Ranking]:
 def _ranking(rated: Sequence[OracleStep]) -> Ranking:
     """What `recall` counts. Only at contested steps is anything lost: where all are right, any choice is."""
     steps, held, _, contested, *lost = np.sum([*rated_counts(rated).values()], axis=0).tolist()
-    of_held, of_contested = ([1 - part / whole if whole else None for part in lost] for whole in (held, contested))
-    return Ranking(int(steps), held / steps, *of_held, int(contested), *of_contested)
+
+    def shares(whole: float) -> tuple[float | None, float | None, float | None]:
+        chosen, first, chance = (1 - part / whole if whole else None for part in lost)
+        return chosen, first, chance
+
+    return Ranking(int(steps), held / steps, *shares(held), int(contested), *shares(contested))
 
 
 def oracle_steps(

@@ -6,12 +6,17 @@ or a Q-function; the searches at inference see the outcome of their own rollouts
 table says so.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import typer
 
 from bestofq.agents.scorers.learned import Values
+from bestofq.cli.options import CommonOptions, Config, Data, Set
+from bestofq.cli.shared import models_of
 from bestofq.cli.writing import write_json
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import OpenSuite, open_suite
@@ -151,22 +156,30 @@ def fed_by(models: Models, feedback: str) -> Models:
     )
 
 
-async def run_agent_q(
-    models: Models, *, out: Path, results: Path, tasks: int, seeds: Sequence[int], from_rft: bool = False
+def agent_q(
+    results: Annotated[Path, typer.Option(help="Folder of the committed results.")],
+    config: Config = None,
+    set_: Set = None,
+    out: Annotated[Path, typer.Option(help="Folder of the episodes and of what is learned.")] = Path("runs/experiment"),
+    tasks: Annotated[int, typer.Option(min=2, help="Held-out test tasks.")] = 200,
+    models: Annotated[int, typer.Option(min=1, help="Trained models of each method.")] = 3,
+    from_rft: Annotated[bool, typer.Option("--from-rft", help="Begin from the RFT model (6.2).")] = False,
+    data: Data = None,
 ) -> None:
-    """Agent Q's comparison (Figs. 3 and 6), as files that are committed. `seeds` has 0, which plays the baseline."""
+    """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
+    policy, seeds = models_of(CommonOptions(config=config, set_=set_, data=data)), range(models)
     with Store.open(out) as store:
-        passes = await compare_methods(models, store, out, tasks=tasks, seeds=seeds, from_rft=from_rft)
-        chosen, runs = models.settings.agent_q, [run.name for run in store.runs()]
+        passes = asyncio.run(compare_methods(policy, store, out, tasks=tasks, seeds=seeds, from_rft=from_rft))
+        chosen, runs = policy.settings.agent_q, [run.name for run in store.runs()]
         searches = search_rows(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
         episodes = method_episodes(store, passes)
     episodes.sort(key=lambda e: (ORDER.index(e.method), e.model, e.task))
-    methods = method_results(episodes, baseline=ZERO, at_once=models.settings.suite.at_once)
+    methods = method_results(episodes, baseline=ZERO, at_once=policy.settings.suite.at_once)
     results.mkdir(parents=True, exist_ok=True)
     result = {
-        **made_by(models.settings),
+        **made_by(policy.settings),
         "tasks": tasks,
-        "revision": models.local.revision,
+        "revision": policy.local.revision,
         "models": [*seeds],
         "searches": [row.model_dump(mode="json") for row in searches],
         "test": methods.model_dump(mode="json"),
@@ -177,5 +190,5 @@ async def run_agent_q(
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
     for name, picture in draw_pictures(results, result).items():
         (results / name).write_text(picture, "utf-8")
-    console.print(table.with_title(f"{models.settings.suite.name}: held-out test tasks"))
+    console.print(table.with_title(f"{policy.settings.suite.name}: held-out test tasks"))
     console.print(f"written: {results / 'result.json'}")
