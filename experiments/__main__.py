@@ -30,8 +30,6 @@ app = typer.Typer(
 )
 for command in (ablation, agent_q, figures, rank):
     app.command()(command)
-Episodes = Annotated[Path, typer.Option("--out", help="Folder of the episodes and of what is learned.")]
-EPISODES = Path("runs/experiment")
 
 
 @app.command()
@@ -49,7 +47,7 @@ def pocket(
 def best_of_q(
     config: Config = None,
     set_: Set = None,
-    out: Episodes = EPISODES,
+    out: Annotated[Path, typer.Option(help="Folder of the episodes and of what is learned.")] = Path("runs/experiment"),
     results: Annotated[
         Path | None, typer.Option(help="Folder of the committed results. Default: that of --config.")
     ] = None,

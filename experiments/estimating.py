@@ -44,7 +44,7 @@ from bestofq.store.store import Store
 
 CONFIG = Path("experiments/ladder/shop.toml")
 LEARNED, HELD_OUT, PLAYED = (Path("runs") / f"estimate-{name}" for name in ("learned", "held-out", "played"))
-GOALS = "suite.only=P??00[0-3]?-2"
+GOALS = "P??00[0-3]?-2"
 """Other goals for the same products: no Q learned from them."""
 TASKS = 100  # of those, that are played
 WHITENED = ("iql.network.hidden=[512,256]", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.steps=400")
@@ -81,23 +81,18 @@ GROUPS = {"matching": MATCHING, "plain": PLAIN}
 
 
 def make(group: Mapping[str, Made]) -> None:
-    """Train and play all of a group."""
+    """Train all of a group, each in a folder of its name, and play them. What lies there already is used."""
     models = _models(next(iter(group.values())))
     with Store.open(LEARNED) as store:
-        train(models, store, group)
+        for name, made in group.items():
+            episodes, iql = select_episodes(store, ["seed"], made.episodes), _models(made).settings.iql
+            train_q(LEARNED / name, models, store, episodes, iql=iql)
     _remembering(models.local)
     asyncio.run(play(models, group))
 
 
-def _models(made: Made, *more: str) -> Models:
-    return Models(load_config(BestOfQSettings, CONFIG, [*made.settings, *more]))
-
-
-def train(models: Models, store: Store, group: Mapping[str, Made]) -> None:
-    """Each in a folder of its name; what lies there already is used."""
-    for name, made in group.items():
-        episodes, iql = select_episodes(store, ["seed"], made.episodes), _models(made).settings.iql
-        train_q(LEARNED / name, models, store, episodes, iql=iql)
+def _models(made: Made) -> Models:
+    return Models(load_config(BestOfQSettings, CONFIG, made.settings))
 
 
 def _remembering(model: LocalModel) -> None:
@@ -114,7 +109,7 @@ def _remembering(model: LocalModel) -> None:
 
 async def play(models: Models, group: Mapping[str, Made]) -> None:
     """Best-of-Q with each on the same tasks with the same draws, each in a store of its name; and prompting."""
-    goals = models.settings.suite.model_copy(update={"only": GOALS.partition("=")[2]})
+    goals = models.settings.suite.model_copy(update={"only": GOALS})
     playing = Models(models.settings.model_copy(update={"suite": goals}), models.budget)
     for name in ("local", "embedder"):
         playing.__dict__[name] = getattr(models, name)
