@@ -1,4 +1,4 @@
-"""Pairs learned per second by `train_on_preferences`, beside TRL's DPOTrainer: same model, same pairs, same order.
+"""Pairs learned per second by `train_policy`, beside TRL's DPOTrainer: same model, same pairs, same order.
 
     python benchmarks/dpo.py --out benchmarks/results/dpo.json        (the shipped pocket model, on a CPU)
     python benchmarks/dpo.py --model 0.5b --device cuda --out benchmarks/results/dpo-gpu.json
@@ -39,7 +39,7 @@ from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig
 from bestofq.learning.objectives import preferences
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.learning.tuning import CLIP_NORM, train_on_preferences
+from bestofq.learning.tuning import CLIP_NORM, train_policy
 from bestofq.learning.tuning_batches import PairBatches
 from bestofq_sites.shipped import POCKET
 
@@ -142,11 +142,11 @@ def ours(model: Any, pairs: Sequence[PreferencePair], config: DPOConfig) -> Trai
 
     def report(progress: Any) -> None:
         gradients.close()
-        losses.append(progress.means.loss)
+        losses.append(progress.means["loss"])
         moments.append(now())
 
     with TemporaryDirectory() as folder:
-        train_on_preferences(model, pairs, config, report, out=Path(folder))
+        train_policy(model, pairs, config, report, out=Path(folder))
     return Trained(losses, gradients, [between(*some) for some in pairwise(moments)])
 
 

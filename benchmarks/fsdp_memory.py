@@ -29,7 +29,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig
-from bestofq.learning.tuning import train_on_preferences
+from bestofq.learning.tuning import train_policy
 
 FSDP = Path(__file__).parents[1] / "examples" / "accelerate" / "fsdp.yaml"
 PROMPT, ANSWER, PAIRS = 64, 32, 4  # tokens, tokens, pairs of each process a step
@@ -114,7 +114,7 @@ def worker(given: argparse.Namespace) -> None:
     config = dpo(given.lora, state.num_processes, given.precision)
     with patch.object(torch.nn.Module, "train", train):
         drawn = pairs(STEPS * config.batch_size)
-        train_on_preferences(model, drawn, config, lambda _: None, out=given.folder / "out")
+        train_policy(model, drawn, config, lambda _: None, out=given.folder / "out")
     (given.folder / f"{state.process_index}.json").write_text(json.dumps(held))
     state.destroy_process_group()
 

@@ -38,7 +38,7 @@ from test_serve_command import SCHEMA
 
 from bestofq.cli.commands import app
 from bestofq.core.frozen import FrozenModel
-from bestofq.learning.tuning import train_on_preferences
+from bestofq.learning.tuning import train_policy
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
@@ -134,7 +134,7 @@ async def explored(folder: Path) -> None:
 
 
 def tune(folder: Path) -> None:
-    train_on_preferences(tiny_model(), step_pairs(12), CONFIG, lambda _: None, out=folder / "policy")
+    train_policy(tiny_model(), step_pairs(12), CONFIG, lambda _: None, out=folder / "policy")
 
 
 async def ask(process: Forked, folder: Path) -> None:

@@ -32,7 +32,7 @@ from bestofq.core.transitions import Floats
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.estimate import Logs, logs_of, rank_logs
-from bestofq.recipes.identity import episode_set, made_by, q_identity, run_identity, search_identity
+from bestofq.recipes.identity import episode_set, made_by, mcts_identity, q_identity, run_identity
 from bestofq.recipes.q_training import train_q
 from bestofq.rollouts.console import console
 from bestofq.store.records import SEED_RUN, EpisodeSummary
@@ -223,7 +223,7 @@ class AblationRunner:
             **{name: own[name] for name in ("scorer",) if name in own},
             "q": key,
             "beta": models.settings.beta,
-            "search": search_identity(models, "mcts"),
+            "search": mcts_identity(models.settings),
         }
         return await self._collect(models, "test", play, facts)
 

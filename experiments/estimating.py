@@ -7,8 +7,9 @@ is computed once.
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -26,12 +27,14 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Generation, Request
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Floats, Ints, Transitions
-from bestofq.learning.checkpoint import load_value
+from bestofq.learning.checkpoint import export_value, load_value
+from bestofq.learning.config import CARD, IQLConfig
+from bestofq.learning.iql import train_iql
 from bestofq.models.local import LocalModel
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.estimate import logs_of, rank_logs
 from bestofq.recipes.identity import made_by
-from bestofq.recipes.q_training import select_episodes, train_q
+from bestofq.recipes.q_training import episodes_of, select_episodes, train_q, transitions_of
 from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, spread_labels
 from bestofq.reports.off_policy import auc
@@ -49,7 +52,26 @@ GOALS = "P??00[0-3]?-2"
 TASKS = 100  # of those, that are played
 WHITENED = ("iql.network.hidden=[512,256]", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.steps=400")
 MATCHED = (*WHITENED, "model.embed.matches=true")
-OWN = "iql.learner=experiments.learners:"
+Change = Callable[[Transitions, IQLConfig], Transitions]
+"""What is made of a training set before it is learned from."""
+
+
+def reversed_outcomes(data: Transitions, config: IQLConfig) -> Transitions:
+    """Failures are rewarded and successes are not: a Q that harms."""
+    return replace(data, reward=np.where(data.terminal, 1 - data.reward, 0).astype(np.float32))
+
+
+def shuffled_outcomes(data: Transitions, config: IQLConfig) -> Transitions:
+    """The episodes' outcomes are dealt out anew among them: a Q that knows nothing."""
+    reward = data.reward.copy()
+    reward[data.terminal] = np.random.default_rng(config.seed).permutation(reward[data.terminal])
+    return replace(data, reward=reward)
+
+
+def monte_carlo(data: Transitions, config: IQLConfig) -> Transitions:
+    """Every step ends with the discounted return of its episode: no bootstrapping."""
+    returns = data.reward[data.ends] * config.discount ** (data.ends - np.arange(len(data)))
+    return replace(data, reward=returns.astype(np.float32), terminal=np.ones_like(data.terminal))
 
 
 class Made(NamedTuple):
@@ -57,18 +79,19 @@ class Made(NamedTuple):
 
     settings: Sequence[str]
     episodes: int | None = None
+    change: Change | None = None
 
 
 MATCHING: Mapping[str, Made] = {
     "matched": Made(MATCHED),
-    "reversed": Made((*MATCHED, f"{OWN}reversed_outcomes")),
-    "shuffled": Made((*MATCHED, f"{OWN}shuffled_outcomes")),
+    "reversed": Made(MATCHED, change=reversed_outcomes),
+    "shuffled": Made(MATCHED, change=shuffled_outcomes),
     "matched-100-episodes": Made(MATCHED, 100),
     "matched-20-steps": Made((*MATCHED, "iql.steps=20")),
     "without-goal": Made((*MATCHED, 'iql.network.q_without=["task"]')),
     "matched-seed-1": Made((*MATCHED, "iql.seed=1")),
     "matched-300-episodes": Made(MATCHED, 300),
-    "monte-carlo": Made((*MATCHED, f"{OWN}monte_carlo")),
+    "monte-carlo": Made(MATCHED, change=monte_carlo),
 }
 PLAIN: Mapping[str, Made] = {
     "paper": Made(("iql.steps=400",)),
@@ -81,18 +104,28 @@ GROUPS = {"matching": MATCHING, "plain": PLAIN}
 
 
 def make(group: Mapping[str, Made]) -> None:
-    """Train all of a group, each in a folder of its name, and play them. What lies there already is used."""
+    """Train and play all of a group."""
     models = _models(next(iter(group.values())))
     with Store.open(LEARNED) as store:
-        for name, made in group.items():
-            episodes, iql = select_episodes(store, ["seed"], made.episodes), _models(made).settings.iql
-            train_q(LEARNED / name, models, store, episodes, iql=iql)
+        train(models, store, group)
     _remembering(models.local)
     asyncio.run(play(models, group))
 
 
 def _models(made: Made) -> Models:
     return Models(load_config(BestOfQSettings, CONFIG, made.settings))
+
+
+def train(models: Models, store: Store, group: Mapping[str, Made]) -> None:
+    """Each in a folder of its name; what lies there already is used."""
+    for name, made in group.items():
+        episodes, iql = select_episodes(store, ["seed"], made.episodes), _models(made).settings.iql
+        if made.change is None:
+            train_q(LEARNED / name, models, store, episodes, iql=iql)
+        elif not (LEARNED / name / CARD).exists():
+            data = made.change(transitions_of(models, episodes_of(store, episodes), store), iql)
+            spec, n = models.embedder.spec, models.settings.n_candidates
+            export_value(LEARNED / name, train_iql(data, iql), embed=spec, train_n=n)
 
 
 def _remembering(model: LocalModel) -> None:

@@ -1,4 +1,4 @@
-"""A model that is a script and shops in Agent Q's format."""
+"""A model that is a script and shops in Agent Q's format, and a localizer of one element."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -7,7 +7,9 @@ from typing import Any
 
 from bestofq.config.models import Models
 from bestofq.config.settings import AgentQSettings, BestOfQSettings, ModelSettings
+from bestofq.core.decision import Located
 from bestofq.core.language import Request
+from bestofq.core.observation import Observation, Point
 from bestofq.core.protocols import LanguageModel
 from bestofq.search.config import SearchConfig
 from bestofq.testing.scripted import ScriptedModel
@@ -30,6 +32,16 @@ def shopper(request: Request) -> Sequence[str]:
         words = re.sub(r"[^a-z ]", "", goal.lower()).split()
         return ["search" + "\nTHOUGHT:" + said(f'TYPE [1] "{" ".join(words[3:9])}"')]
     return [said("CLICK [2]")]
+
+
+class SearchField:
+    """`Localizer` of the field at the top of each page."""
+
+    async def locate(self, observation: Observation, target: str) -> Located:
+        assert target == "the search field"
+        box = observation.elements[0].box
+        assert box is not None
+        return Located(point=Point(box.x + box.width / 2, box.y + box.height / 2))
 
 
 def said(command: str) -> str:

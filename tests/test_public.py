@@ -21,7 +21,7 @@ def test_the_public_names() -> None:
         *("Action", "Agent", "Candidate", "ChatModel", "ChatPickerScorer", "ChatProposer", "Click"),
         *("LocalModel", "Observation", "Proposal", "Ranker", "SamplingProposer", "Scores", "State", "Store", "Suite"),
         *("Task", "UniformSelector", "Write", "act", "export", "gather", "load_suite", "observe", "open_site"),
-        *("play", "search_tree", "tune", "viewer_app", "visit"),
+        *("play", "search_tree", "viewer_app", "visit"),
     ]
     assert len(bq.__all__) <= 30
     assert all(getattr(bq, name) is not None for name in bq.__all__)

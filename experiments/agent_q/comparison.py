@@ -29,11 +29,12 @@ from bestofq.recipes.q_training import train_on_runs
 from bestofq.reports.searches import search_rows
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
+from experiments.agent_q import beam  # noqa: F401  the agent of that name
 from experiments.agent_q.methods import method_episodes, method_results, method_table, write_method_episodes
 from experiments.figures import draw_pictures
 
 VALUES_RUN = "values"
-ZERO, RFT, DPO, MCTS = "zero-shot", "RFT", "DPO", "MCTS"
+ZERO, RFT, DPO, BEAM, MCTS = "zero-shot", "RFT", "DPO", "DPO + beam", "MCTS"
 REFERENCE_MCTS = "RFT + MCTS"
 AGENT_Q, UNFED, AGENT_Q_MCTS = "Agent Q", "Agent Q, no feedback", "Agent Q + MCTS"
 BEST_OF_Q, MCTS_Q = "Agent Q + learned Q", "Agent Q + MCTS, Q̂ learned"
@@ -47,7 +48,7 @@ class Pass(NamedTuple):
     agent: str
 
 
-ORDER = (ZERO, RFT, DPO, UNFED, AGENT_Q, MCTS, REFERENCE_MCTS, AGENT_Q_MCTS, BEST_OF_Q, MCTS_Q)
+ORDER = (ZERO, RFT, DPO, BEAM, UNFED, AGENT_Q, MCTS, REFERENCE_MCTS, AGENT_Q_MCTS, BEST_OF_Q, MCTS_Q)
 """The methods, as tables list them."""
 
 
@@ -84,6 +85,7 @@ class Comparison:
             for method, policy in trained.items():
                 await measure(method, seed, policy, "prompting")
             await measure(AGENT_Q_MCTS, seed, stop_at_success(trained[AGENT_Q]), "mcts")
+            await measure(BEAM, seed, trained[DPO], "beam")
             if seed == 0:
                 await measure(MCTS, seed, stop_at_success(self.models), "mcts")
             if self.from_rft:

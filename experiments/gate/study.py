@@ -18,7 +18,7 @@ import numpy as np
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scorers.gated import GatedScorer
+from bestofq.agents.scorers.learned import GatedScorer
 from bestofq.agents.scorers.memory import MemoryScorer, experiences
 from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.cli.config import load_config

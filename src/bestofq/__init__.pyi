@@ -21,7 +21,6 @@ from .recipes.api import load_suite as load_suite
 from .recipes.api import open_site as open_site
 from .recipes.api import play as play
 from .recipes.api import search_tree as search_tree
-from .recipes.api import tune as tune
 from .recipes.api import visit as visit
 from .recipes.ranker import Ranker as Ranker
 from .reports.report import gather as gather

@@ -160,8 +160,6 @@ class Ten:
     def v(self, state: Floats, task: Floats) -> Floats:
         return state[..., 0]
 
-    def prepare(self, state: Floats, task: Floats) -> None: ...
-
 
 @dataclass
 class Thinker:

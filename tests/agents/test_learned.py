@@ -54,9 +54,6 @@ class Sum:
     def v(self, state: Floats, task: Floats) -> Floats:
         return (state + task)[..., 0]
 
-    def prepare(self, state: Floats, task: Floats) -> None:
-        assert state.shape == task.shape == (1, 1)
-
 
 class Both:
     """A proposer of the two."""
@@ -270,24 +267,15 @@ def test_a_saved_memory_is_the_same(tmp_path: Path) -> None:
     assert again.checkpoint == memory.checkpoint != learn(episode("failure", "click y")).checkpoint
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", None])
-def test_a_damaged_or_missing_memory_is_refused(tmp_path: Path, damage: bytes | None) -> None:
+def test_a_damaged_or_missing_memory_is_refused(tmp_path: Path) -> None:
     learn(episode("success", "click x")).save(tmp_path)
     path = tmp_path / FILE
-    if damage is None:
-        path.unlink()
-    else:
+    whole = path.read_bytes()
+    for damage in (b"", b"{", whole[:-1] + bytes([whole[-1] ^ 1])):  # the last: another count
         path.write_bytes(damage)
-    with pytest.raises(CheckpointError):
-        Memory.load(tmp_path)
-
-
-def test_a_changed_count_is_refused(tmp_path: Path) -> None:
-    learn(episode("success", "click x")).save(tmp_path)
-    path = tmp_path / FILE
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
+        with pytest.raises(CheckpointError):
+            Memory.load(tmp_path)
+    path.unlink()
     with pytest.raises(CheckpointError):
         Memory.load(tmp_path)
 

@@ -1,10 +1,9 @@
-"""Elements described in words, found by the page itself or by a model over real HTTP on loopback."""
+"""Elements described in words, found by a model over real HTTP on loopback."""
 
 import base64
 import hashlib
 import io
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,93 +11,10 @@ import pytest
 from broken_server import BrokenServer
 from PIL import Image
 
-from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, VisionLocalizer
-from bestofq.core.decision import Located
+from bestofq.agents.localizers import VisionLocalizer
 from bestofq.core.errors import ConfigError, ContextError
-from bestofq.core.observation import Box, Element, Observation, Point, Screenshot
+from bestofq.core.observation import Observation, Point, Screenshot
 from bestofq.models.chat import ChatConfig, ChatModel
-
-
-def page(*elements: tuple[str, str]) -> Observation:
-    """Elements under each other, each 20 by 10 pixels, the first at the top left corner."""
-    return Observation(
-        url="",
-        title="",
-        text="",
-        elements=tuple(
-            Element(mark=n + 1, role=role, name=name, box=Box(0, 10 * n, 20, 10))
-            for n, (role, name) in enumerate(elements)
-        ),
-    )
-
-
-SHOP = page(
-    ("searchbox", "Search products"),
-    ("button", "Search"),
-    ("link", "Blue mug with handle"),
-    ("link", "Red mug with handle"),
-    ("button", "Add to cart"),
-    ("checkbox", "Gift wrap"),
-    ("link", "Terms of service"),
-)
-
-
-@pytest.mark.parametrize(
-    ("target", "mark"),
-    [
-        ("the search button", 2),
-        ("search field for products", 1),
-        ("blue mug", 3),
-        ("link to the red mug with handle", 4),
-        ('"Add to cart" button', 5),
-        ("add to the cart", 5),
-        ("checkbox for gift wrapping", 6),
-        ("terms of servise", 7),
-    ],
-)
-async def test_the_element_meant(target: str, mark: int) -> None:
-    assert await PageLocalizer().locate(SHOP, target) == Located(point=Point(10, 10 * (mark - 1) + 5))
-
-
-@pytest.mark.parametrize(
-    ("target", "said"),
-    [("mug with handle", "fits several elements: link (Red|Blue) mug"), ("checkout", "No element"), ("", "No element")],
-)
-async def test_it_refuses_rather_than_guesses(target: str, said: str) -> None:
-    assert re.search(said, (await PageLocalizer().locate(SHOP, target)).refusal)
-
-
-async def test_same_names_are_told_apart_by_role_only() -> None:
-    twins = page(("button", "Delete"), ("button", "Delete"))
-    assert "[1]; button Delete [2]" in (await PageLocalizer().locate(twins, "Delete button")).refusal
-    mixed = page(("checkbox", "Subscribe"), ("button", "Subscribe"))
-    assert (await PageLocalizer().locate(mixed, "Subscribe button")).point == Point(10, 15)
-
-
-@pytest.mark.parametrize(
-    ("elements", "target", "mark"),
-    [
-        ([("searchbox", "Search"), ("button", "Search")], "the search box", 1),
-        ([("searchbox", "Search"), ("button", "Search")], "search input field", 1),
-        ([("searchbox", "Search"), ("button", "Search")], "the search button", 2),
-        ([("searchbox", "Search"), ("button", "Search")], 'the "Search" button', 2),
-        ([("button", "Search"), ("searchbox", "Search products")], "the search bar", 2),
-        ([("button", "Search"), ("searchbox", "Search products")], "searchbox", 2),
-        ([("button", "Search"), ("textbox", "E-mail"), ("searchbox", "What do you need?")], "the search box", 3),
-        ([("button", "Search"), ("textbox", "What do you need?")], "the search box", None),
-        ([("textbox", "Name"), ("link", "Gift box")], "gift box", 2),
-        ([("button", "Add"), ("link", "Menu")], "the menu link", 2),
-        ([("link", "Shop"), ("button", "Reviews")], "the reviews tab", 2),
-    ],
-)
-async def test_the_kind_of_element_that_is_said(elements: list[tuple[str, str]], target: str, mark: int | None) -> None:
-    located = await PageLocalizer().locate(page(*elements), target)
-    assert located.point == (None if mark is None else Point(10, 10 * (mark - 1) + 5)), located.refusal
-
-
-async def test_an_element_without_a_place_cannot_be_pointed_at() -> None:
-    nowhere = Observation(url="", title="", text="", elements=(Element(mark=1, role="button", name="Go"),))
-    assert "no place" in (await PageLocalizer().locate(nowhere, "Go button")).refusal
 
 
 def screenshot() -> Screenshot:
@@ -109,9 +25,7 @@ def screenshot() -> Screenshot:
     return Screenshot(sha256=hashlib.sha256(kept.getvalue()).hexdigest(), **shot)
 
 
-SEEN = page(("button", "Delete"), ("button", "Delete"), ("button", "Save")).model_copy(
-    update={"screenshot": screenshot()}
-)
+SEEN = Observation(url="", title="", text="", elements=(), screenshot=screenshot())
 
 
 def localizer(server: BrokenServer, **settings: Any) -> VisionLocalizer:
@@ -195,17 +109,3 @@ async def test_without_screenshots_the_setting_is_named() -> None:
     async with BrokenServer(lambda _: "") as server, localizer(server).model as model:
         with pytest.raises(ConfigError, match=r"suite\.screenshots=true"):
             await VisionLocalizer(model).locate(blind, "the mug")
-
-
-async def test_the_model_is_asked_only_for_what_the_page_does_not_tell_apart() -> None:
-    replies = iter(['{"x": 10, "y": 15}', "what?", "what?"])
-    async with BrokenServer(lambda _: next(replies)) as server, localizer(server).model as model:
-        both = FallbackLocalizer(PageLocalizer(), VisionLocalizer(model))
-        plain = await both.locate(SEEN, "Save button")
-        assert (plain.point, plain.usage, len(server.requests)) == (Point(10, 25), (), 0)
-        seen = await both.locate(SEEN, "Delete button")
-        assert seen.point == pytest.approx((10 * 1280 / 1316, 15 * 720 / 728))
-        assert seen.usage[0].calls == 1
-        lost = await both.locate(SEEN, "Delete button")
-    assert "fits several elements" in lost.refusal
-    assert lost.usage[0].calls == 2

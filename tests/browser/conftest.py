@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import pytest_asyncio
+from one_room import OneRoom
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
@@ -116,11 +117,17 @@ async def browser() -> AsyncIterator[Browser]:
         yield made
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def session(browser: Browser) -> AsyncIterator[BrowserSession]:
-    made = BrowserSession(browser)
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def room(browser: Browser) -> AsyncIterator[OneRoom]:
+    made = OneRoom(browser)
     yield made
     await made.close()
+
+
+@pytest.fixture
+def session(room: OneRoom, browser: Browser) -> BrowserSession:
+    room.config = browser.config
+    return room
 
 
 @pytest.fixture

@@ -54,6 +54,12 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "</button><ul><li><a href=#x onclick='did(1)'>Orders</a></ul></nav>",
         [("click", "Account"), ("click", "Orders"), ("sees", "did 1")],
     ),
+    "a menu under the pointer, by style": (
+        "<style>.m ul { display: none } .m:hover > ul { display: block }</style><p>Shop<nav class=m>"
+        "<span>Products</span><ul><li><a href=#x onclick='did(1)'>Shoes</a></ul></nav>",
+        [("sees", r"Products \[1\](?!.*Shoes)"), ("click", "Products"), ("sees", r"Shoes \[1\]"), ("click", "Shoes"),
+         ("sees", "did 1")],
+    ),
     "buttons of a card under the pointer": (
         "<style>li ul { visibility: hidden } li:hover ul { visibility: visible }</style><ol><li>Mugs <input value=u "
         "aria-label=Address><ul><li><button onclick='did(1)'>Delete</button></ul><li>Lamps<ul><li><button "
@@ -85,8 +91,8 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
     ),
     "pages that a wheel turns": (
         "<style>html, body { overflow: hidden; margin: 0 } #v { position: absolute } p { height: 720px }</style><div "
-        "id=v><p>One<p>Two</div><script>onwheel = (e) => { v.style.top = e.deltaY > 0 ? '-9px' : 0; did(2) }</script>",
-        [("scroll", ""), ("sees", "did 2")],
+        "id=v><p>One<p>Two</div><script>onwheel = (e) => { v.style.top = '-9px'; did(Math.sign(e.deltaY)) }</script>",
+        [("scroll", ""), ("sees", "did 1")],
     ),
     "more at the end": (
         "<div id=l></div><script>let n = 0; const more = () => { for (let i = 0; i < 20; i++) l.insertAdjacentHTML("
@@ -105,16 +111,20 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         [("write", "Size", "large"), ("sees", "did l")],
     ),
     "fields over pictures": (
-        "<style>.w { position: relative; width: 180px; height: 30px } .w > * { position: absolute; opacity: 0 }"
-        "</style><div class=w><input aria-label=Name oninput='did(value)'></div><div class=w><input type=date "
-        "aria-label=Day onchange='did(value)'></div>",
+        "<style>.w { position: relative; width: 180px; height: 30px } .w > * { position: absolute; inset: 0; opacity: 0"
+        " } .w span { pointer-events: none; opacity: 1 }</style><div class=w><input aria-label=Name oninput="
+        "'did(value)'></div><div class=w><input type=date aria-label=Day onchange='did(value)'></div><div class=w>"
+        "<span>Newest</span><select aria-label=Sort onchange='did(value)'><option>Newest<option>Price</select></div>"
+        "<div class=w><span>30</span><input type=range value=30 aria-label=Volume onchange='did(value)'></div>",
         [("write", "Name", "Ann"), ("sees", "did Ann"), ("write", "Day", "24 December 2026"),
-         ("sees", "did 2026-12-24")],
+         ("sees", "did 2026-12-24"), ("write", "Sort", "Price"), ("sees", "did Price"), ("write", "Volume", "70"),
+         ("sees", "did 70")],
     ),
     "a drawn check box": (
         "<style>i { display: inline-block; width: 20px; height: 20px; background: #ccc }</style><label><input "
-        "type=checkbox style='display:none' onchange='did(checked)'><i></i>Accept</label>",
-        [("click", "Accept"), ("sees", "did true")],
+        "type=checkbox style='display:none' onchange='did(checked)'><i></i>Accept</label><label><input type=checkbox "
+        "style='position:absolute;left:-9999px'><i></i>Agree</label>",
+        [("click", "Accept"), ("sees", "did true"), ("click", "Agree"), ("sees", r"Agree \(checked\) \[2\]")],
     ),
     "drawn cards": (
         "<style>input { appearance: none; position: absolute; inset: 0 } label { position: relative; display: block }"
@@ -126,9 +136,11 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
     "icons with unseen words": (
         f"{SR}<button onclick='did(1)'><svg width=9 height=9></svg><span class=sr>Search</span></button><a href=#c>"
         "<svg width=9 height=9></svg><span class=sr>Cart, 3 items</span></a><label for=q class=sr>E-mail</label>"
-        "<input id=q><button aria-labelledby=n><svg width=9 height=9></svg></button><p hidden id=n>Pay <b>now</b></p>",
-        [("sees", r'Search \[1\] Cart, 3 items \[2\] E-mail: "" \[3\] Pay now \[4\]'), ("click", "Search"),
-         ("sees", "did 1")],
+        "<input id=q><button aria-labelledby=n><svg width=9 height=9></svg></button><p hidden id=n>Pay <b>now</b></p>"
+        "<label><span class=sr>Code</span><input></label><button><span aria-hidden=true>×</span><span class=sr>Close"
+        "</span></button>",
+        [("sees", r'Search \[1\] Cart, 3 items \[2\] E-mail: "" \[3\] Pay now \[4\].*Code: "" \[5\] Close \[6\]'),
+         ("click", "Search"), ("sees", "did 1")],
     ),
     "icons with titles": (
         "<button><svg width=9 height=9><title>Delete file</title></svg></button><button><img title=Print width=9 "

@@ -118,7 +118,8 @@ async def test_a_hanging_page_meets_the_deadline(site: Any, monkeypatch: pytest.
         await session.close()
 
 
-async def test_a_start_page_that_does_not_load(site: Any, session: Any) -> None:
+async def test_a_start_page_that_does_not_load(site: Any, browser: Browser) -> None:
+    session = BrowserSession(browser)
     site.close()
     with pytest.raises(BrowserError, match=r"The start page did not load: .*ERR_CONNECTION_REFUSED"):
         await session.reset(f"http://{site.host}/")

@@ -23,13 +23,6 @@ async def test_results_fetched_by_a_click_are_there(site: Any, click: Any) -> No
     assert (await click(f'<button onclick="{fetch}">b</button><p id=out>')).text.endswith("fetched")
 
 
-def pending(later: str) -> str:
-    return (
-        f"<button onclick=\"out.textContent = ''; later()\">b</button><p id=out></p><script>"
-        f"const put = () => out.textContent = 'put', later = () => {{ {later} }}; later()</script>"
-    )
-
-
 SOON = {
     "timer": "setTimeout(put)",
     "later timer": "setTimeout(put, 20)",
@@ -42,22 +35,7 @@ SOON = {
     "task": "scheduler.postTask(put, { priority: 'background' })",
     "picture": "const i = new Image(); i.onload = put; i.src = '/star.svg?' + Math.random()",
     "in view": "new IntersectionObserver(put).observe(out)",
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("later", SOON.values(), ids=SOON)
-async def test_what_a_page_does_soon_is_there(site: Any, session: Any, later: str) -> None:
-    """However early the page is known to rest: no change that is pending is missed, neither of loads nor of clicks."""
-    site.pages["/star.svg"] = ("<svg xmlns='http://www.w3.org/2000/svg'/>", {"Content-Type": "image/svg+xml"})
-    page = site.page(pending(later))
-    await session.reset(page)
-    for action in (Goto(url=page), Click(mark=1)) * 3:
-        assert await session.act(action) is None
-        assert (await session.snapshot()).text.endswith("put"), action
-
-
-ELSEWHERE = {
+    # what others answer, by neither a timer nor a request
     "new worker": "new Worker(URL.createObjectURL(new Blob(['postMessage(1)']))).onmessage = put",
     "database": "indexedDB.open('base').onsuccess = put",
     "file": "const file = new FileReader(); file.onload = put; file.readAsText(new Blob(['x']))",
@@ -67,12 +45,16 @@ ELSEWHERE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("later", ELSEWHERE.values(), ids=ELSEWHERE)
-async def test_what_others_answer_is_there(site: Any, session: Any, later: str) -> None:
-    """Workers and databases answer by neither a timer nor a request."""
-    page = site.page(pending(later))
+@pytest.mark.parametrize("later", SOON.values(), ids=SOON)
+async def test_what_a_page_does_soon_is_there(site: Any, session: Any, later: str) -> None:
+    """However early the page is known to rest: no change that is pending is missed, neither of loads nor of clicks."""
+    site.pages["/star.svg"] = ("<svg xmlns='http://www.w3.org/2000/svg'/>", {"Content-Type": "image/svg+xml"})
+    page = site.page(
+        f"<button onclick=\"out.textContent = ''; later()\">b</button><p id=out></p><script>"
+        f"const put = () => out.textContent = 'put', later = () => {{ {later} }}; later()</script>"
+    )
     await session.reset(page)
-    for action in (Goto(url=page), Click(mark=1)):
+    for action in (Goto(url=page), Click(mark=1)) * 2:
         assert await session.act(action) is None
         assert (await session.snapshot()).text.endswith("put"), action
 
@@ -168,17 +150,28 @@ RESTLESS = {
 """Pages that never rest."""
 
 
-@pytest.mark.parametrize("name", RESTLESS)
-async def test_a_restless_page_is_not_waited_for_long(site: Any, session: Any, name: str) -> None:
-    page = site.page(f"<button>Go</button><p id=out>-</p><script>{SLEEP}{RESTLESS[name]}</script>")
-    session.config = session.config.model_copy(update={"load_patience": 10.0})
-    assert await seconds_of(session.reset(page)) < 4  # 1.2 on a quiet machine, 2.4 if it grows or reloads
-    assert (name == "reloads") == ("loads itself again and again" in " ".join((await session.snapshot()).notices))
-    assert await seconds_of(session.act(Click(mark=1))) < 3
-    if name == "clock":  # its answer is waited for nevertheless
-        await session.evaluate("onclick = () => setTimeout(() => document.body.append('Order 77'), 700)")
-        await session.act(Click(mark=1))
-        assert "Order 77" in (await session.snapshot()).text
+async def test_restless_pages_are_not_waited_for_long(site: Any, browser: Browser) -> None:
+    few = asyncio.Semaphore(3)
+
+    async def check(name: str) -> None:
+        page = f"<button>Go</button><p id=out>-</p><script>{SLEEP}{RESTLESS[name]}</script>"
+        url = site.page(page, f"/{name.replace(' ', '-')}")
+        async with few:
+            session = BrowserSession(browser)
+            session.config = session.config.model_copy(update={"load_patience": 10.0})
+            # 1.2 on a quiet machine, 2.4 if it grows or reloads
+            assert await seconds_of(session.reset(url)) < 4, name
+            loops = "loads itself again and again" in " ".join((await session.snapshot()).notices)
+            assert loops == (name == "reloads")
+            assert await seconds_of(session.act(Click(mark=1))) < 3, name
+            if name == "clock":  # its answer is waited for nevertheless
+                later = "onclick = () => setTimeout(() => document.body.append('Order 77'), 700)"
+                await session.evaluate(later)
+                await session.act(Click(mark=1))
+                assert "Order 77" in (await session.snapshot()).text
+            await session.close()
+
+    await asyncio.gather(*map(check, RESTLESS))
 
 
 async def test_what_is_open_at_the_limit_is_said(site: Any, session: Any) -> None:
@@ -218,18 +211,17 @@ async def test_a_page_of_the_user_s_own_is_waited_for(chromium: Any, site: Any) 
     await page.close()
 
 
-@pytest.mark.parametrize(
-    "put",
-    ["const i = new Image(); i.src = '/slow/star.svg'; out.append(i)", "out.style.content = 'url(/slow/star.svg)'"],
-)
-async def test_pictures_put_in_by_a_click_are_there(site: Any, session: Any, put: str) -> None:
+async def test_pictures_put_in_by_a_click_are_there(site: Any, session: Any) -> None:
     picture = "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><rect width='9' height='9'/></svg>"
-    site.pages["/slow/star.svg"] = (picture, {"Content-Type": "image/svg+xml"})
-    await session.reset(site.page(f'<button onclick="{put}">b</button><p><a href=# id=out aria-label=star></a>'))
-    await session.snapshot()
-    assert await session.act(Click(mark=1)) is None
-    _, star = (await session.snapshot()).elements
-    assert (star.name, star.box.width) == ("star", 20)
+    for put in ("const i = new Image(); i.src = '{}'; out.append(i)", "out.style.content = 'url({})'"):
+        address = f"/slow/{len(put)}.svg"
+        site.pages[address] = (picture, {"Content-Type": "image/svg+xml"})
+        button = f'<button onclick="{put.format(address)}">b</button>'
+        await session.reset(site.page(f"{button}<p><a href=# id=out aria-label=star></a>"))
+        await session.snapshot()
+        assert await session.act(Click(mark=1)) is None
+        _, star = (await session.snapshot()).elements
+        assert (star.name, star.box.width) == ("star", 20)
 
 
 async def test_a_chain_of_navigations_is_followed_to_its_end(site: Any, click: Any) -> None:
@@ -283,11 +275,10 @@ async def test_a_tab_that_closes_itself(site: Any, session: Any) -> None:
     assert (await session.snapshot()).title == "first"
 
 
-@pytest.mark.parametrize("later", [0, 2, 5, 15, 40])
-async def test_a_tab_that_closes_at_once(site: Any, session: Any, later: int) -> None:
-    opens = f"const tab = window.open('about:blank'); setTimeout(() => tab.close(), {later})"
-    for _ in range(3):
-        await session.reset(site.page(f'<title>first</title><button onclick="{opens}">go</button>'))
+async def test_a_tab_that_closes_at_once(site: Any, session: Any) -> None:
+    opens = "const tab = window.open('about:blank'); setTimeout(() => tab.close(), {later})"
+    for later in (0, 2, 5, 15, 40) * 2:
+        await session.reset(site.page(f'<title>first</title><button onclick="{opens.format(later=later)}">go</button>'))
         await session.snapshot()
         assert await session.act(Click(mark=1)) is None
         assert "first" in (await session.snapshot()).tabs

@@ -3,7 +3,6 @@
 They are bundled once into `~/.cache/bestofq-widgets`. Without npm or its registry the tests are skipped.
 """
 
-import asyncio
 import json
 import re
 import shutil
@@ -162,41 +161,46 @@ WIDGETS: dict[str, tuple[str, list[Step]]] = {
 
 
 @pytest.fixture(scope="module")
-def npm() -> Path:
-    """The folder with the packages, installed."""
-    if (program := shutil.which("npm")) is None:
+def bundles() -> Path:
+    """The folder with the script and the style sheet of each widget."""
+    if (npm := shutil.which("npm")) is None:
         pytest.skip("there is no npm here to fetch the widgets: apt-get install npm")
-    CACHE.mkdir(parents=True, exist_ok=True)
-    wanted = json.dumps({"private": True, "dependencies": PACKAGES})
-    file = CACHE / "package.json"
-    if not file.exists() or file.read_text() != wanted:
-        file.write_text(wanted)
-        install = [program, "install", "--no-audit", "--no-fund"]
+    out = CACHE / "out"
+    if write_anew(CACHE / "package.json", json.dumps({"private": True, "dependencies": PACKAGES})):
+        shutil.rmtree(out, ignore_errors=True)
+        install = [npm, "install", "--no-audit", "--no-fund"]
         done = subprocess.run(install, cwd=CACHE, capture_output=True, text=True)
         if done.returncode:
-            file.unlink()
+            (CACHE / "package.json").unlink()
             pytest.skip(f"npm cannot fetch the widgets: {done.stderr.strip().splitlines()[0]}")
-    return CACHE
+    sources = [(f"{slug(name)}.jsx", source) for name, (source, _) in WIDGETS.items()]
+    anew = [write_anew(CACHE / file, source) for file, source in sources]
+    if any(anew) or not out.exists():
+        command = ["node_modules/.bin/esbuild", *(file for file, _ in sources), "--bundle", "--minify", "--outdir=out"]
+        options = ['--define:process.env.NODE_ENV="production"', "--loader:.png=dataurl", "--loader:.gif=dataurl"]
+        subprocess.run([*command, *options, "--jsx=automatic", "--log-level=error"], cwd=CACHE, check=True)
+    return out
 
 
-def bundle(folder: Path, name: str, source: str) -> tuple[str, str]:
-    """The script of a widget and its style sheet."""
-    slug = re.sub(r"\W+", "-", name)
-    (folder / f"{slug}.jsx").write_text(source)
-    out = folder / "out" / f"{slug}.js"
-    command = ["node_modules/.bin/esbuild", f"{slug}.jsx", "--bundle", "--minify", "--jsx=automatic"]
-    options = ['--define:process.env.NODE_ENV="production"', "--loader:.png=dataurl", "--loader:.gif=dataurl"]
-    subprocess.run([*command, *options, f"--outfile={out}", "--log-level=error"], cwd=folder, check=True)
-    sheet = out.with_suffix(".css")
-    return out.read_text(), sheet.read_text() if sheet.exists() else ""
+def write_anew(file: Path, text: str) -> bool:
+    """Write the text, unless the file holds it already. Return whether it did."""
+    if file.exists() and file.read_text() == text:
+        return False
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return True
+
+
+def slug(name: str) -> str:
+    return re.sub(r"\W+", "-", name)
 
 
 @pytest.mark.parametrize("name", WIDGETS)
-async def test_a_widget_is_used_from_start_to_end(npm: Path, site: Any, session: BrowserSession, name: str) -> None:
-    source, steps = WIDGETS[name]
-    script, sheet = await asyncio.to_thread(bundle, npm, name, source)
-    site.pages["/widget.js"] = (script, {"Content-Type": "text/javascript; charset=utf-8"})
-    site.pages["/widget.css"] = (sheet, {"Content-Type": "text/css; charset=utf-8"})
+async def test_a_widget_is_used_from_start_to_end(bundles: Path, site: Any, session: BrowserSession, name: str) -> None:
+    for kind, media in (("js", "text/javascript"), ("css", "text/css")):
+        file = bundles / f"{slug(name)}.{kind}"
+        text = file.read_text() if file.exists() else ""
+        site.pages[f"/widget.{kind}"] = (text, {"Content-Type": f"{media}; charset=utf-8"})
     page = "<title>-</title><link rel=stylesheet href=/widget.css><div id=root></div><script src=/widget.js></script>"
     await session.reset(site.page(page))
-    await follow(session, steps)
+    await follow(session, WIDGETS[name][1])

@@ -11,7 +11,7 @@ from bestofq.store.store import Store
 from bestofq_sites import demo
 from bestofq_sites.demo import EXPLORED, HELD_OUT, LEARNING, RANKED, WATCHED, run_demo
 
-SMALL = ("suite.sites=1", "suite.tasks_per_site=12", "suite.quirky=0")  # ordinary: the model succeeds
+SMALL = ("suite.sites=1", "suite.tasks_per_site=12", "suite.quirky=0", "iql.steps=50")  # ordinary: the model succeeds
 
 
 @pytest.mark.slow

@@ -42,13 +42,13 @@ async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_e
 ) -> None:
     models = Scripted(models_of(CommonOptions(set_=list(SMALL), model=weights), *SEARCHING_SETTINGS).settings)
     out = tmp_path / "demo"
-    await run_demo_agent_q(models, tasks=2, out=out, fresh=True, split="dev")
+    await run_demo_agent_q(models, tasks=1, out=out, fresh=True, split="dev")
     with Store.open(out, read_only=True) as store:
         episodes = {run: store.summaries(run=run) for run in (BEFORE, AFTER, SEARCHING)}
         trees = [tree for run in SEARCHES for tree in store.trees.all(run)]
         shown = store.episode(episodes[BEFORE][0].id)
         searched = store.episode(episodes[SEARCHING][0].id)
-    assert [len(found) for found in episodes.values()] == [2, 2, 1]
+    assert [len(found) for found in episodes.values()] == [1, 1, 1]
     assert {episode.agent for found in episodes.values() for episode in found} == {BEFORE, AFTER, SEARCHING}
     assert [tree.visits[0] for tree in trees] == [3, 3, 3, 3]
     assert len({tree.task.id for tree in trees}) == 4
@@ -60,7 +60,7 @@ async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_e
     assert said.count("agent-q + mcts") >= 1
 
     before = (out / "policy" / "model" / "model.safetensors").stat().st_mtime_ns
-    await run_demo_agent_q(models, tasks=2, out=out, fresh=False, split="dev")
+    await run_demo_agent_q(models, tasks=1, out=out, fresh=False, split="dev")
     with Store.open(out, read_only=True) as store:
         assert [e.id for e in store.summaries(run=SEARCHING)] == [e.id for e in episodes[SEARCHING]]
         assert [tree for run in SEARCHES for tree in store.trees.all(run)] == trees

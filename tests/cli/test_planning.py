@@ -48,7 +48,7 @@ PROPOSED = {"proposer": (20 * (PAGE + PICTURE), 20 * 300, 20)}
     [
         (EMBEDDED, "best-of-q", None, PROPOSED | {"embedder": (20 * (800 + 1280 * 720 // 784 + 300), 0, 20)}),
         (  # a localizer sees a picture a step; a picker in this process sees nothing
-            {"suite": LIVE, "by": "words", "localizer": "page+vision", "picker_chat": LOCAL},
+            {"suite": LIVE, "by": "words", "localizer": "vision", "picker_chat": LOCAL},
             "picker",
             None,
             PROPOSED | {"localizer": (20 * (150 + PICTURE), 20 * 20, 20), "critic": (20 * (PAGE + 300), 20 * 100, 20)},

@@ -25,16 +25,14 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.identity import identity_of
 from bestofq.envs.suites import make_suite
 from bestofq.interop.importing import read_log
-from bestofq.learning.training import train_own
 from bestofq.recipes.identity import policy_identity
 from bestofq.store.store import Store
 from bestofq.testing import FaultServer
-from bestofq.testing.contracts import LEARNING, check_judge, check_learner, check_proposer, check_scorer, two_steps
+from bestofq.testing.contracts import check_judge, check_proposer, check_scorer
 
 PARTS = """
 from bestofq.core.decision import Scores
 from bestofq.testing import ScriptedJudge, ScriptedProposer, ScriptedScorer
-from bestofq.learning.iql import train_iql as learn
 from examples.own_suite import Lamps
 
 def make_suite(settings): return Lamps([settings["colour"]])
@@ -57,7 +55,6 @@ GROUPS = {
     "scorers": "make_scorer",
     "proposers": "make_proposer",
     "judges": "make_judge",
-    "learners": "learn",
     "readers": "read",
 }
 
@@ -94,8 +91,6 @@ async def test_a_part_is_found_by_the_name_its_package_gives_it() -> None:
     await check_proposer(agent.proposer)
     assert models.judge is not None
     await check_judge(models.judge)
-    few = LEARNING.model_copy(update={"steps": 2, "learner": "mine"})
-    assert train_own(two_steps(), few).step == 2
     assert [one.task.goal for one in read_log("mine", Path("a.log")) if isinstance(one, Episode)] == ["a.log"]
     kept = policy_identity(settings)
     assert (kept["proposer"], kept["judge"]) == ("mine", "mine")
@@ -203,19 +198,14 @@ def test_tasks_that_are_in_pages_are_listed_and_planned(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["scorer", "learner"])
-def test_a_new_part_keeps_to_its_contract(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_part_keeps_to_its_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    name = f"{kind}_to_try"
-    done = CliRunner().invoke(app, ["new", kind, name])
+    name = "scorer_to_try"
+    done = CliRunner().invoke(app, ["new", "scorer", name])
     assert done.exit_code == 0, done.output
     monkeypatch.syspath_prepend(str(tmp_path / name))
-    made = importlib.import_module(name)
-    if kind == "scorer":
-        asyncio.run(check_scorer(made.make_scorer(None)))
-    else:
-        check_learner(made.learn, LEARNING)
-    again = CliRunner().invoke(app, ["new", kind, name])
+    asyncio.run(check_scorer(importlib.import_module(name).make_scorer(None)))
+    again = CliRunner().invoke(app, ["new", "scorer", name])
     assert name in str(again.exception)
 
 

@@ -30,7 +30,6 @@ from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
-IN_WORDS = ("--set", "by=words", "--set", "localizer=page")
 HOME = """<title>Kettles\x1b[31m</title><h1>Blue kettle</h1><p>$20</p><img src=http://cdn.example/x.png>
 <form method=post action=/order><button>Buy now</button></form>"""
 
@@ -58,8 +57,7 @@ class Shop:
             return said(("so be it", {"type": "answer", "text": "I bought nothing."}))
         if "on its way" in text:
             return said(("done", {"type": "answer", "text": "Bought."}))
-        in_words = "described in words" in request["messages"][0]["content"]
-        element = "the Buy now button" if in_words else int(re.findall(r"Buy now \[(\d+)\]", text)[0])
+        element = int(re.findall(r"Buy now \[(\d+)\]", text)[0])
         return said(
             ("it is blue", {"type": "click", "element": element}), ("or look", {"type": "wait", "seconds": 0.1})
         )
@@ -155,7 +153,7 @@ async def test_at_a_terminal_the_user_is_asked(tmp_path: Path, monkeypatch: pyte
                     continue
 
     async with shop.open() as arguments:
-        process = bestofq(tmp_path / "log", *arguments, "--agent", "picker", *IN_WORDS, terminal=os.ttyname(terminal))
+        process = bestofq(tmp_path / "log", *arguments, "--agent", "picker", terminal=os.ttyname(terminal))
         await until("[y]es, [N]o, yes to [a]ll:")
         assert "The next action, click button Buy now, seems to buy or pay" in " ".join(shown.split())
         assert shop.orders == 0

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.localizers import VisionLocalizer
-from bestofq.agents.user import ModelUser
 from bestofq.cli.config import load_config
 from bestofq.cli.options import CommonOptions
 from bestofq.cli.shared import limit_of, models_of, named_only
@@ -177,9 +176,8 @@ def test_a_q_function_ships_for_the_model_that_proposes_alone(model: str, ships:
 
 
 def test_a_role_takes_the_endpoint_of_its_name_or_another_one() -> None:
-    given = ["judge=chat", "endpoints.user.model=u", "localizer=vision"]
+    given = ["judge=chat", "localizer=vision"]
     models = models_of(CommonOptions(model="m", base_url=NOBODY, set_=given))
-    assert isinstance(models.user, ModelUser)
     assert isinstance(models.judge, ChatJudge)
     assert models.judge.model is models.endpoint
     assert make_localizer(models) == VisionLocalizer(models.endpoint)

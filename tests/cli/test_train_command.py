@@ -28,32 +28,27 @@ TRYING = ("iql.steps=150", "iql.lr_q=0.003", "iql.network.hidden=[16]", 'iql.net
 SMALL = ("iql.steps=300", "iql.batch_size=8", "iql.network.hidden=[16, 8]", "iql.precision=fp32")
 PAGE = Observation(url="http://shop/", title="Shop", text="Red [1] Blue [2]", elements=())
 ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=Click(mark=2), label="click Blue"))
-BLUE_ALONE = ((0, False), (1, True))
-PLAYS: dict[str, tuple[tuple[int, bool], ...]] = {  # by run, of each task: the action chosen, and whether it won
-    "seed": BLUE_ALONE,
-}
 
 
 async def play_all(folder: Path) -> None:
     """Thirty tasks, each played twice. They are done by Blue and by nothing else."""
     made = Provenance(version="test", seed=0)
     with Store.open(folder) as store:
-        for run, plays in PLAYS.items():
-            await store.begin_run(run, {}, made)
-            for number, (repeat, (chosen, won)) in product(range(30), enumerate(plays)):
-                task = Task(id=f"t{number}", suite="shop", goal=f"buy hat {number}", start_url=PAGE.url, split="train")
-                episode = await store.begin_episode(run, "explore", task, repeat, made)
-                offered = tuple(one.model_copy(update={"thought": f"try {repeat}"}) for one in ACTIONS)
-                decision = Decision(candidates=offered, scores=(0.0, 0.0), chosen=chosen)
-                step = Step(index=0, observation=PAGE, decision=decision, reward=float(won), terminated=True)
-                await store.append_step(episode, step)
-                verdict = Verdict(reward=float(won), outcome="success" if won else "failure")
-                await store.finish_episode(episode, verdict, PAGE)
+        await store.begin_run("seed", {}, made)
+        for number, chosen in product(range(30), (0, 1)):
+            task = Task(id=f"t{number}", suite="shop", goal=f"buy hat {number}", start_url=PAGE.url, split="train")
+            episode = await store.begin_episode("seed", "explore", task, chosen, made)
+            offered = tuple(one.model_copy(update={"thought": f"try {chosen}"}) for one in ACTIONS)
+            decision = Decision(candidates=offered, scores=(0.0, 0.0), chosen=chosen)
+            step = Step(index=0, observation=PAGE, decision=decision, reward=float(chosen), terminated=True)
+            await store.append_step(episode, step)
+            verdict = Verdict(reward=float(chosen), outcome="success" if chosen else "failure")
+            await store.finish_episode(episode, verdict, PAGE)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `store`, which holds the played runs."""
+    """A folder with `store`, which holds the played run."""
     made = tmp_path_factory.mktemp("train")
     asyncio.run(play_all(made / "store"))
     return made

@@ -94,7 +94,7 @@ new suite class
 {GO} http://a.test --agent best
 {GO} http://a.test --agent best-of-q {AT} {NOBODY}
 {GO} http://a.test --base-url {NOBODY}
-{GO} http://a.test --set by=words --set localizer=page
+{GO} http://a.test --set by=words --set localizer=vision
 {GO} file:///etc/passwd
 {GO} http://a.test {AT} {NOBODY} --no-screenshots --set by=words --set localizer=vision
 agent-q --set model.dialect=composite --set agent_q.feedback=q

@@ -5,8 +5,9 @@ A part that breaks a promise fails its check, with a sentence that says which.
 
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -41,11 +42,10 @@ from bestofq.models.embed_text import MatchEmbedder
 from bestofq.models.embed_vision import VisionEmbedder
 from bestofq.models.local import LocalModel
 from bestofq.recipes.run_goal import UserJudge
-from bestofq.testing.contracts import PAGE, STATE, check_judge, check_learner, check_proposer, check_scorer, check_suite
+from bestofq.testing.contracts import PAGE, STATE, check_judge, check_proposer, check_scorer, check_suite
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedJudge, ScriptedModel, ScriptedProposer, ScriptedScorer
 from examples.own_suite import Lamps
-from experiments.learners import reversed_outcomes
 
 
 @asynccontextmanager
@@ -210,22 +210,28 @@ async def test_a_judge_behind_an_endpoint_keeps_to_the_contract(criteria: Criter
 ITEMS = [EmbedItem(text="red"), EmbedItem(text="buy the red one\nnow"), EmbedItem(text="page: red Buy Now [1]")]
 
 
+@pytest.fixture(scope="module")
+def vision(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_vision(tmp_path_factory.mktemp("vision"))
+
+
+@cache
+def local_model(path: str = "pocket") -> LocalModel:
+    return LocalModel.load(path, device="cpu", precision="float32")
+
+
 @pytest.fixture(params=["local", "last token", "beside the goal", "one of my own", "vision"])
-def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> Iterator[CachedEmbedder]:
+def embedder(request: pytest.FixtureRequest, weights: str, vision: Path) -> CachedEmbedder:
     match request.param:
         case "local":
-            yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"))
+            return LocalEmbedder(local_model(weights))
         case "last token":
-            model = LocalModel.load(weights, device="cpu", precision="float32")
-            yield LocalEmbedder(model, EmbedConfig(pooling="last"))
+            return LocalEmbedder(local_model(weights), EmbedConfig(pooling="last"))
         case "beside the goal":
-            yield MatchEmbedder(LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32")))
+            return MatchEmbedder(LocalEmbedder(local_model(weights)))
         case "one of my own":
-            yield Models(BestOfQSettings(model=ModelSettings(embedder="experiments.one_hot:OneHot"))).embedder
-        case _:
-            yield VisionEmbedder.load(
-                save_tiny_vision(tmp_path), device="cpu", precision="float32", config=EmbedConfig(pixels=112 * 112)
-            )
+            return Models(BestOfQSettings(model=ModelSettings(embedder="experiments.one_hot:OneHot"))).embedder
+    return VisionEmbedder.load(vision, device="cpu", precision="float32", config=EmbedConfig(pixels=112 * 112))
 
 
 async def test_a_vector_an_item_of_the_width_that_the_spec_says(embedder: CachedEmbedder) -> None:
@@ -263,7 +269,7 @@ SHOT = Screenshot(sha256="0", media_type="image/png", width=1, height=1)
 async def model(request: pytest.FixtureRequest) -> AsyncIterator[LanguageModel]:
     match request.param:
         case "local":
-            yield LocalModel.load(device="cpu", precision="float32")
+            yield local_model()
         case "endpoint":
             async with endpoint("click [1]\nno") as asked:
                 yield asked
@@ -299,7 +305,7 @@ async def test_messages_are_read_in_their_order(model: LanguageModel) -> None:
 
 
 async def test_what_a_model_cannot_do_is_refused() -> None:
-    local = LocalModel.load(device="cpu", precision="float32")
+    local = local_model()
     with pytest.raises(ConfigError, match="pictures"):
         await local.generate(Request(messages=user("where?", (SHOT,))))
     async with endpoint("click [1]") as asked:
@@ -342,11 +348,6 @@ async def test_a_judge_whose_reward_does_not_fit() -> None:
 
     with pytest.raises(AssertionError, match=r"success with reward 0\.5"):
         await check_judge(Kind())
-
-
-def test_a_learner_that_prefers_what_failed() -> None:
-    with pytest.raises(AssertionError, match="what led to success"):
-        check_learner(reversed_outcomes)
 
 
 async def test_a_suite_whose_splits_share_tasks() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import pytest_asyncio
+from one_room import OneRoom
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -70,18 +71,22 @@ async def site() -> AsyncIterator[Site]:
 Visit = Callable[..., Awaitable[tuple[WebEnv, Observation]]]
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def visit(browser: Browser, site: Site) -> AsyncIterator[Visit]:
-    envs = []
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def room(browser: Browser) -> AsyncIterator[OneRoom]:
+    made = OneRoom(browser)
+    yield made
+    await made.close()
 
+
+@pytest.fixture
+def visit(room: OneRoom, browser: Browser, site: Site) -> Visit:
     async def visit(path: str = "/", *, forms: bool = False) -> tuple[WebEnv, Observation]:
-        envs.append(WebEnv(browser, screenshots=False, approve=site.approve, forms=forms))
+        env = WebEnv(browser, screenshots=False, approve=site.approve, forms=forms)
+        env.session = room
         task = Task(id="t", suite="s", goal="g", start_url=f"{site.url}{path}")
-        return envs[-1], await envs[-1].reset(task, seed=0)
+        return env, await env.reset(task, seed=0)
 
-    yield visit
-    for env in envs:
-        await env.close()
+    return visit
 
 
 async def test_the_snapshot_tells_forms_apart_and_what_their_fields_ask_for(visit: Visit, site: Site) -> None:
@@ -214,14 +219,16 @@ async def looked(env: WebEnv, site: Site, script: str) -> StepResult:
 
 
 @pytest.mark.parametrize("how", [how for how in CHANGES if "flees" not in how])
-async def test_a_search_holds_back_what_has_changed_at_the_press(browser: Browser, site: Site, how: str) -> None:
+async def test_a_search_holds_back_what_has_changed_at_the_press(
+    room: OneRoom, browser: Browser, site: Site, how: str
+) -> None:
     env = WebEnv(browser, screenshots=False)  # nobody is asked
+    env.session = room
     with pytest.raises(DivergedError, match="Buy now"):
         await looked(env, site, CHANGES[how])
     assert site.sent == []
     assert (await looked(env, site, "")).observation.error is None
     assert site.sent == ["GET /look"]
-    await env.close()
 
 
 HELD = {

@@ -113,7 +113,6 @@ async def test_every_target_is_hit_whatever_the_size_sent(task: Task, browser: B
         await env.close()
 
 
-@pytest.mark.parametrize("browser", [1.0, 1.5, 2.0], indirect=True)
 async def test_the_picture_shows_a_target_where_the_map_says(task: Task, browser: Browser) -> None:
     """The map against the pixels themselves: one target is left on the page, and looked for by its colour."""
     env = WebEnv(browser, screenshots=True)

@@ -1,29 +1,35 @@
 """How well candidates are ranked, by an oracle: counted by hand, and of stored episodes of the shop."""
 
 import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.actions import Refresh
-from bestofq.core.decision import Candidate, State
+from bestofq.core.actions import Click, Refresh
+from bestofq.core.decision import Candidate, Decision, Provenance, State, Step, Verdict
 from bestofq.core.errors import InputError
+from bestofq.core.observation import Observation, Task
 from bestofq.envs.suites import make_suite
+from bestofq.models.chat import ChatModel
 from bestofq.recipes.collect import Play, compare
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
-from bestofq.testing.contracts import check_learner, two_steps
+from bestofq.testing.fault_server import FaultServer
 from bestofq_sites.booking.settings import BookingSettings
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.suite import LocalSuite
 from bestofq_sites.local_site.text import TextEnv, at_once
-from experiments import learners
+from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.__main__ import app
+from experiments.golden import golden_findings
+from experiments.golden_matcher import GoldenMatcher
 from experiments.oracles.booking import BookingOracle
 from experiments.ranking import OracleStep, by_kind, judge_of
 
@@ -56,7 +62,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evaluated")
 
     async def play() -> None:
-        models = Models(BestOfQSettings())
+        models = Models(BestOfQSettings(suite=WebShopSettings(step_limit=5)))
         async with open_suite(models) as suite:
             with Store.open(folder) as opened:
                 await compare(models, suite, opened, "eval", Play(split="test", limit=2), ["prompting", "random"])
@@ -106,11 +112,89 @@ def test_on_bookings_what_the_oracle_does_is_right_on_every_page() -> None:
     assert {"restaurant", "calendar", "times", "details"} < set(kinds)
 
 
-def test_returns_by_hand() -> None:
-    data = two_steps()
-    np.testing.assert_allclose(learners.returns(data, 0.9)[:4], [0.9, 1.0, 0.0, 0.0], rtol=1e-6)
-    assert data.ends[:4].tolist() == [1, 1, 3, 3]
+def step(index: int, page: str, *labels: str, chosen: int = 0) -> Step:
+    candidates = tuple(
+        Candidate(action=Click(mark=n + 1), label=label, thought=f"why {label}", note=f"note {label}")
+        for n, label in enumerate(labels)
+    )
+    seen = Observation(url=f"http://soup.example/{page}", title="Soups", text=page, elements=())
+    decision = Decision(candidates=candidates, scores=(0.0,) * len(labels), chosen=chosen)
+    return Step(index=index, observation=seen, decision=decision)
 
 
-def test_returns_keep_to_a_learner_s_contract() -> None:
-    check_learner(learners.monte_carlo)
+async def record(golden_store: Store, agent: str, task: str, outcome: str, *steps: Step, run: str = "eval") -> str:
+    what = Task(id=task, suite="soups", goal=f"Find a soup for {task}", start_url="http://soup.example/")
+    episode = await golden_store.begin_episode(run, agent, what, 0, Provenance(version="test"))
+    for one in steps:
+        await golden_store.append_step(episode, one)
+    verdict = Verdict.model_validate({"reward": float(outcome == "success"), "outcome": outcome})
+    await golden_store.finish_episode(episode, verdict, None)
+    return episode
+
+
+@pytest.fixture
+async def golden_store(tmp_path: Path) -> AsyncIterator[Store]:
+    """A strong agent solves one task in three steps; a weak one fails at it, and at one that nobody solved."""
+    with Store.open(tmp_path / "store") as golden_store:
+        await golden_store.begin_run("eval", {}, Provenance(version="test"))
+        await record(golden_store, "slow", "one", "success", *(step(n, f"s{n}", "wander") for n in range(5)))
+        strong = step(0, "home", "search soups"), step(1, "list", "open leek soup"), step(2, "leek", "save recipe")
+        await record(golden_store, "strong", "one", "success", *strong)
+        weak = (
+            step(0, "home", "type soups into search", "open menu", chosen=1),  # meant, not taken
+            step(1, "menu", "search soups", "back"),  # another page: the first step not done yet; says the same, taken
+            step(2, "results", "open tomato soup", "open beet soup"),  # open leek soup is due: not proposed
+            step(3, "leek", "store this recipe", "print"),  # the page of the last golden step: meant and taken
+            step(4, "end", "anything"),  # nothing is due any more
+        )
+        await record(golden_store, "weak", "one", "failure", *weak)
+        await record(golden_store, "weak", "two", "failure", step(0, "home", "search"))
+        await record(golden_store, "weak", "three", "success", step(0, "home", "search"))
+        yield golden_store
+
+
+def model(server: FaultServer) -> ChatModel:
+    return ChatModel.at(server.base_url, "gpt-4.1", attempts=2)
+
+
+def judge(request: Mapping[str, Any]) -> str:
+    """What a model that understands would say."""
+    asked = request["messages"][1]["content"]
+    means = {"search soups": "type soups into search", "save recipe": "store this recipe"}
+    for golden, same in means.items():
+        if f"right:\n   {golden}" in asked and f"0. {same}" in asked:
+            return json.dumps({"rationale": "alike", "contained": True, "matched_index": 0})
+    return json.dumps({"rationale": "nothing like it", "contained": False, "matched_index": None})
+
+
+async def test_steps_are_held_against_the_golden_one_that_is_due(golden_store: Store) -> None:
+    async with FaultServer(judge) as server, model(server) as chat:
+        found = await golden_findings(golden_store, GoldenMatcher(model=chat), run="eval", agent="weak")
+    assert (found.episodes, found.without_golden, found.unread) == (1, 1, 0)
+    assert [(s.step, s.golden, s.good, s.chosen) for s in found.steps] == [
+        (0, "search soups", (True, False), 1),
+        (1, "search soups", (True, False), 0),
+        (2, "open leek soup", (False, False), 0),
+        (3, "save recipe", (True, False), 0),
+    ]
+    assert len(server.requests) == 3  # what says the same is not asked
+    asked = server.requests[0]
+    assert "Find a soup for one" in asked["messages"][1]["content"]
+    assert "why open menu" in asked["messages"][1]["content"]
+    assert "note search soups" in asked["messages"][1]["content"]
+    assert asked["temperature"] == 0.0
+    assert [used.role for used in found.usage] == ["judge"] * 3
+
+
+@pytest.mark.parametrize("bad", ['{"contained": true, "matched_index": 7}', '{"contained": "no"}', "no idea", "{}"])
+async def test_a_reply_that_cannot_be_read_is_repaired_once_then_left_out(golden_store: Store, bad: str) -> None:
+    replies = iter([bad, '{"rationale": "r", "contained": false, "matched_index": null}', bad, bad])
+
+    def reply(request: Mapping[str, Any]) -> str:
+        return next(replies, judge(request))
+
+    async with FaultServer(reply) as server, model(server) as chat:
+        found = await golden_findings(golden_store, GoldenMatcher(model=chat), run="eval", agent="weak")
+    assert found.unread == 1
+    assert [s.step for s in found.steps] == [0, 1, 3]  # of the third step nothing is known
+    assert len(server.requests[1]["messages"]) == 4  # the reply and what was wrong with it

@@ -104,13 +104,12 @@ OLD = {"evaluation_previous_goal": "Success", "memory": "1 of 2", "next_goal": "
 DOT = base64.b64encode(picture(1)).decode()
 
 
-@pytest.mark.parametrize("shot", [DOT, f"data:image/png;base64,{DOT}"])
 @pytest.mark.parametrize(
-    "element",
+    ("element", "shot"),
     [
-        {"node_name": "BUTTON", "ax_name": "Save"},
-        {"tag_name": "button", "xpath": "html/button", "attributes": {"aria-label": "Save", "class": "b"}},
-        {"tag_name": "button", "highlight_index": 3, "attributes": {"title": "Save"}},
+        ({"node_name": "BUTTON", "ax_name": "Save"}, DOT),
+        ({"tag_name": "button", "xpath": "html/button", "attributes": {"aria-label": "Save", "class": "b"}}, DOT),
+        ({"tag_name": "button", "highlight_index": 3, "attributes": {"title": "Save"}}, f"data:image/png;base64,{DOT}"),
     ],
 )
 def test_old_histories_have_thoughts_pictures_and_names(tmp_path: Path, element: Any, shot: str) -> None:
@@ -125,9 +124,9 @@ def test_old_histories_have_thoughts_pictures_and_names(tmp_path: Path, element:
     assert DOT not in (step.decision.log or "")
 
 
-@pytest.mark.parametrize(("name", "arguments", "expected"), OTHERS)
-def test_the_actions_of_other_tools(name: str, arguments: dict[str, Any], expected: Action) -> None:
-    assert _same(call_of(name, arguments).action, expected)
+def test_the_actions_of_other_tools() -> None:
+    for name, arguments, expected in OTHERS:
+        assert _same(call_of(name, arguments).action, expected), (name, arguments)
 
 
 def test_the_elements_of_playwrights_snapshots() -> None:
@@ -167,17 +166,16 @@ FINAL: list[tuple[list[tuple[str, dict[str, Any]]], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("calls", "final"), FINAL)
-def test_the_proxy_knows_a_final_click_in_each_form(calls: list[tuple[str, dict[str, Any]]], final: bool) -> None:
-    actions = [call_of(name, arguments).action for name, arguments in calls]
+def test_the_proxy_knows_a_final_click_in_each_form() -> None:
     seen = page_of("", filter(None, PAGE))
-    assert is_final(candidate_of(actions, seen.elements), seen) is final
+    for calls, final in FINAL:
+        actions = [call_of(name, arguments).action for name, arguments in calls]
+        assert is_final(candidate_of(actions, seen.elements), seen) is final, calls
 
 
-@pytest.mark.parametrize("half", ["\\ud83d", "\\ude00", "\\ud83d\\ud83d\\ude00", "\\uD83D!"])
 @pytest.mark.parametrize("kind", ["jsonl", "browser-use", "chat", "inspect"])
-def test_half_a_character_is_replaced(tmp_path: Path, kind: str, half: str) -> None:
-    seen = f"price {half}"
+def test_half_a_character_is_replaced(tmp_path: Path, kind: str) -> None:
+    seen = r"price \ud83d \ude00 \ud83d\ud83d\ude00 \uD83D!"
     talk = f'[{{"role": "user", "content": "{seen}"}}, {{"role": "assistant", "content": "ok"}}]'
     logs = {
         "jsonl": f'{{"goal": "buy", "steps": [{{"observation": "{seen}", "candidates": ["click [1]"]}}]}}',
@@ -190,7 +188,7 @@ def test_half_a_character_is_replaced(tmp_path: Path, kind: str, half: str) -> N
     (episode,) = imported(kind, log, tmp_path / "store")
     page = episode.steps[0].observation
     replaced = json.loads(f'"{seen}"').encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    assert "\ufffd" in replaced
+    assert replaced.count("\ufffd") == 4
     assert replaced in (page.title, page.text)
 
 

@@ -8,8 +8,6 @@ import pytest
 from logs import bestofq, counts, imported, shop_episode, written
 from starlette.testclient import TestClient
 
-from bestofq.config.models import Models
-from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Answer, Click, Other
 from bestofq.core.errors import ConfigError, DataError, SetupError
 from bestofq.learning.checkpoint import CARD
@@ -105,7 +103,7 @@ def test_what_a_judge_said_of_a_stored_episode_is_no_change_of_its_log(tmp_path:
     bestofq("import", "jsonl", log, "--store", tmp_path / "store")
     with Store.open(tmp_path / "store") as store:
         ids = episodes_to_judge(store, "imported", judge := ScriptedJudge(lambda _: "failure"), which="all")
-        asyncio.run(judge_run(Models(BestOfQSettings()), store, ids, lambda _: judge, concurrency=1))
+        asyncio.run(judge_run(store, ids, judge, concurrency=1))
     said = counts(bestofq("import", "jsonl", log, "--store", tmp_path / "store"))
     assert (len(ids), said["already there"], said["malformed"]) == (2, 2, 0)
     written(log, shop_episode(1, id="open", outcome=True), theirs)

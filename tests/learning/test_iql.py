@@ -8,19 +8,9 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batches
-from bestofq.learning.config import PAPER, IQLConfig, NetworkConfig
+from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL, expectile_loss, td_loss, train_iql
 from bestofq.learning.value import ValueModel
-
-
-def test_the_paper_s_preset_is_the_paper_s() -> None:
-    config = PAPER
-    assert (config.steps, config.network.project) == (50_000, 1024)
-    assert config.network.widths(264) == (1024, 1024, 512, 256, 128, 64)
-    assert (config.expectile, config.discount, config.target_update_every) == (0.7, 0.99, 100)
-    assert (config.lr_q, config.lr_v, config.weight_decay, config.clip_norm) == (3e-4, 3e-4, 1e-4, 1.0)
-    assert config.batch_size == 128
-
 
 ROWS = ("state", "action", "task", "next_state", "reward", "terminal")
 

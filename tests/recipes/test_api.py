@@ -5,24 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
+from scripted_shop import SearchField
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 import bestofq as bq
-from bestofq.agents.localizers import PageLocalizer
 from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
-from bestofq.core.language import Request, user
 from bestofq.core.observation import Element, Observation
-from bestofq.core.preferences import PreferencePair
 from bestofq.learning.checkpoint import load_value, read_card
-from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.search.pairs import rollouts
 from bestofq.testing import ScriptedProposer, ScriptedScorer, serve_app
 from bestofq_sites.shipped import POCKET_Q
@@ -83,8 +79,8 @@ async def test_another_agent_of_the_same_name_does_not_get_the_first_ones_episod
         await bq.play(replace(first, scorer=Last()), suite, store, tasks=2)
     with pytest.raises(DataError, match=r"begun with n=3, and this has 2: .* in Python n_candidates=3"):
         await bq.play(replace(first, n_candidates=2), suite, store, tasks=2)
-    with pytest.raises(DataError, match=r"begun without localizer_class, and this has bestofq\..*PageLocalizer"):
-        await bq.play(replace(first, localizer=PageLocalizer()), suite, store, tasks=2)
+    with pytest.raises(DataError, match=r"begun without localizer_class, and this has scripted_shop\.SearchField"):
+        await bq.play(replace(first, localizer=SearchField()), suite, store, tasks=2)
     caplog.clear()
     played = await bq.play(replace(first, scorer=Last()), suite, store, tasks=2, run="again")
     assert not {one.id for one in played} & {one.id for one in done}
@@ -119,7 +115,7 @@ async def test_a_search_finds_what_is_named_in_words_by_its_localizer(store: bq.
     suite, chosen = bq.load_suite("webshop", env="browser"), {"iterations": 1, "candidates": 1}
     suite.step_limit = 1  # type: ignore[misc]
     task = (await suite.tasks("dev"))[0]
-    tree = await bq.search_tree(suite, task, InWords(), store, localizer=PageLocalizer(), **chosen)
+    tree = await bq.search_tree(suite, task, InWords(), store, localizer=SearchField(), **chosen)
     page = tree.pages[tree.page[1]]
     assert page.error is None
     assert page.url.endswith("/search?q=red+lamp")
@@ -150,43 +146,6 @@ async def test_a_setting_that_search_has_not_is_named(name: str, value: int, sto
     suite = bq.load_suite("webshop")
     with pytest.raises(ConfigError, match=f"{name}={value}"):
         await bq.search_tree(suite, (await suite.tasks("dev"))[0], ScriptedProposer([]), store, **{name: value})
-
-
-@pytest.mark.slow
-def test_a_tuned_model_prefers_the_better_reply(tmp_path: Path) -> None:
-    model = bq.LocalModel.load(precision="float32")
-    prompt, better, worse = "user: I want a lamp\npage: lamp [2]\nnext:", "click [2]", "go back"
-
-    def margin(of: bq.LocalModel) -> float:
-        ids = tuple((*of.encode_plain(reply), of.end) for reply in (better, worse))
-        chosen, rejected = reply_log_probs(of.model, [Branches(tuple(of.encode(prompt)), ids)], share=False).tolist()
-        return float(chosen - rejected)
-
-    before = margin(model)
-    folder = bq.tune(model, [(prompt, better, worse)], tmp_path / "model", lr=1e-4, epochs=3, batch_size=1)
-    model.tokenizer.save_pretrained(folder)
-    assert margin(bq.LocalModel.load(folder, precision="float32")) > before + 0.5
-    with pytest.raises(ConfigError, match="lr="):
-        bq.tune(model, [(prompt, better, worse)], tmp_path / "other", lr=-1.0)
-
-
-def test_a_model_that_was_tuned_is_as_before_so_that_other_settings_begin_with_it_too(tmp_path: Path) -> None:
-    model, pairs = bq.LocalModel.load(precision="float32"), [("a lamp [2]\nnext:", "click [2]", "go back")]
-    before = {name: weight.clone() for name, weight in model.model.state_dict().items()}
-    folder = bq.tune(model, pairs, tmp_path, lr=1e-3)
-    assert all(torch.equal(weight, before[name]) for name, weight in model.model.state_dict().items())
-    assert not model.model.training
-    assert bq.tune(model, pairs, tmp_path, lr=1e-3) == folder  # the same call again: nothing is left to do
-
-
-def test_a_model_is_tuned_on_replies_as_it_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, found = bq.LocalModel.load(precision="float32"), list[PreferencePair]()
-    monkeypatch.setattr("bestofq.recipes.api.train_on_preferences", lambda _, pairs, *more, **rest: found.extend(pairs))
-    prompt = "user: I want a lamp\npage: lamp [2]\nnext:"
-    [drawn] = model.generate_batch([Request(messages=user(prompt))])[0].replies
-    bq.tune(model, [(prompt, drawn.text, "go back")], tmp_path)
-    [turn] = found[0].chosen
-    assert (turn.reply_ids, turn.log_prob) == (drawn.ids, pytest.approx(drawn.log_prob, abs=1e-3))
 
 
 @pytest.mark.slow

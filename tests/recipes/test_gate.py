@@ -7,7 +7,7 @@ import pytest
 from logged_choices import log_of
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.scorers.gated import GatedScorer
+from bestofq.agents.scorers.learned import GatedScorer
 from bestofq.agents.scorers.memory import MemoryScorer, memory_keys
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, State

@@ -4,10 +4,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 
 from bestofq.cli.config import load_config
 from bestofq.config.agents import make_agent
@@ -17,7 +15,7 @@ from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.decision import Verdict
 from bestofq.core.embedding import Context, EmbedItem, EmbedSettings, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError, InputError
-from bestofq.learning.checkpoint import CARD, load_value, read_card
+from bestofq.learning.checkpoint import CARD, read_card
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
@@ -37,6 +35,7 @@ from bestofq_sites.webshop.settings import WebShopSettings
 
 SMALL = (
     "suite.train_tasks=4",
+    "suite.step_limit=4",
     "seed_runs=1",
     "cycles=1",
     "runs_per_cycle=1",
@@ -185,46 +184,6 @@ async def test_an_unfinished_training_of_other_settings_is_refused_too(folder: P
         trained(folder, ["iql.steps=7"])
     trained(folder, ["iql.steps=7"], again=True)
     assert not (folder / "q" / UNFINISHED).exists()
-
-
-LEARNER = """
-from bestofq.learning.iql import IQL
-
-def learn(data, config):
-    learned = IQL(data.dim, config)
-    for parameter in learned.q.parameters():
-        parameter.data.zero_()
-    learned.q.out.bias.data += float(data.reward.max())
-    return learned
-
-def no_learner(data, config):
-    return data
-"""
-
-
-async def test_a_learner_of_one_s_own_learns_by_its_name(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Callable[[], str]
-) -> None:
-    (tmp_path / "learning_of_mine.py").write_text(LEARNER)
-    monkeypatch.chdir(tmp_path)
-    own = "iql.learner=learning_of_mine:learn"
-    with pytest.raises(DataError, match=r"iql\.learner=iql"):
-        trained(folder, [own])
-    trained(folder, [own], again=True)
-    assert read_card(folder / "q").config.learner == "learning_of_mine:learn"
-    values = load_value(folder / "q", embed=read_card(folder / "q").embed)
-    zeros = np.zeros((1, 1, read_card(folder / "q").embed.dim), np.float32)
-    assert values.q(zeros[0], zeros, zeros[0]).tolist() == [[1.0]]
-    printed()
-    trained(folder, [own])
-    assert "used as it is" in printed()
-    with pytest.raises(ConfigError, match="no_learner"):
-        trained(folder, ["iql.learner=learning_of_mine:no_learner"], again=True)
-
-
-def test_iql_refuses_candidates_that_it_does_not_read() -> None:
-    with pytest.raises(ValidationError, match="leave others out"):
-        IQLConfig(others=True)
 
 
 TASKS = 4

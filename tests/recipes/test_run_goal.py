@@ -18,8 +18,6 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
-from bestofq.config.models import Models
-from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import InputError, ModelError
@@ -187,7 +185,6 @@ async def test_cancelled_it_leaves_its_steps(browser: Browser, task: Task, tmp_p
     assert (again.run, again.verdict.outcome) == (left.run, "success")
 
 
-MODELS = Models(BestOfQSettings())
 OPEN = Verdict(reward=0.0, outcome="unjudged")
 WON = Verdict(reward=1.0, outcome="success")
 LOST = Verdict(reward=0.0, outcome="failure", reason="ran out of its 30 steps")
@@ -232,7 +229,7 @@ async def judged(
 ) -> Counter[Outcome]:
     """What `bestofq judge` does."""
     todo = episodes_to_judge(store, run, judge, which=which)[:limit]
-    return await judge_run(MODELS, store, todo, lambda _: judge, adopt=which != "extra", concurrency=concurrency)
+    return await judge_run(store, todo, judge, adopt=which != "extra", concurrency=concurrency)
 
 
 async def test_what_nobody_judged_is_judged_once(store: Store) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
+from scripted_shop import SearchField
 
 from bestofq.browser.browser import Browser
 from bestofq.config.context import OpenSuite
@@ -21,6 +22,7 @@ from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, LanguageModel
 from bestofq.core.tree import SearchTree
 from bestofq.envs.web import WebEnv
+from bestofq.recipes import tree_search
 from bestofq.recipes.collect import begin
 from bestofq.recipes.tree_search import search_tasks, searching_agent
 from bestofq.safety.irreversible import seems_irreversible
@@ -149,10 +151,13 @@ class InWords(Models):
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_elements_named_in_words_are_found_by_the_localizer(browser: Browser, tmp_path: Path) -> None:
+async def test_elements_named_in_words_are_found_by_the_localizer(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_search, "make_localizer", lambda _: SearchField())
     search = SearchConfig(iterations=1, candidates=2)
     chosen = AgentQSettings(search=search, feedback="none")
-    models = InWords(BestOfQSettings(by="words", localizer="page", agent_q=chosen))
+    models = InWords(BestOfQSettings(by="words", localizer="vision", agent_q=chosen))
     async with shop() as (task, _):
         tree = await searched(task, browser, tmp_path, sandboxed=True, models=models, steps=1)
         suite = open_page(task, browser, sandboxed=True, steps=1)

@@ -137,7 +137,7 @@ async def test_each_distinct_item_has_one_row(tmp_path: Path) -> None:
     assert transitions.terminal.tolist() == [False, True, False, True]
 
 
-async def test_candidates_that_were_not_taken_are_given_to_who_asks(tmp_path: Path) -> None:
+async def test_all_candidates_are_given_to_who_asks(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await store.begin_run("r", {}, Provenance(version="test"))
         agent = line_agent(selector=GreedySelector(), replies=[["click [2]", "click [1]"], ["click [2]"]])
@@ -145,7 +145,8 @@ async def test_candidates_that_were_not_taken_are_given_to_who_asks(tmp_path: Pa
             agent, LineEnv(), line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=2)
         )
         episode = store.episode(done.id)
-    assert tabulate([episode], Plain())[1].others is None
-    items, rows = tabulate([episode], Plain(), others=True)
+    assert tabulate([episode], Plain())[1].candidates is None
+    items, rows = tabulate([episode], Plain(), candidates=True)
     (back,) = (i for i, item in enumerate(items) if item.text == "click link one back")
-    assert rows.others.tolist() == [[back], [-1]]
+    (on,) = (i for i, item in enumerate(items) if item.text == "click link one on")
+    assert rows.candidates.tolist() == [[on, back], [on, -1]]

@@ -7,7 +7,6 @@ import pytest
 from store_nouns import CUT, PROVENANCE, WON, page, step, task
 
 from bestofq.core.decision import Verdict
-from bestofq.reports.success import domain_of
 from bestofq.store.catalogue import Catalogue, Place
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeFilter
@@ -71,26 +70,11 @@ def test_episodes_are_narrowed(catalogue: Catalogue) -> None:
         (EpisodeFilter(outcome="infra_error"), 1),
         (EpisodeFilter(outcome="running"), 1),
         (EpisodeFilter(outcome="interrupted"), 0),
-        (EpisodeFilter(domain="kettles"), 6),
-        (EpisodeFilter(domain="100%_mugs"), 2),
-        (EpisodeFilter(domain="100"), 0),
-        (EpisodeFilter(domain="Kettles"), 0),
         (EpisodeFilter(find="%_mugs"), 2),
         (EpisodeFilter(find="_"), 2),
-        (EpisodeFilter(run="a", agent="one", outcome="success", domain="kettles"), 2),
+        (EpisodeFilter(run="a", agent="one", outcome="success", find="kettles"), 2),
     ):
         assert catalogue.count(wanted) == len(catalogue.episodes(wanted)) == count, wanted
-
-
-async def test_a_domain_is_what_reports_call_one(where: Location) -> None:
-    ids = ("a--1", "a--b--1", "a---1", "a/1", "a/b/1", "a/b--1", "--1", "a")
-    with Store.open(where) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        for name in ids:
-            await store.begin_episode("r", "one", task(name), 0, PROVENANCE)
-        for domain in sorted({domain_of(name) for name in ids} - {domain_of("a"), domain_of("--1")}):
-            found = [e.key.task for e in store.catalogue.episodes(EpisodeFilter(domain=domain))]
-            assert sorted(found) == sorted(name for name in ids if domain_of(name) == domain)
 
 
 def test_episodes_come_newest_first_and_in_parts(catalogue: Catalogue) -> None:
@@ -121,7 +105,7 @@ def test_agents_are_counted(catalogue: Catalogue) -> None:
     assert [a.agent for a in catalogue.agents(run="a")] == ["one", "two"]
     assert catalogue.runs() == ["b", "a"]
     choices = catalogue.choices(run="b")
-    assert (choices.runs, choices.agents, choices.tasks) == (("a", "b"), ("one",), ("kettles--0",))
+    assert (choices.runs, choices.agents) == (("a", "b"), ("one",))
 
 
 def test_an_episode_is_read_with_its_summary(catalogue: Catalogue) -> None:

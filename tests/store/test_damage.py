@@ -101,7 +101,7 @@ def outcomes(folder: Path, bits: Sequence[int]) -> Counter[str]:
 
 
 def test_a_flipped_bit_of_a_store_gives_the_same_episodes_or_a_sentence(tmp_path: Path) -> None:
-    asyncio.run(fill(tmp_path))
+    asyncio.run(fill(tmp_path, episodes=6))
     bits = random.Random(0).sample(range(8 * (tmp_path / "store.sqlite").stat().st_size), FLIPS)
     found = outcomes(tmp_path, bits)
     assert set(found) == {"same", "refused"}, found
@@ -118,6 +118,16 @@ def test_a_damaged_word_in_the_definition_of_a_table_is_a_sentence(
     with pytest.raises(DataError, match=f"{tmp_path}"):
         use(tmp_path)
     assert examine(tmp_path).kept["episodes"]  # the other tables
+
+
+def test_a_damaged_definition_of_an_index_is_found_and_repaired(tmp_path: Path) -> None:
+    asyncio.run(fill(tmp_path, episodes=1))
+    before, file = everything(tmp_path), tmp_path / "store.sqlite"
+    file.write_bytes(file.read_bytes().replace(b"CREATE INDEX", b"CREATE INDEY", 1))
+    with pytest.raises(DataError, match=f"{tmp_path}"):
+        everything(tmp_path)
+    assert check_store(Location.of(tmp_path), mend=True) == 0
+    assert everything(tmp_path) == before
 
 
 def test_of_a_file_that_was_cut_what_is_left_is_recovered(tmp_path: Path) -> None:

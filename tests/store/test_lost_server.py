@@ -29,6 +29,11 @@ def own() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_PAUSE", 0.05)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 async def test_a_run_waits_for_a_server_that_is_restarted_and_loses_no_step(
@@ -57,7 +62,7 @@ async def test_a_run_waits_for_a_server_that_is_restarted_and_loses_no_step(
 async def test_a_server_that_stays_away_is_one_sentence_and_what_was_played_goes_on_later(
     own: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "AWAY", 2.0)
+    monkeypatch.setattr(database, "AWAY", 1.0)
     shared = Location(own.address, str(tmp_path))
     with Store.open(shared) as store:
         await store.begin_run("r", {}, PROVENANCE)

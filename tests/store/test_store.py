@@ -188,15 +188,16 @@ async def test_what_searches_in_a_run_depend_on_is_kept_from_the_first_of_each_o
     with Store.open(where) as store:
         await store.begin_run("r", {"a": 1}, PROVENANCE)  # no search yet
         before = store.runs()[0].config_hash
-        await store.begin_run("r", {"a": 1}, PROVENANCE, searches={"mcts": {"depth": 3}})
+        await store.begin_run("r", {"a": 1}, PROVENANCE, agents={"mcts": {"depth": 3}})
+        await store.begin_episode("r", "mcts", task(), 0, PROVENANCE)
         await store.begin_run("r", {"a": 1}, PROVENANCE)
-        await store.begin_run("r", {"a": 1}, PROVENANCE, searches={"trees": {"depth": 9}})
-        kept = {"a": 1, "searches": {"mcts": {"depth": 3}, "trees": {"depth": 9}}}
+        await store.begin_run("r", {"a": 1}, PROVENANCE, agents={"trees": {"depth": 9}})
+        kept = {"a": 1, "agents": {"mcts": {"depth": 3}, "trees": {"depth": 9}}}
         assert store.runs()[0].config == kept
         assert store.runs()[0].config_hash != before
         for who, depth in (("mcts", 3), ("trees", 9)):
             with pytest.raises(DataError, match=rf"{who} in run 'r' was begun with depth={depth}, and this has 4"):
-                await store.begin_run("r", {"a": 1}, PROVENANCE, searches={who: {"depth": 4}})
+                await store.begin_run("r", {"a": 1}, PROVENANCE, agents={who: {"depth": 4}})
         assert store.runs()[0].config == kept
 
 

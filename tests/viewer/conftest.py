@@ -35,12 +35,13 @@ def look(chromium: Browser) -> Looking:
     return looking
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def shop(tmp_path: Path) -> Path:
-    """Two agents on two tasks of run `eval`, and a tree of the first task in run `search`."""
-    with Store.open(tmp_path) as store:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two agents on two tasks of run `eval`, and a tree of the first task in run `search`. To be read only."""
+    folder = tmp_path_factory.mktemp("shop")
+    with Store.open(folder) as store:
         for task in (shop_task(), shop_task("mugs--0", "find a blue mug")):
             await play(store, shop_agent(), shop_agent("hasty", hasty=True), task=task)
         await store.begin_run("search", {}, PROVENANCE)
         await store.trees.save("search", shop_tree(shop_task()).to_tree())
-    return tmp_path
+    return folder

@@ -1,6 +1,7 @@
 """The viewer's answers: who gets one, what stands in their headers, what wrong addresses are told, and how soon."""
 
 import asyncio
+import os
 import re
 import signal
 import statistics
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from forked import Forked
 from sqlalchemy import insert, select, update
 from starlette.testclient import TestClient
 from tiny_shop import LOOPBACK, PROVENANCE, pages_of, play, shop_agent, shop_page, shop_task
@@ -30,7 +32,7 @@ from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, add_checks
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app
-from bestofq.viewer.server import is_loopback, listen
+from bestofq.viewer.server import is_loopback, listen, serve
 
 
 @pytest.fixture(scope="module")
@@ -117,12 +119,13 @@ WRONG = {  # what is named as wrong, escaped: addresses
 }
 
 
-@pytest.mark.parametrize(("path", "named"), [(path, named) for named, paths in WRONG.items() for path in paths.split()])
-def test_a_wrong_address_gets_one_sentence(store: Store, browser: TestClient, path: str, named: str) -> None:
+def test_a_wrong_address_gets_one_sentence(store: Store, browser: TestClient) -> None:
     one, other = store.catalogue.episodes(EpisodeFilter())
-    answer = browser.get(path.replace("ID", one.id).replace("OTHER", other.id))
-    assert answer.status_code == 404
-    assert re.search(rf"<h1>[^<]*(\b|&#39;){re.escape(named)}(\b|&#39;)", answer.text)
+    for named, paths in WRONG.items():
+        for path in paths.split():
+            answer = browser.get(path.replace("ID", one.id).replace("OTHER", other.id))
+            assert answer.status_code == 404, path
+            assert re.search(rf"<h1>[^<]*(\b|&#39;){re.escape(named)}(\b|&#39;)", answer.text), path
 
 
 async def test_a_damaged_page_is_a_sentence_too(tmp_path: Path) -> None:
@@ -211,30 +214,29 @@ def test_the_command_says_what_is_wrong_without_loading_what_it_does_not_need(tm
     assert said.endswith("holds no bestofq store: collect episodes into it first False")
 
 
-@pytest.mark.slow
+def say(address: str) -> None:
+    sys.stdout.write(f"{address}\n")
+
+
+def serve_folder(folder: Path, host: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background ignores it
+    serve(Store.open(folder, read_only=True), name="tests", host=host, port=0, ready=say)
+
+
 @pytest.mark.parametrize(("host", "asks"), [("127.0.0.1", False), ("127.0.0.2", False), ("0.0.0.0", True)])
-def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(folder: Path, host: str, asks: bool) -> None:
-    code = (
-        "import sys; from pathlib import Path; from bestofq.store.store import Store\n"
-        "from bestofq.viewer.server import serve\n"
-        "serve(Store.open(Path(sys.argv[1]), read_only=True), name='tests', host=sys.argv[2], port=0,\n"
-        "      ready=lambda address: print(address, flush=True))"
-    )
-    command = [sys.executable, "-c", code, str(folder), host]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
-    ) as process:
-        address = process.stdout.readline().strip()
-        assert ("?token=" in address) == asks
-        on_loopback = re.sub(r"//[^:/]+", "//127.0.0.1", address) if asks else address
-        assert "eval" in httpx.get(on_loopback, follow_redirects=not asks, cookies={}).text or asks
-        assert httpx.get(on_loopback.partition("?")[0]).status_code == (403 if asks else 200)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) in (130, -signal.SIGINT)
+def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(
+    folder: Path, tmp_path: Path, host: str, asks: bool
+) -> None:
+    process = Forked(tmp_path / "log", serve_folder, folder, host)
+    while not process.said and process.runs:
+        time.sleep(0.02)
+    address = process.said.strip()
+    assert ("?token=" in address) == asks
+    on_loopback = re.sub(r"//[^:/]+", "//127.0.0.1", address) if asks else address
+    assert "eval" in httpx.get(on_loopback, follow_redirects=not asks, cookies={}).text or asks
+    assert httpx.get(on_loopback.partition("?")[0]).status_code == (403 if asks else 200)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(20) in (130, -signal.SIGINT)
 
 
 @pytest.mark.slow
@@ -245,7 +247,7 @@ def test_two_thousand_episodes_are_paged_and_soon_there(tmp_path: Path) -> None:
         assert "1,951–2,000 of 2,000 episodes" in last
         assert last.count("<tr>") == 51
         assert "find kettle 99" in browser.get("/run?run=run-4&find=--99").text
-        for path in ("/", "/compare", "/run?run=run-1", "/episodes?agent=random&outcome=failure&domain=shop3"):
+        for path in ("/", "/compare", "/run?run=run-1", "/episodes?agent=random&outcome=failure&find=shop3"):
             browser.get(path)
             seconds = [_seconds(browser, path) for _ in range(5)]
             assert statistics.median(seconds) < 0.15, path

@@ -31,11 +31,11 @@ SCREENSHOTS = 15  # a judge is shown: `max_attached_imgs` in the run_eval.sh of 
 JUDGE = ("judge_system", "judge_user")  # what a judge reads
 OPENTABLE = ("judge_opentable_system", "judge_user")  # by the four criteria of Agent Q, 6.1
 VERIFIER = ("verifier_system", "verifier_user")  # what a model with instructions reads of a candidate under review
-USER = ("user_system", "user_question")  # what a simulated user reads
 By = Literal["mark", "words", "point"]  # how a model names an element
 Actions = Literal["web", "paper"]  # that a model may take
 CandidateSource = Literal["auto", "list", "samples"]  # one reply with all of them, a reply for each, or both
 Criteria = Literal["opentable"]  # of a judge, instead of the task as a whole
+GOLDEN = ("golden_system", "golden_user")  # what looks for the golden step among candidates
 
 
 @cache

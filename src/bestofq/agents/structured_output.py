@@ -36,10 +36,6 @@ Reader = Callable[[Sequence[Reply], Picture | None], T]
 """What replies to a prompt with this picture mean. ReplyError, in words that help the model to correct it."""
 
 
-async def only(request: Request) -> Prompts:
-    yield Prompt(request=request)
-
-
 async def ask_json(
     model: LanguageModel,
     prompts: Prompts,

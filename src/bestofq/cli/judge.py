@@ -9,8 +9,8 @@ from typer import Option
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.prompting import SCREENSHOTS
 from bestofq.cli.config import load_config
-from bestofq.cli.options import RUNS, Budget, Cluster, DryRun, Files, Place, Set, Stored, Text
-from bestofq.cli.shared import budget_of, hosts_of, open_existing_store, set_by
+from bestofq.cli.options import RUNS, Budget, DryRun, Files, Place, Set, Stored, Text
+from bestofq.cli.shared import budget_of, open_existing_store, set_by
 from bestofq.cli.writing import check_out, print_usage, write_out
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -25,7 +25,6 @@ from bestofq.reports.rows import Selection
 from bestofq.reports.success import domain_grid, domain_results
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
-from bestofq.rollouts.workers import Hosts
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -49,9 +48,8 @@ def judge(
     ),
     against_env: Annotated[bool, Option("--against-env", help="How well it agrees with the environment.")] = False,
     again: Annotated[bool, Option("--again", help="Also what a judge has judged already.")] = False,
-    concurrency: Annotated[int, Option(min=1, help="Episodes judged at once; with --cluster in each process.")] = 16,
+    concurrency: Annotated[int, Option(min=1, help="Episodes judged at once.")] = 16,
     set_: Set = None,
-    cluster: Cluster = None,
     out: Annotated[Place, Option(help="JSON file for the result.")] = None,
     budget: Budget = None,
     dry_run: DryRun = False,
@@ -59,21 +57,14 @@ def judge(
     check_out(out)
     place = Location.of(store, files)
     which: Which = "extra" if against_env else "all" if again else "open"
-    # --set changes the judge's own settings, except those of the cluster
-    of_cluster = [words for words in set_ or () if words.startswith("cluster.")]
-    of_judge = [*set_by({"model": model, "base_url": base_url}), *(w for w in set_ or () if w not in of_cluster)]
-    config = load_config(ChatConfig, None, of_judge)
-    of_role = {"endpoints": {"judge": config}, "judge": "judge"}
-    settings = load_config(BestOfQSettings, None, of_cluster).model_copy(update=of_role)
-    models = Models(settings, budget_of(budget))
+    # --set changes the judge's own settings
+    config = load_config(ChatConfig, None, [*set_by({"model": model, "base_url": base_url}), *(set_ or ())])
+    models = Models(BestOfQSettings(endpoints={"judge": config}), budget_of(budget))
 
     shown = 0 if base_url == HERE else SCREENSHOTS
     shown = shown if screenshots is None else screenshots
 
-    def make_judge(models: Models) -> ChatJudge:
-        return ChatJudge(model=models.in_role(config), screenshots=shown, criteria=criteria)
-
-    async def work(store: Store, todo: Sequence[EpisodeSummary], hosts: Hosts | None) -> None:
+    async def work(store: Store, todo: Sequence[EpisodeSummary]) -> None:
         usage: list[Usage] = []
         with bar(20) as progress:
             line = progress.add_task(f"judging {run}", total=len(todo))
@@ -84,26 +75,18 @@ def judge(
 
             async with aclosing(models):
                 counts = await judge_run(
-                    models,
-                    store,
-                    todo,
-                    make_judge,
-                    adopt=which != "extra",
-                    concurrency=concurrency,
-                    hosts=hosts,
-                    on_verdict=on_verdict,
+                    store, todo, asked, adopt=which != "extra", concurrency=concurrency, on_verdict=on_verdict
                 )
         console.print(f"judged now: {', '.join(f'{n} {outcome}' for outcome, n in counts.items()) or 'nothing new'}")
         print_usage(usage, "the judge")
 
     with Store.open(place, read_only=True) if dry_run else open_existing_store(place) as opened:
-        asked = make_judge(models)
+        asked = ChatJudge(model=models.in_role(config), screenshots=shown, criteria=criteria)
         todo = episodes_to_judge(opened, run, asked, agent=agent, which=which)
         if dry_run:
             console.print(f"{asked.model.name} would judge {count_of(len(todo), 'episode')} of {run} in {place}")
             return
-        with hosts_of(cluster, models, place) as hosts:
-            run_interruptible(work(opened, todo, hosts))
+        run_interruptible(work(opened, todo))
         result = (
             agreement(opened, run, judge=asked.name, agent=agent)
             if which == "extra"

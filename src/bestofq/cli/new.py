@@ -12,16 +12,15 @@ from bestofq.cli.options import Place
 from bestofq.core.errors import InputError
 from bestofq.rollouts.console import console
 
-MAKES = {"suite": "make_suite", "scorer": "make_scorer", "learner": "learn"}
+MAKES = {"suite": "make_suite", "scorer": "make_scorer"}
 USED = {
     "suite": "bestofq eval {} --agents random --runs 1",
     "scorer": "bestofq eval webshop --agents prompting,own --set scorer={}",
-    "learner": "bestofq train --set iql.learner={}",
 }
 
 
 def new(
-    kind: Annotated[Literal["suite", "scorer", "learner"], Argument(metavar="KIND", help="suite, scorer or learner.")],
+    kind: Annotated[Literal["suite", "scorer"], Argument(metavar="KIND", help="suite or scorer.")],
     name: Annotated[str, Argument(metavar="NAME", help="Of the package, and by which commands find it.")],
     out: Annotated[Place, Option(help="Its folder. Default: NAME.")] = None,
 ) -> None:

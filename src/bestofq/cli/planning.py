@@ -123,7 +123,7 @@ def assume_usage(
 
     seen = page + pictures(chat, settings.chat_screenshots)
     usage = [count_usage("proposer", chat, calls, seen, steps * n * CANDIDATE // calls)]
-    if settings.localizer not in ("none", "page"):
+    if settings.localizer != "none":
         finder = settings.endpoint_of("localizer_chat") or chat
         usage.append(count_usage("localizer", finder, steps, 150 + pictures(finder, 1), 20))
     if kind == "picker":

@@ -82,7 +82,6 @@ def run(
             async with aclosing(models), Browser.launch(models.settings.suite.browser) as browser:
                 user = view.reply if view.interactive else None
                 env = WebEnv(browser, screenshots=screenshots, user=user, approve=view.approve, forms=ask_forms)
-                env.simulated_user = models.user
                 with view.live(), keeping_vectors(models, kind_of(chosen.name), opened.vectors):
                     episode = await visit(env, chosen, task, store=opened, config=config, options=settings, again=again)
                 if refused := sorted(env.session.refused):

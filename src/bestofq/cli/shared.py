@@ -92,14 +92,11 @@ def hosts_of(address: str | None, models: Models, place: Location) -> Iterator[H
             "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
         )
     try:
-        from bestofq.rollouts.cluster import ClusterHosts, connect_cluster, resources
+        from bestofq.rollouts.cluster import ClusterHosts, connect_cluster
     except ModuleNotFoundError as error:
         raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
     chosen = models.settings.cluster
     with connect_cluster(address):
-        for name, count in chosen.needs.items():
-            if count > (has := resources(name)):
-                console.print(f"{count:g} {name}s are wanted and the cluster has {has:g}: some processes will wait")
         shared = Shared(models.budget)
         yield ClusterHosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
 

@@ -15,14 +15,13 @@ from typer import Option
 from bestofq.cli.estimate import estimate_trained_q
 from bestofq.cli.options import CommonOptions, LogTo, Texts, takes
 from bestofq.cli.planning import print_training_plan
-from bestofq.cli.shared import hosts_of, models_of, open_existing_store, store_of
+from bestofq.cli.shared import models_of, open_existing_store, store_of
 from bestofq.cli.writing import check_folder
-from bestofq.core.concurrency import run_interruptible
 from bestofq.learning.tracking import open_tracker
-from bestofq.recipes.q_training import embed_there, select_episodes, train_on_runs
+from bestofq.recipes.q_training import train_on_runs
 
 
-@takes("suite", "model", "config", "set_", "store", "cluster", "dry_run")
+@takes("suite", "model", "config", "set_", "store", "dry_run")
 def train(
     options: CommonOptions,
     out: Annotated[Path, Option(help="Folder for the Q-function.")],
@@ -42,13 +41,7 @@ def train(
     if options.dry_run:
         print_training_plan(models, store, runs, episodes, out)
         return
-    with (
-        open_existing_store(store) as opened,
-        hosts_of(options.cluster, models, store) as hosts,
-        open_tracker(log_to) as log,
-    ):
-        if hosts is not None and models.settings.value == "network":
-            run_interruptible(embed_there(models, hosts, opened, select_episodes(opened, runs, episodes)))
+    with open_existing_store(store) as opened, open_tracker(log_to) as log:
         train_on_runs(models, opened, runs, out, again=again, episodes=episodes, log=log)
     if estimate:
         estimate_trained_q(models, store, runs, episodes, out)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -14,13 +15,12 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.localizers import FallbackLocalizer, PageLocalizer, VisionLocalizer
+from bestofq.agents.localizers import VisionLocalizer
 from bestofq.agents.prompting import VERIFIER, prompt_hash
 from bestofq.agents.proposers import ChatProposer, Dialect, SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer, VoteScorer
 from bestofq.agents.scorers.critics import ChatPickerScorer, ChatVerifierScorer, PickerScorer, VerifierScorer
-from bestofq.agents.scorers.gated import GatedScorer
-from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
+from bestofq.agents.scorers.learned import GatedScorer, PriorScorer, QScorer, Values
 from bestofq.agents.scorers.memory import MemoryScorer, WordScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.config.models import Models, check_embedder, in_pocket_prompts, is_pocket
@@ -41,156 +41,109 @@ CHAT_TOKENS = 1500
 """Of a local model's reply to instructions: three candidates in ordinary words. A longer reply is cut, and repaired."""
 
 
-AGENTS: dict[str, "AgentConfig"] = {}
-"""Every way to choose, by its name."""
+def _no_check(settings: BestOfQSettings) -> None:
+    """Need nothing more than a proposer."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class AgentConfig:
     """One way to choose among candidates (Best-of-Q, 4.1 and Fig. 5): the first of the N that the proposer offers.
 
-    To add a way, write a subclass with what differs, and give it a name: `class Vote(AgentConfig, kind="vote")`.
+    To add a way, put what differs into `AGENTS` under its name.
+
+    Args:
+        scorer: of the models, what `bestofq train` left, and N.
+        selector: of the settings.
+        propose: another proposer than that of the settings.
+        identity: what only this agent depends on, apart from N: of the settings, and of what describes the Q-function.
+        check_more: raise ConfigError if the settings do not name what the agent needs. It loads no model.
+        single: whether it proposes one candidate, and depends on no setting of its own.
+        needs_q: whether it ranks by what `bestofq train` left.
+        log_probs: whether it needs the log-probability of each candidate.
+        votes: whether it needs a reply for each candidate.
     """
 
-    single = False  # proposes one candidate, and depends on no setting of its own
-    needs_q = False
-    log_probs = False  # needs the log-probability of each candidate
-    votes = False  # needs a reply for each candidate
-
-    def __init_subclass__(cls, kind: str) -> None:
-        AGENTS[kind] = cls()
+    scorer: Callable[[Models, Values | None, int], Scorer] = lambda models, values, n: ConstantScorer()
+    selector: Callable[[BestOfQSettings], Selector] = lambda settings: GreedySelector()
+    propose: Callable[[Models], Proposer] | None = None
+    identity: Callable[[BestOfQSettings, Mapping[str, JsonValue]], Mapping[str, JsonValue]] = lambda settings, q: q
+    check_more: Callable[[BestOfQSettings], None] = _no_check
+    single: bool = False
+    needs_q: bool = False
+    log_probs: bool = False
+    votes: bool = False
 
     def reads_q(self, settings: BestOfQSettings) -> bool:
         """Return whether it ranks by what `bestofq train` left."""
-        return self.needs_q
+        return self.needs_q or (self is AGENTS["mcts"] and settings.agent_q.feedback == "q")
 
     def check(self, settings: BestOfQSettings) -> None:
         """Raise ConfigError if the settings do not name what the agent needs, or name what cannot be imported. It loads
         no model."""
+        self.check_more(settings)
         if settings.proposer is not None:
             load_part("proposer", settings.proposer)
-
-    def proposer(self, models: Models) -> Proposer:
-        return make_proposer(models, log_probs=self.log_probs, votes=self.votes)
-
-    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return ConstantScorer()
-
-    def selector(self, settings: BestOfQSettings) -> Selector:
-        return GreedySelector()
-
-    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return what only this agent depends on, apart from N. `q` describes the Q-function."""
-        return {**q}
 
     def whole_identity(
         self, settings: BestOfQSettings, n: int | None, q: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
-        """Return the same with `n`, the candidates a step; None: as the settings say."""
+        """Return what only this agent depends on. `n`: candidates a step; None: as the settings say. `q` describes the
+        Q-function."""
         return {} if self.single else {"n": n or settings.n_candidates, **self.identity(settings, q)}
 
-    def build(self, name: str, models: Models, values: Values | None, n: int) -> Agent:
-        """Return the agent. ConfigError as `check`, and if a learned agent has no Q-function."""
-        return Agent(
-            name=name,
-            proposer=self.proposer(models),
-            scorer=self.scorer(models, values, n),
-            selector=self.selector(models.settings),
-            n_candidates=1 if self.single else n,
-            localizer=make_localizer(models),
-        )
+
+def _verifier(models: Models, values: Values | None, n: int) -> Scorer:
+    if models.prompted is not None:
+        return VerifierScorer(models.prompted)
+    return ChatVerifierScorer(models.chatting, models.settings.chat_screenshots if models.endpoint else 0)
 
 
-class Prompting(AgentConfig, kind="prompting"):
-    single = True
+def _best_of_q(models: Models, values: Values | None, n: int) -> Scorer:
+    return make_gated_scorer(models, _require_values("best-of-q", values, n))
 
 
-class RandomAction(AgentConfig, kind="random"):
-    def selector(self, settings: BestOfQSettings) -> Selector:
-        return UniformSelector()
+def _prior(models: Models, values: Values | None, n: int) -> Scorer:
+    return PriorScorer(make_q_scorer(models, _require_values("prior", values, n)), beta=models.settings.beta)
 
 
-class Explore(AgentConfig, kind="explore"):
-    def selector(self, settings: BestOfQSettings) -> Selector:
-        return EpsilonGreedySelector(settings.epsilon)
+def _memory(models: Models, values: Values | None, n: int) -> Scorer:
+    if values is None or values.memory is None:
+        raise ConfigError("the agent memory needs remembered outcomes: give --q a folder made by `bestofq train`")
+    return MemoryScorer(values.memory)
 
 
-class Vote(AgentConfig, kind="vote"):
-    votes = True
-
-    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return VoteScorer()
-
-
-class PickerAgent(AgentConfig, kind="picker"):
-    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return make_picker(models, models.settings.endpoint_of("picker_chat"))
+def _check_own(settings: BestOfQSettings) -> None:
+    if settings.scorer is None:
+        raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
+    load_part("scorer", settings.scorer)
 
 
-class Verifier(AgentConfig, kind="verifier"):
-    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        if models.prompted is not None:
-            return VerifierScorer(models.prompted)
-        return ChatVerifierScorer(models.chatting, models.settings.chat_screenshots if models.endpoint else 0)
-
-    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        return {} if in_pocket_prompts(settings) else {"prompts": prompt_hash(VERIFIER)}
-
-
-class BestOfQ(AgentConfig, kind="best-of-q"):
-    needs_q = True
-
-    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return make_gated_scorer(models, _require_values("best-of-q", values, n))
-
-
-class Prior(AgentConfig, kind="prior"):
-    log_probs = True
-    needs_q = True
-
-    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return PriorScorer(make_q_scorer(models, _require_values("prior", values, n)), beta=models.settings.beta)
-
-    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        return {"beta": settings.beta, **q}
-
-
-class Remembering(AgentConfig, kind="memory"):
-    needs_q = True
-
-    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        if values is None or values.memory is None:
-            raise ConfigError("the agent memory needs remembered outcomes: give --q a folder made by `bestofq train`")
-        return MemoryScorer(values.memory)
-
-
-class Words(AgentConfig, kind="words"):
-    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        return WordScorer()
-
-
-class Own(AgentConfig, kind="own"):
-    def check(self, settings: BestOfQSettings) -> None:
-        if settings.scorer is None:
-            raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
-        load_part("scorer", settings.scorer)
-        super().check(settings)
-
-    def scorer(self, models: Models, values: Values | None, n: int) -> Scorer:
-        scorer: Scorer = make_part("scorer", str(models.settings.scorer), Scorer, models)
-        return scorer
-
-    def identity(self, settings: BestOfQSettings, q: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        return {"scorer": settings.scorer}
-
-
-class Mcts(AgentConfig, kind="mcts"):
-    single = True  # its search has an identity and an N of its own
-
-    def reads_q(self, settings: BestOfQSettings) -> bool:
-        return settings.agent_q.feedback == "q"
-
-    def build(self, name: str, models: Models, values: Values | None, n: int) -> Agent:
-        raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
+AGENTS: dict[str, AgentConfig] = {
+    "prompting": AgentConfig(single=True),
+    "random": AgentConfig(selector=lambda settings: UniformSelector()),
+    "explore": AgentConfig(selector=lambda settings: EpsilonGreedySelector(settings.epsilon)),
+    "vote": AgentConfig(scorer=lambda models, values, n: VoteScorer(), votes=True),
+    "picker": AgentConfig(
+        scorer=lambda models, values, n: make_picker(models, models.settings.endpoint_of("picker_chat"))
+    ),
+    "verifier": AgentConfig(
+        scorer=_verifier,
+        identity=lambda settings, q: {} if in_pocket_prompts(settings) else {"prompts": prompt_hash(VERIFIER)},
+    ),
+    "best-of-q": AgentConfig(scorer=_best_of_q, needs_q=True),
+    "prior": AgentConfig(
+        scorer=_prior, identity=lambda settings, q: {"beta": settings.beta, **q}, needs_q=True, log_probs=True
+    ),
+    "memory": AgentConfig(scorer=_memory, needs_q=True),
+    "words": AgentConfig(scorer=lambda models, values, n: WordScorer()),
+    "own": AgentConfig(
+        scorer=lambda models, values, n: make_part("scorer", str(models.settings.scorer), Scorer, models),
+        identity=lambda settings, q: {"scorer": settings.scorer},
+        check_more=_check_own,
+    ),
+    "mcts": AgentConfig(single=True),  # its search has an identity and an N of its own
+}
+"""Every way to choose, by its name."""
 
 
 def check_kind(name: str) -> str:
@@ -208,13 +161,23 @@ def embeds(settings: BestOfQSettings, kind: AgentKind) -> bool:
 
 
 def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
-    """The agent of that name. ConfigError as `AgentConfig.check` and `AgentConfig.build`. It warns if N is not the
-    Q-function's."""
-    AGENTS[kind].check(models.settings)
-    return AGENTS[kind].build(kind, models, values, n or models.settings.n_candidates)
+    """The agent of that name. ConfigError as `AgentConfig.check`, and if a learned agent has no Q-function. It warns if
+    N is not the Q-function's."""
+    if kind == "mcts":
+        raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
+    agent, n = AGENTS[kind], n or models.settings.n_candidates
+    agent.check(models.settings)
+    return Agent(
+        name=kind,
+        proposer=agent.propose(models) if agent.propose else make_proposer(models, agent.log_probs, agent.votes),
+        scorer=agent.scorer(models, values, n),
+        selector=agent.selector(models.settings),
+        n_candidates=1 if agent.single else n,
+        localizer=make_localizer(models),
+    )
 
 
-def make_proposer(models: Models, *, log_probs: bool = False, votes: bool = False) -> Proposer:
+def make_proposer(models: Models, log_probs: bool = False, votes: bool = False) -> Proposer:
     """`log_probs`: of each candidate. `votes`: each candidate is a reply of its own."""
     chosen = models.settings.model
     if models.settings.proposer is not None:
@@ -327,13 +290,11 @@ def shipped_q(settings: BestOfQSettings) -> Path | None:
 
 def make_localizer(models: Models) -> Localizer | None:
     """Who places targets in words, where they are. ConfigError where it needs a model that the settings do not name."""
-    kind = models.settings.localizer
-    if kind in ("none", "page"):
-        return PageLocalizer() if kind == "page" else None
+    if models.settings.localizer == "none":
+        return None
     own = models.settings.endpoint_of("localizer_chat")
     model = models.endpoint if own is None else models.in_role(own)
     if not isinstance(model, ChatModel):
         how = "set endpoints.localizer_chat.model, or give --base-url"
-        raise ConfigError(f"the localizer {kind} needs an endpoint: {how}")
-    found = VisionLocalizer(model)
-    return FallbackLocalizer(PageLocalizer(), found) if kind == "page+vision" else found
+        raise ConfigError(f"localizer=vision needs an endpoint: {how}")
+    return VisionLocalizer(model)

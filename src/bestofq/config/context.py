@@ -2,18 +2,18 @@
 
 import fnmatch
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from bestofq.config.models import Models, check_pictures
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.errors import InputError
 from bestofq.core.observation import Split, Task
-from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, SimulatedUser, Suite, TakesUser
+from bestofq.core.protocols import EnvFactory, Judge, KnowsIrreversible, Suite
 from bestofq.core.repeating import Unsafe
 from bestofq.envs.suites import make_suite
-from bestofq.rollouts.workers import Do, Hosts, Report, Shared, Worker, ignore
+from bestofq.rollouts.workers import Do, Hosts, Report, Shared, Worker
 from bestofq.safety.irreversible import seems_irreversible
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -40,7 +40,7 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
     check_pictures(models.settings, chosen.in_browser and chosen.screenshots)
     async with aclosing(models), suite.open() as make_env:
         yield OpenSuite(
-            answered_by(models.user, make_env),
+            make_env,
             partial(chosen_tasks, suite, chosen.only),
             step_limit_of(models.settings, suite),
             suite.judge or (models.judge if suite.needs_judge else None),
@@ -48,7 +48,7 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
         )
 
 
-Work = Callable[[Models, OpenSuite | None, Store, Report], AbstractAsyncContextManager[Do]]
+Work = Callable[[Models, OpenSuite, Store, Report], AbstractAsyncContextManager[Do]]
 """Opens what does items, in the process that does them."""
 
 
@@ -56,57 +56,36 @@ Work = Callable[[Models, OpenSuite | None, Store, Report], AbstractAsyncContextM
 async def open_workers(
     work: Work,
     models: Models,
-    suite: OpenSuite | None,
+    suite: OpenSuite,
     store: Store,
     *,
     at_once: int,
     hosts: Hosts | None = None,
-    report: Report = ignore,
+    report: Report,
 ) -> AsyncIterator[Sequence[Worker]]:
     """Yield workers that do `at_once` items in this process, or in each process of `hosts`.
 
     Args:
-        suite: for `work`; None: it needs none. A process of a cluster opens its own.
+        suite: for `work`. A process of a cluster opens its own.
         report: hears of each step that `work` reports.
     """
     if hosts is None:
         async with work(models, suite, store, report) as do:
             yield [Worker(do)] * at_once
     else:
-        opens = partial(_open_there, work, models.settings, hosts.store, suite is not None)
+        opens = partial(_open_there, work, models.settings, hosts.store)
         async with hosts.open_hosts(opens, at_once, store, report) as workers:
             yield workers
 
 
 @asynccontextmanager
 async def _open_there(
-    work: Work, settings: BestOfQSettings, where: Location, in_suite: bool, shared: Shared
+    work: Work, settings: BestOfQSettings, where: Location, shared: Shared
 ) -> AsyncIterator[tuple[Do, str]]:
     models = Models(settings, shared.budget)
     with Store.open(where) as store:
-        async with (
-            aclosing(models),
-            open_suite(models) if in_suite else nullcontext() as suite,
-            work(models, suite, store, shared.steps.append) as do,
-        ):
+        async with open_suite(models) as suite, work(models, suite, store, shared.steps.append) as do:
             yield do, store.writer
-
-
-def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:
-    """Environments in which a simulated user answers, where there is one. ConfigError where they take none."""
-    if user is None:
-        return make_env
-
-    async def make() -> Env:
-        env = await make_env()
-        if not isinstance(env, TakesUser):
-            raise ConfigError(
-                f"{type(env).__name__} takes no simulated user (core.protocols.TakesUser): leave user out"
-            )
-        env.simulated_user = user
-        return env
-
-    return make
 
 
 def irreversible_of(suite: Suite) -> Unsafe | None:

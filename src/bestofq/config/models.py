@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from bestofq.agents.dialects.composite import CHAT_TEMPLATES, TEMPLATES
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.judges.chat import ChatJudge
-from bestofq.agents.prompting import CHAT, LOCAL, USER, prompt_hash
-from bestofq.agents.user import ModelUser
+from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedConfig, EmbedSettings, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
 from bestofq.core.loading import list_plugins, make_part
-from bestofq.core.protocols import Judge, LanguageModel, SimulatedUser, VisionModel
+from bestofq.core.protocols import Judge, LanguageModel, VisionModel
 from bestofq.models.chat import HERE, ChatConfig, ChatModel, check_token_ids
 from bestofq.models.prices import Budget
 from bestofq.models.shipped import find_model, is_shipped
@@ -89,14 +88,10 @@ class Models:
 
     @property
     def prompts(self) -> str:
-        """Hash of the prompts that the proposer reads, and what answers it."""
+        """Hash of the prompts that the proposer reads."""
         chosen = self.settings
         own, composite = (LOCAL, TEMPLATES) if in_pocket_prompts(chosen) else (CHAT, CHAT_TEMPLATES)
-        more = (
-            *(composite if chosen.model.dialect != "commands" else ()),
-            *(USER if chosen.endpoint_of("user") else ()),
-        )
-        return prompt_hash((*own, *more))
+        return prompt_hash((*own, *composite) if chosen.model.dialect != "commands" else own)
 
     async def check_token_ids(self) -> None:
         """ConfigError where the endpoint is to tell tokens, and does not as tuning needs them (`check_token_ids`)."""
@@ -119,7 +114,7 @@ class Models:
         return (await self.endpoint.generate(word)).replies[0].log_prob is not None
 
     def in_role(self, config: ChatConfig) -> VisionModel:
-        """The model of a role of its own: judge, picker, localizer or user. ConfigError where one that is to be loaded
+        """The model of a role of its own: judge, picker or localizer. ConfigError where one that is to be loaded
         here has no chat template of its own, SetupError where it cannot be found."""
         if config.base_url != HERE:
             return self._client(config)
@@ -158,11 +153,6 @@ class Models:
             return None
         judging = self.in_role(config)
         return ChatJudge(model=judging, screenshots=chosen.judge_sees, criteria=chosen.judge_criteria)
-
-    @cached_property
-    def user(self) -> SimulatedUser | None:
-        config = self.settings.endpoint_of("user")
-        return ModelUser(self.in_role(config)) if config else None
 
     @cached_property
     def embedder(self) -> "CachedEmbedder":
@@ -242,10 +232,9 @@ def is_pocket(chat: ChatConfig) -> bool:
 
 def check_pictures(settings: BestOfQSettings, taken: bool) -> None:
     """ConfigError where elements are found on pictures, and none is taken."""
-    seeing = settings.by == "words" and settings.localizer == "vision"
-    if taken or in_pocket_prompts(settings) or not (seeing or settings.by == "point"):
+    if taken or in_pocket_prompts(settings) or settings.by == "mark":
         return
-    way = "localizer=vision" if seeing else "by=point"
+    way = "localizer=vision" if settings.by == "words" else "by=point"
     raise ConfigError(
         f"with {way} a model finds elements on pictures, and none are taken: set suite.env=browser and "
         "suite.screenshots=true, or name elements by marks (by=mark)"

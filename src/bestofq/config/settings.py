@@ -26,7 +26,7 @@ from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig, TuningRates
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.search.config import SearchConfig
 
-LocalizerKind = Literal["none", "page", "vision", "page+vision"]
+LocalizerKind = Literal["none", "vision"]
 
 
 class ModelSettings(FrozenModel):
@@ -54,8 +54,8 @@ class ModelSettings(FrozenModel):
     )
     embedder: Annotated[str | None, FREE] = Field(
         default=None,
-        description="model that embeds: directory, hub name or a shipped one (Table 12), of a language model or a "
-        "sentence encoder; or one of your own, `my_package.my_module:make_embedder`, called with an `EmbedConfig`. "
+        description="model that embeds: directory, hub name or a shipped one (Table 12); or one of your own, "
+        "`my_package.my_module:make_embedder`, called with an `EmbedConfig`. "
         "Default: the endpoint embedder, else the model at `path` if no endpoint proposes",
     )
     embed: Annotated[EmbedSettings, FREE] = EmbedSettings()
@@ -77,12 +77,6 @@ class AgentQSettings(FrozenModel):
     alpha: float = Field(default=0.5, ge=0, le=1, description="weight of the searched Q against feedback's (Eq. 10)")
     threshold: float = Field(default=0.2, ge=0, le=1, description="least difference in Q of a pair (Algorithm 1)")
     tasks: int = Field(default=100, ge=1, description="B of Algorithm 1: training tasks searched a round")
-    replay: int | None = Field(
-        default=None,
-        ge=0,
-        description="earlier rounds whose pairs are trained on again, against the likelihoods they were drawn with "
-        "(3.2.2). Default: all",
-    )
     dpo: DPOConfig = DPOConfig()
     rft: TuningRates = TuningRates()
 
@@ -100,12 +94,6 @@ class ClusterSettings(FrozenModel):
     processes: int | None = Field(default=None, ge=1, description="how many. Default: as the cluster has CPUs for")
     cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each process")
     gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each process; may be a share")
-
-    @property
-    def needs(self) -> dict[str, float]:
-        """CPUs and GPUs of all of them, or of one process if the number is not set."""
-        processes = self.processes or 1
-        return {"CPU": processes * self.cpus, "GPU": processes * self.gpus}
 
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
@@ -127,8 +115,8 @@ class BestOfQSettings(FrozenModel):
     endpoints: Annotated[dict[str, ChatConfig], FREE] = Field(
         default={},
         description="models behind endpoints, a table each: `[endpoints.chat]` proposes and picks instead of `model`, "
-        "`picker_chat` picks (Table 3), `localizer_chat` localizes, `judge` judges, `user` answers what an agent "
-        "asks its user (Agent Q, 6.1), and `embedder` embeds texts by `/v1/embeddings`",
+        "`picker_chat` picks (Table 3), `localizer_chat` localizes, `judge` judges, and "
+        "`embedder` embeds texts by `/v1/embeddings`",
     )
     judge: str | None = Field(
         default=None,
@@ -167,7 +155,9 @@ class BestOfQSettings(FrozenModel):
     )
     thoughts: bool = Field(default=True, description="a chat model writes a thought and a note with each action (A.5)")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
-    localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
+    localizer: LocalizerKind = Field(
+        default="none", description="who finds elements that are described in words: a model, on the screenshot (A.1)"
+    )
     iql: Annotated[IQLConfig, FREE] = IQLConfig()
     n_candidates: int = Field(default=Agent.n_candidates, ge=1, description="N (3.3)")
     epsilon: float = Field(default=EpsilonGreedySelector.epsilon, ge=0, le=1, description="of the seed runs (A.2)")
@@ -212,7 +202,7 @@ class BestOfQSettings(FrozenModel):
     @model_validator(mode="after")
     def _words_are_found(self) -> Self:
         if self.by == "words" and self.localizer == "none":
-            raise ValueError("with by=words a localizer must find the elements: set localizer to page or vision")
+            raise ValueError("with by=words a localizer must find the elements: set localizer=vision")
         return self
 
     @property

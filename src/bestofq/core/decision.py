@@ -135,7 +135,7 @@ class Decision(FrozenModel):
     propensities: tuple[float, ...] | None = Field(
         default=None, description="[N] with what probability each was taken; None: as the agent's name says"
     )
-    usage: tuple[Usage, ...] = Field(default=(), description="of the agent, and of a model that answered as its user")
+    usage: tuple[Usage, ...] = Field(default=(), description="of the agent")
     log: str | None = Field(default=None, description="more that an imported log says of the step, as JSON")
 
     @model_validator(mode="after")
@@ -174,7 +174,6 @@ class StepResult(FrozenModel):
     reward: float | None = Field(default=0.0, ge=0.0, le=1.0, description="None: the environment cannot tell")
     terminated: bool = Field(default=False, description="the task itself has ended")
     truncated: bool = Field(default=False, description="the infrastructure cut it off")
-    usage: tuple[Usage, ...] = Field(default=(), description="of a model that answered as the user")
 
 
 class Step(FrozenModel):

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from bestofq.core.frozen import FrozenModel
 
-Endpoint = Literal["chat", "localizer_chat", "picker_chat", "judge", "user", "embedder"]
+Endpoint = Literal["chat", "localizer_chat", "picker_chat", "judge", "embedder"]
 """What a model behind an endpoint may do in a run, by the names of the settings."""
 FREE: Final = "free"
 """Marks a setting that changes how work is done, but not its result: `device: Annotated[str, FREE] = "auto"`."""

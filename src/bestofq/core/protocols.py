@@ -16,20 +16,6 @@ from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
 
 
-class SimulatedUser(Protocol):
-    """Answers an agent's questions in the place of a task's user (Agent Q, 6.1)."""
-
-    async def reply(self, task: Task, details: str, question: str) -> tuple[str, tuple[Usage, ...]]:
-        """The same answer for the same question, and its usage. `details`: what the user knows too. ModelError."""
-
-
-@runtime_checkable
-class TakesUser(Protocol):
-    """An environment in which a simulated user answers questions where there is one, instead of its own."""
-
-    simulated_user: SimulatedUser | None
-
-
 @runtime_checkable
 class HoldsBack(Protocol):
     """An environment that reads its page again at the press, and carries out nothing that is held back then."""

@@ -22,7 +22,7 @@ class Transitions:
     next_state: Ints  # [T]; at a terminal step any valid row, never read
     reward: Floats  # [T] in [0, 1]
     terminal: Bools  # [T]
-    others: Ints | None = None  # [T, K] candidates that were not taken, -1 beyond a step's last; None: left out
+    candidates: Ints | None = None  # [T, N] as they were offered, -1 beyond a step's last; None: left out
 
     def __len__(self) -> int:
         return len(self.reward)

@@ -9,8 +9,6 @@ from bestofq.core.actions import Action, Answer, AskUser, action_text, on_mark
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import SimulatedUser
-from bestofq.core.usage import Usage
 from bestofq.safety.irreversible import irreversible
 
 User = Callable[[str], Awaitable[str | None]]
@@ -24,11 +22,11 @@ Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]
 class WebEnv:
     """`core.protocols.Env` over a browser.
 
-    `answer` ends the episode. `ask_user` puts the question to `simulated_user` or else to `user`; the reply is a notice
-    in the next observation. The agent places targets in words (`Agent.localizer`). `approve` decides on each action
-    that seems irreversible (`safety.irreversible`), with `forms` also on each that sends a form. Its refusal is an
-    error in the next observation, and so is what was `held_back`. `evaluate` gives the reward. Without it the reward
-    is None, and a judge must decide. BrowserError is the machinery's; what the agent cannot do is `Observation.error`.
+    `answer` ends the episode. `ask_user` puts the question to `user`; the reply is a notice in the next observation.
+    The agent places targets in words (`Agent.localizer`). `approve` decides on each action that seems irreversible
+    (`safety.irreversible`), with `forms` also on each that sends a form. Its refusal is an error in the next
+    observation, and so is what was `held_back`. `evaluate` gives the reward. Without it the reward is None, and a judge
+    must decide. BrowserError is the machinery's; what the agent cannot do is `Observation.error`.
     """
 
     def __init__(
@@ -49,7 +47,6 @@ class WebEnv:
         self._user = user
         self.approve, self._forms = approve, forms
         self._task: Task | None = None
-        self.simulated_user: SimulatedUser | None = None
         self.held_back: Callable[[Observation, Action], bool] | None = None  # set by whoever repeats actions
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
@@ -63,13 +60,12 @@ class WebEnv:
         if self._task is None or self.observation is None:
             raise BrowserError("The environment has no episode; reset it first.")
         notices: tuple[str, ...] = ()
-        usage: tuple[Usage, ...] = ()
         error: str | None = None
         match action:
             case Answer():
                 pass
             case AskUser():
-                reply, usage = await self._ask_user(self._task, action.question)
+                reply = await self._user(action.question) if self._user else None
                 error = None if reply is not None else "There is no user to ask."
                 notices = () if reply is None else (f"The user replied: {reply}",)
             case _:
@@ -80,19 +76,11 @@ class WebEnv:
         if self._evaluate is not None:
             reward, ended = await self._evaluate(self._task, action, observation)
             terminated = terminated or ended
-        return StepResult(observation=observation, reward=reward, terminated=terminated, usage=usage)
+        return StepResult(observation=observation, reward=reward, terminated=terminated)
 
     async def close(self) -> None:
         self._task = self.observation = None
         await self.session.close()
-
-    async def _ask_user(self, task: Task, question: str) -> tuple[str | None, tuple[Usage, ...]]:
-        if self.simulated_user is not None:
-            return await self.simulated_user.reply(task, self._details(task), question)
-        return (await self._user(question) if self._user else None), ()
-
-    def _details(self, task: Task) -> str:
-        return ""
 
     async def _act(self, action: Action, observation: Observation) -> str | None:
         """Carry it out if it is not held back, and if it seems reversible or `approve` allows it. This is checked when

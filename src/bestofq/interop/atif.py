@@ -46,8 +46,8 @@ def episode(record: Any, file: Path) -> Episode:
         if known.get("source") != "agent" or left.get("is_copied_context"):
             goal = goal or words * (known.get("source") == "user")
             said = f"{said}\n{words}".strip()
-            page = _page(results, file, blank) if results else page
-            if (shot := _picture(known.get("message"), file)) is not None:
+            page = _page(results, file.parent, blank) if results else page
+            if (shot := _picture(known.get("message"), file.parent)) is not None:
                 page = page.model_copy(update={"screenshot": shot})
             others.append(step)
             continue
@@ -62,7 +62,7 @@ def episode(record: Any, file: Path) -> Episode:
         )
         decision = decision_of(left, candidate).model_copy(update={"usage": _usage(left.get("metrics"))})
         turns.append((seen, decision))
-        page, said = _page(results, file, blank), ""
+        page, said = _page(results, file.parent, blank), ""
     final = page if turns and (page := _heard(page, said)) != blank else None
     return episode_of("atif", goal, turns, final=final, rest={**rest, "steps": others})
 
@@ -71,14 +71,14 @@ def _heard(page: Observation, said: str) -> Observation:
     return page.model_copy(update={"text": f"{page.text}\n{said}".strip()})
 
 
-def _page(results: Any, file: Path, blank: Observation) -> Observation:
+def _page(results: Any, folder: Path, blank: Observation) -> Observation:
     """What tools gave back: the page if one shows it, else their words; and the last picture."""
     texts, page = [], blank
     for one in results:
-        web, shot = (one.get("extra") or {}).get("web"), _picture(one.get("content"), file)
+        web, shot = (one.get("extra") or {}).get("web"), _picture(one.get("content"), folder)
         if isinstance(web, Mapping):
             texts.append(text_of(web.get("axtree")) or text_of(one.get("content")))
-            shot = picture_of(web.get("image_observation"), file.parent) or shot
+            shot = picture_of(web.get("image_observation"), folder) or shot
             page = page.model_copy(update={"url": text_of(web.get("url")) or page.url})
         else:
             texts.append(text_of(one.get("content")))
@@ -87,10 +87,11 @@ def _page(results: Any, file: Path, blank: Observation) -> Observation:
     return page.model_copy(update={"text": text, "elements": elements_in(text)})
 
 
-def _picture(content: Any, file: Path) -> Screenshot | None:
+def _picture(content: Any, folder: Path) -> Screenshot | None:
+    """The last picture of a message's content."""
     sources = [part.get("source") for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
     paths = (source.get("path") for source in reversed(sources) if isinstance(source, Mapping))
-    return next(filter(None, (picture_of(path, file.parent) for path in paths)), None)
+    return next(filter(None, (picture_of(path, folder) for path in paths)), None)
 
 
 def _usage(metrics: Any) -> tuple[Usage, ...]:
@@ -174,10 +175,8 @@ def _result(page: Observation, pictures: Mapping[str, str]) -> Record:
 def _written_page(step: Any, folder: Path) -> Observation | None:
     for one in (step.get("observation") or {}).get("results") or ():
         if (known := _ours(one)) is not None:
-            parts = one["content"] if isinstance(one["content"], list) else []
-            path = next((part["source"]["path"] for part in parts if part["type"] == "image"), None)
             found = Observation.model_validate({**known, "text": text_of(one["content"])})
-            read = picture_of(path, folder)
+            read = _picture(one["content"], folder)
             shot = found.screenshot and read and found.screenshot.model_copy(update={"data": read.data})
             return found.model_copy(update={"screenshot": shot})
     return None

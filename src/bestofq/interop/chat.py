@@ -84,11 +84,11 @@ def parse_reply(message: Json, seen: Observation, last: bool) -> Candidate:
 
 
 def _call(one: Json) -> Call:
-    """OpenAI has name and arguments in `function`, or name and input in `custom`. inspect has the name in `function`,
-    and the arguments in the call itself."""
+    """Name and arguments are in `function` or in the call itself, or name and input are in `custom`. inspect has the
+    name in `function` and the arguments in the call itself."""
     if isinstance(custom := one.get("custom"), Mapping):
         return call_of(custom.get("name"), {"input": custom.get("input")})
-    function = one.get("function")
+    function = one.get("function") or one
     own = function if isinstance(function, Mapping) else {"name": function, **one}
     return call_of(own.get("name"), own.get("arguments"))
 

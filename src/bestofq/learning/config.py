@@ -1,8 +1,8 @@
 """What a training depends on: settings that load no PyTorch."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE
@@ -90,8 +90,6 @@ class IQLConfig(FrozenModel):
         batch_size: transitions in a step, over all processes, drawn with replacement.
         steps: gradient steps.
         network: shape of Q and V.
-        learner: `iql`, or a function of yours that trains Q and V.
-        others: whether a learner of yours also gets the candidates that were not taken.
         seed: of first weights, batches and dropout masks.
         device, precision: where and how the same numbers are computed.
         log_every, checkpoint_seconds: how often metrics and unfinished trainings are kept.
@@ -107,10 +105,6 @@ class IQLConfig(FrozenModel):
     batch_size: PositiveInt = Field(default=128, description="transitions, over all processes (B.1)")
     steps: PositiveInt = Field(default=6000, description="gradient steps; B.1 says 50,000 epochs and no data size")
     network: NetworkConfig = NetworkConfig()
-    learner: str = Field(
-        default="iql", description="iql, an installed package's, or `my_package.my_module:learn` (`training.train_own`)"
-    )
-    others: bool = Field(default=False, description="whether your own learner gets candidates that were not taken, too")
     seed: int = Field(default=0, ge=0, description="of first weights, batches and dropout")
     device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     precision: Literal["auto", "fp32", "bf16"] = Field(
@@ -120,12 +114,6 @@ class IQLConfig(FrozenModel):
     checkpoint_seconds: Annotated[float, FREE] = Field(
         default=60, ge=0, description="between checkpoints of an unfinished training; 0: after each step"
     )
-
-    @model_validator(mode="after")
-    def _others_are_read(self) -> Self:
-        if self.others and self.learner == "iql":
-            raise ValueError("IQL learns from what was taken alone: leave others out, or name a learner of yours")
-        return self
 
     def at(self, dim: int) -> "IQLConfig":
         """The same with the widths that its networks have for vectors of `dim` numbers."""

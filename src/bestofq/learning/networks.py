@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Collection
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TypeVar
 
 import torch
@@ -77,26 +77,6 @@ class EmbeddingMLP(nn.Module):
             layer.weight.copy_(matrix)
             layer.bias.copy_(-matrix @ mean)
 
-    def part(self, index: int, vectors: Tensor) -> Tensor:
-        """What one embedding [..., D] adds to the first hidden layer [..., H]. No activation stands before it, so that
-        the parts add up, and one that comes again need not be computed again."""
-        columns = slice(index * self.width, (index + 1) * self.width)
-        return nn.functional.linear(self._project_embedding(index, vectors), self._first.weight[:, columns])
-
-    def value_of(self, *parts: Tensor) -> Tensor:
-        """The same value [...] as of the embeddings, from what each of them adds."""
-        hidden = sum(parts, start=self._first.bias)
-        for layer in islice(self.body, 1, None):
-            hidden = layer(hidden)
-        value: Tensor = self.out(hidden)
-        return value.squeeze(-1)
-
-    @property
-    def _first(self) -> nn.Linear:
-        first = self.body[0]
-        assert isinstance(first, nn.Linear)
-        return first
-
 
 def _shrink(variances: Tensor, centred: Tensor) -> Tensor:
     """Return the eigenvalues [D] of the covariance of [B, D], shrunk towards their mean (Ledoit and Wolf 2004)."""
@@ -149,7 +129,8 @@ def fold_projections(network: Network) -> Network:
     so their matrices are multiplied into one, in float64."""
     if network.config.project is None and network.config.scaling is None:
         return copy.deepcopy(network)
-    first = network._first
+    first = network.body[0]
+    assert isinstance(first, nn.Linear)
     blocks, bias = list(first.weight.double().chunk(len(network.project), dim=1)), first.bias.double()
     for maps in (network.project, network.scale):
         for index, layer in enumerate(maps):

@@ -3,7 +3,7 @@ likelihoods stored when the actions were drawn (Agent Q, Eqs. 4 to 6); with the 
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic
 
 import torch
 from torch import Tensor
@@ -12,8 +12,6 @@ from torch.nn import functional
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.shared_prefix import Branches
 from bestofq.learning.tuning_batches import Item, Turns
-
-Means = TypeVar("Means", bound=NamedTuple)
 
 
 def rft_loss(log_prob: Tensor) -> Tensor:
@@ -45,20 +43,14 @@ def dpo_loss(chosen: Tensor, rejected: Tensor) -> Tensor:
     return -functional.logsigmoid(chosen - rejected)
 
 
-class PairMeans(NamedTuple):
-    """Over the pairs of a step."""
-
-    loss: float  # Eq. 5 or 6, nats
-    accuracy: float  # share of pairs whose chosen member has the higher implicit reward
-    margin: float  # implicit reward of the chosen member over the rejected one's
-    chosen_reward: float  # β·log(π_θ / π_ref); far from 0 at step 1, the pairs are of another model
-    rejected_reward: float
-
-
-class TurnMeans(NamedTuple):
-    """Over the tokens of a step's replies."""
-
-    loss: float  # Eq. 4, nats a token
+PAIR_MEANS = (
+    "loss",  # Eq. 5 or 6, nats
+    "accuracy",  # share of pairs whose chosen member has the higher implicit reward
+    "margin",  # implicit reward of the chosen member over the rejected one's
+    "chosen_reward",  # β·log(π_θ / π_ref); far from 0 at step 1, the pairs are of another model
+    "rejected_reward",
+)
+"""Over the pairs of a step."""
 
 
 Terms = Callable[[Tensor], Tensor]
@@ -67,29 +59,35 @@ means are made. The first is the sum of the losses."""
 
 
 @dataclass(frozen=True)
-class Objective(Generic[Item, Means]):
+class Objective(Generic[Item]):
     """What is minimised: the mean over the items of a step, each of the weight `weight`."""
 
+    items: str  # what they are, in words
     turns: Turns[Item]
     weight: Callable[[Item], int]
     terms: Callable[[Sequence[Item], Sequence[Branches], torch.device], Terms]
-    means: Callable[[Sequence[float]], Means]
+    means: Sequence[str]  # names of what `terms` gives, the loss first
 
 
-def preferences(beta: float) -> Objective[PreferencePair, PairMeans]:
+def preferences(beta: float) -> Objective[PreferencePair]:
     """DPO (Agent Q, Eqs. 5 and 6): each pair weighs the same."""
     return Objective(
+        items="preference pairs",
         turns=lambda pair: (*pair.chosen, *pair.rejected),
         weight=lambda pair: 1,
         terms=lambda pairs, nodes, device: _pair_terms(pairs, nodes, device, beta),
-        means=PairMeans._make,
+        means=PAIR_MEANS,
     )
 
 
-def successes() -> Objective[Turn, TurnMeans]:
+def successes() -> Objective[Turn]:
     """RFT (Agent Q, Eq. 4). Deviation: a step's loss is the mean over its tokens, which only scales the rate."""
     return Objective(
-        turns=lambda turn: (turn,), weight=lambda turn: len(turn.reply_ids), terms=_turn_terms, means=TurnMeans._make
+        items="successful turns",
+        turns=lambda turn: (turn,),
+        weight=lambda turn: len(turn.reply_ids),
+        terms=_turn_terms,
+        means=["loss"],
     )
 
 

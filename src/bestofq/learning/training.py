@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bestofq.core.loading import make_part
 from bestofq.core.transitions import Transitions
-from bestofq.learning.batches import fingerprint
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.tracking import Log, discard_log
@@ -26,12 +24,10 @@ def train_stoppable(
 ) -> IQL:
     """`train_iql`, with `save` called every `config.checkpoint_seconds` and when SIGINT or SIGTERM ends the training.
 
-    `begun` is what such a `save` kept; the result is then bit for bit that of a training which never stopped. Another
-    `config.learner` than IQL trains from the start and saves nothing. Raises as `train_iql` and `train_own` do;
-    KeyboardInterrupt on SIGINT and SystemExit on SIGTERM, after the step under way; a second signal ends the process.
+    `begun` is what such a `save` kept; the result is then bit for bit that of a training which never stopped. Raises as
+    `train_iql` does; KeyboardInterrupt on SIGINT and SystemExit on SIGTERM, after the step under way; a second signal
+    ends the process.
     """
-    if config.learner != "iql":
-        return train_own(data, config)
     saved = time.monotonic()
     with _signals() as stopped:
 
@@ -48,17 +44,6 @@ def train_stoppable(
                 raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
         return train_iql(data, config, resume=begun, on_step=after, log=log)
-
-
-def train_own(data: Transitions, config: IQLConfig) -> IQL:
-    """Train Q and V by the learner that `config.learner` names: a function of `data` and `config` that returns an `IQL`
-    with trained networks `q` and `v`.
-
-    Nothing of an unfinished training is kept. Raises as `make_part`.
-    """
-    iql: IQL = make_part("learner", config.learner, IQL, data, config, built_in=["iql"])
-    iql.data = fingerprint(data)
-    return iql
 
 
 @contextmanager

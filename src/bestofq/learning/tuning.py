@@ -6,76 +6,58 @@ Tests try several processes on CPUs only: DPO with both, RFT with FSDP2.
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import torch
 
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
-from bestofq.core.frozen import FrozenModel
 from bestofq.core.loading import extra
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.learning.config import DPOConfig, RFTConfig, TuningConfig
+from bestofq.learning.config import DPOConfig, TuningConfig
 from bestofq.learning.distributed import choose_device, fast_bfloat16
-from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, slopes_of, successes
+from bestofq.learning.objectives import Objective, preferences, slopes_of, successes
 from bestofq.learning.resuming import claim, clear_steps, load_step, save_step, write_whole
 from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_prefix
 from bestofq.learning.tuning_batches import PairBatch, PairBatches
 
 CLIP_NORM = 1.0  # of all gradients together, as in TRL
-AnyNoun = TypeVar("AnyNoun", bound=FrozenModel)
 
 
 @dataclass(frozen=True, slots=True)
-class TuningProgress(Generic[Means]):
+class TuningProgress:
     """One step, of all processes, before its update."""
 
     step: int
     steps: int
-    means: Means
+    means: Mapping[str, float]  # of the loss and of what else the objective names
     gradient_norm: float  # before clipping
     lr: float
 
 
-Report = Callable[[TuningProgress[Means]], None]
+Report = Callable[[TuningProgress], None]
 
 
-def train_on_preferences(
-    model: Any, pairs: Sequence[PreferencePair], config: DPOConfig, report: Report[PairMeans], *, out: Path
-) -> Path:
-    """Minimise Eq. 5 over pairs of turns, Eq. 6 over pairs of trajectories, as `_tune` says. DataError: no pairs."""
-    if not pairs:
-        raise DataError("There are 0 preference pairs to train on; search more tasks, or lower the value threshold.")
-    return _tune(model, pairs, preferences(config.beta), config, report, out)
-
-
-def train_on_successes(
-    model: Any, turns: Sequence[Turn], config: RFTConfig, report: Report[TurnMeans], *, out: Path
-) -> Path:
-    """Minimise Eq. 4, -E[Σ_t log π_θ(a_t|h_t)], over successful turns, as `_tune` says. DataError: no turns."""
-    if not turns:
-        raise DataError("There are 0 turns to train on: no trajectory was successful. Collect more, or search.")
-    return _tune(model, turns, successes(), config, report, out)
-
-
-def _tune(
-    model: Any,
-    items: Sequence[AnyNoun],
-    objective: Objective[AnyNoun, Means],
-    config: TuningConfig,
-    report: Report[Means],
-    out: Path,
+def train_policy(
+    model: Any, items: Sequence[PreferencePair] | Sequence[Turn], config: TuningConfig, report: Report, *, out: Path
 ) -> Path:
     """Train `model` (a causal language model of transformers) in place and save it; returns the folder `out/model`.
 
+    Args:
+        items: with a `DPOConfig` pairs of turns (Eq. 5) or of trajectories (Eq. 6); else successful turns, for RFT
+            (Eq. 4, -E[Σ_t log π_θ(a_t|h_t)]).
+
     With adapters, they lie in `out/adapter` and are merged into `out/model` (not under FSDP: there only the adapter is
     saved and returned). The same call again continues from the last checkpoint, bit for bit on a CPU, and does nothing
-    when it was finished. Raises ConfigError for weights that cannot be trained, CheckpointError where `out` holds
-    another run, or when training diverges.
+    when it was finished. Raises DataError without items, ConfigError for weights that cannot be trained,
+    CheckpointError where `out` holds another run, or when training diverges.
     """
+    objective: Objective[Any] = preferences(config.beta) if isinstance(config, DPOConfig) else successes()
+    if not items:
+        raise DataError(f"There are 0 {objective.items} to train on: search more tasks, or more rollouts a task.")
     accelerator = _accelerator(config)
     claim(out, items, config.model_dump_json(exclude={"checkpoint_every", "device"}))
     done = out / ("adapter" if config.lora and _fsdp(accelerator) else "model")
@@ -105,7 +87,8 @@ def _tune(
             if (step + 1) % config.checkpoint_every == 0 and step + 1 < len(batches):
                 save_step(out, policy, adam.optimizer, accelerator, step + 1)
             if accelerator.is_main_process:
-                report(TuningProgress(step + 1, len(batches), objective.means(means), norm, lr))
+                named = dict(zip(objective.means, means, strict=True))
+                report(TuningProgress(step + 1, len(batches), named, norm, lr))
     _save(accelerator, policy, out, lora=config.lora is not None)
     if accelerator.is_main_process:
         clear_steps(out)
@@ -119,7 +102,7 @@ def schedule(step: int, steps: int, warmup_share: float) -> float:
 
 
 def _accumulate(
-    accelerator: Any, policy: Any, batch: PairBatch[AnyNoun], objective: Objective[AnyNoun, Means], *, share: bool
+    accelerator: Any, policy: Any, batch: PairBatch[Any], objective: Objective[Any], *, share: bool
 ) -> list[float]:
     """The gradient of the mean loss over the items of all processes; returns the means. The slopes by the
     log-likelihoods suffice; where an item spans several micro-batches, a pass without gradient gives them."""

@@ -63,7 +63,7 @@ _WORD = "Name any number between 1 and 100. Reply with the number alone."  # man
 class ChatConfig(FrozenModel):
     """One model at one endpoint, or loaded here."""
 
-    model: str = Field(description="the name the endpoint knows it by; with local: directory, hub name or GGUF file")
+    model: str = Field(description="the name the endpoint knows it by; with local: directory or hub name")
     base_url: Annotated[str, AfterValidator(lambda text: text if text == HERE else address_of(text))] = Field(
         default="https://api.openai.com/v1",
         description="of the endpoint, with its /v1; local: the model is loaded here and reads texts alone; no setting "

@@ -1,23 +1,17 @@
-"""Checkpoints: a model and its tokenizer from a transformers directory, a hub's name or a GGUF file; and their hash."""
+"""Checkpoints: a model and its tokenizer from a transformers directory or a hub's name; and their hash."""
 
 import hashlib
-import logging
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 from bestofq.core.errors import SetupError
-from bestofq.core.loading import extra
-
-log = logging.getLogger(__name__)
 
 Precision = Literal["auto", "float32", "bfloat16"]
 POCKET_TEMPLATE = (
@@ -35,11 +29,10 @@ def load_checkpoint(auto: Any, path: str | Path, device: str, precision: Precisi
         fast = torch.cuda.is_bf16_supported() if target.startswith("cuda") else torch.cpu._is_avx512_bf16_supported()
         precision = "bfloat16" if fast else "float32"
     disable_progress_bar()  # of reading weights: they are ours to announce
-    place = folder_of(path)
-    config = AutoConfig.from_pretrained(place)
+    config = AutoConfig.from_pretrained(path)
     config._attn_implementation = None  # whatever it says: "sdpa" where the class has it, else "eager"
-    model = auto.from_pretrained(place, config=config, dtype=getattr(torch, precision))
-    return model, AutoTokenizer.from_pretrained(place), target, revision_of(model.config, path)
+    model = auto.from_pretrained(path, config=config, dtype=getattr(torch, precision))
+    return model, AutoTokenizer.from_pretrained(path), target, revision_of(model.config, path)
 
 
 def revision_of(config: Any, path: str | Path) -> str:
@@ -65,33 +58,6 @@ def _nowhere(path: str | Path) -> bool:
     return len(Path(path).parts) == 1 and not Path(path).exists()
 
 
-@cache
-def folder_of(path: str | Path) -> str | Path:
-    """Where transformers reads a checkpoint. SetupError for a GGUF file without the package gguf.
-
-    A GGUF file is converted once, to float16 in the user's cache: it takes minutes to read, its copy takes seconds.
-    """
-    file = Path(path)
-    if file.suffix != ".gguf" or not file.is_file():
-        return path
-    extra("gguf")
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "bestofq" / "gguf"
-    folder = caches / f"{file.stem}-{file.stat().st_size}-{file.stat().st_mtime_ns}"
-    if not folder.is_dir():
-        log.warning("%s is converted once, to %s", file, folder)
-        caches.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=caches) as made:
-            given = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
-            AutoTokenizer.from_pretrained(**given).save_pretrained(Path(made, "it"))
-            model = AutoModelForCausalLM.from_pretrained(**given, dtype=torch.float16)
-            model.hf_quantizer = None  # its weights are plain numbers now
-            vars(model.config).pop("quantization_config", None)
-            model.save_pretrained(Path(made, "it"))
-            with suppress(OSError):  # another process was first
-                Path(made, "it").rename(folder)
-    return folder
-
-
 def has_own_template(path: str | Path) -> bool:
     """Whether a checkpoint has a chat template that is not the pocket models'; False where no tokenizer is."""
     try:
@@ -102,13 +68,13 @@ def has_own_template(path: str | Path) -> bool:
 
 @cache
 def _template(path: str | Path) -> str | None:
-    found: str | None = AutoTokenizer.from_pretrained(folder_of(path)).chat_template
+    found: str | None = AutoTokenizer.from_pretrained(path).chat_template
     return found
 
 
 def weights_hash(path: Path) -> str:
-    """16 hex digits over a checkpoint's weight files: a GGUF file, or a directory's. SetupError without any."""
-    files = [path] if path.is_file() else sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
+    """16 hex digits over a directory's weight files. SetupError without any."""
+    files = sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
     if not files:
         raise SetupError(f"no weights in {path}: copy the model's .safetensors or pytorch_model.bin files there")
     digest = hashlib.sha256()

@@ -1,21 +1,15 @@
-"""Embedders of texts that are no language models: sentence encoders, and endpoints with `/v1/embeddings`."""
+"""An embedder of texts behind an endpoint with `/v1/embeddings`, and matches with the goal behind any vector."""
 
-import json
 import logging
 import re
 import weakref
-from abc import abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import numpy as np
 import openai
 import torch
-import transformers
 from torch import Tensor
-from transformers.utils.hub import cached_file
 
 from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
@@ -25,8 +19,7 @@ from bestofq.core.transitions import Floats
 from bestofq.models.batching import in_groups
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.chat import ChatConfig
-from bestofq.models.checkpoints import Precision, checkpoint_errors, load_checkpoint
-from bestofq.models.embed import MATCHES, LocalEmbedder, matches, pool_vectors
+from bestofq.models.embed import MATCHES, LocalEmbedder, matches
 from bestofq.models.endpoint import api_error_of, http_client, key_of, limit_body
 
 log = logging.getLogger(__name__)
@@ -36,99 +29,20 @@ WORD_NUMBERS = 256  # of a word's vector
 LEAST_CHARACTERS = 64  # of a text that an endpoint refuses as too long: a shorter one is not cut again
 
 
-class _TextEmbedder(CachedEmbedder):
-    """An embedder that reads texts alone and has one way to pool them."""
-
-    def __init__(self, config: EmbedConfig, *, model: str, revision: str, dim: int) -> None:
-        """ConfigError if `config` has a layer, pooling or context that only a language model has."""
-        for name in ("layer", "pooling", "context"):
-            if (value := getattr(config, name)) != (own := getattr(DEFAULTS, name)):
-                raise ConfigError(
-                    f"{model} has one way to embed a text, not {name}={value}: set model.embed.{name}={own}"
-                )
-        how = config.model_dump(include={"prompt", "action", "state"})
-        super().__init__(EmbedSpec(model=model, revision=revision, dim=dim, **how), batch=4 * BATCH)
-
-    def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
-        if any(item.screenshots or item.answer for item in items):
-            raise ConfigError(
-                f"{self.spec.model} embeds texts alone: set model.embed.context=alone and model.embed.pixels=0"
-            )
-        texts = [item.text for item in items]
-        return in_groups(texts, self._embed, size=BATCH, length=len)
-
-    @abstractmethod
-    def _embed(self, texts: list[str]) -> list[Vector]:
-        """Vectors of a few texts."""
-
-
-class SentenceEmbedder(_TextEmbedder):
-    """`Embedder` over a sentence encoder, as its sentence-transformers files say: pooling, normalizing, length."""
-
-    def __init__(
-        self, path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
-    ) -> None:
-        """Load a directory or hub name with modules.json. SetupError if it cannot be read, ConfigError for a module
-        other than a transformer, pooling by mean, first or last token, and normalizing."""
-        folders = {module["type"].rpartition(".")[2]: module["path"] for module in _read_json(path, "modules.json")}
-        if others := folders.keys() - {"Transformer", "Pooling", "Normalize"}:
-            raise ConfigError(f"{path} has a module {others.pop()}: known are Transformer, Pooling and Normalize")
-        self._pooling = _read_pooling(path, folders["Pooling"]) if "Pooling" in folders else "mean"
-        self._normalizes = "Normalize" in folders
-        with checkpoint_errors(path):
-            model, self._tokenizer, target, revision = load_checkpoint(transformers.AutoModel, path, device, precision)
-        super().__init__(config, model=Path(path).name, revision=revision, dim=int(model.config.hidden_size))
-        self._model = model.to(target).eval().requires_grad_(False)
-        self._tokenizer.padding_side = "right"
-        if length := (_read_json(path, "sentence_bert_config.json") or {}).get("max_seq_length"):
-            self._tokenizer.model_max_length = length
-
-    @torch.inference_mode()
-    def _embed(self, texts: list[str]) -> list[Vector]:
-        how = {"padding": True, "truncation": True, "split_special_tokens": True, "return_tensors": "pt"}
-        inputs = self._tokenizer(texts, **how).to(self._model.device)
-        hidden, own = self._model(**inputs).last_hidden_state, inputs["attention_mask"].bool()
-        if self._pooling == "first":
-            hidden, own = hidden[:, :1], own[:, :1]
-        vectors = pool_vectors(hidden, own, "last" if self._pooling == "last" else "mean")
-        if self._normalizes:
-            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        return [
-            Vector(vector, sum(mask)) for vector, mask in zip(vectors, inputs["attention_mask"].tolist(), strict=True)
-        ]
-
-
-def _read_pooling(path: str | Path, folder: str) -> str:
-    ways = {"cls_token": "first", "mean_tokens": "mean", "lasttoken": "last"}
-    settings = _read_json(path, f"{folder}/config.json")
-    modes = [name.removeprefix("pooling_mode_") for name, value in settings.items() if value is True]
-    chosen = [mode for mode in modes if mode != "include_prompt"]
-    if len(chosen) != 1 or chosen[0] not in ways:
-        raise ConfigError(f"{path} pools by {' and '.join(chosen)}: known are {', '.join(ways)}, each alone")
-    return ways[chosen[0]]
-
-
-def is_sentence_encoder(path: str | Path) -> bool:
-    return _read_json(path, "modules.json") is not None
-
-
-def _read_json(path: str | Path, name: str) -> Any:
-    """A file of a directory or of the hub; None if there is none."""
-    try:
-        file = cached_file(path, name, _raise_exceptions_for_missing_entries=False)
-    except (OSError, ValueError):
-        return None
-    return None if file is None else json.loads(Path(file).read_text("utf-8"))
-
-
-class EndpointEmbedder(_TextEmbedder):
+class EndpointEmbedder(CachedEmbedder):
     """`Embedder` over `/v1/embeddings` of an OpenAI-compatible server. Its address is part of its identity.
 
     A text that the server refuses as too long is halved until it fits.
     """
 
     def __init__(self, endpoint: ChatConfig, config: EmbedConfig = DEFAULTS) -> None:
-        """Learn the dimension from a first reply. SetupError if nobody is there, ConfigError if it is refused."""
+        """Learn the dimension from a first reply. SetupError if nobody is there, ConfigError if it is refused, or if
+        `config` has a layer, pooling or context that only a language model has."""
+        for name in ("layer", "pooling", "context"):
+            if (value := getattr(config, name)) != (own := getattr(DEFAULTS, name)):
+                raise ConfigError(
+                    f"{endpoint.model} has one way to embed a text, not {name}={value}: set model.embed.{name}={own}"
+                )
         self._endpoint, self._cut = endpoint, False
         self._client = openai.OpenAI(
             base_url=endpoint.base_url,
@@ -139,7 +53,16 @@ class EndpointEmbedder(_TextEmbedder):
         )
         weakref.finalize(self, self._client.close)
         [probe] = self._embed(["dimension"])
-        super().__init__(config, model=endpoint.model, revision=hide(endpoint.base_url), dim=len(probe.values))
+        how = config.model_dump(include={"prompt", "action", "state"})
+        spec = EmbedSpec(model=endpoint.model, revision=hide(endpoint.base_url), dim=len(probe.values), **how)
+        super().__init__(spec, batch=4 * BATCH)
+
+    def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        if any(item.screenshots or item.answer for item in items):
+            raise ConfigError(
+                f"{self.spec.model} embeds texts alone: set model.embed.context=alone and model.embed.pixels=0"
+            )
+        return in_groups([item.text for item in items], self._embed, size=BATCH, length=len)
 
     def _embed(self, texts: list[str]) -> list[Vector]:
         where = self._endpoint.place

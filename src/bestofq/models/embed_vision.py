@@ -22,10 +22,9 @@ from bestofq.core.embedding import DEFAULTS, PIXELS_LEAST, EmbedConfig, EmbedIte
 from bestofq.core.errors import ConfigError, DataError, SetupError
 from bestofq.core.observation import Screenshot
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.models.checkpoints import Precision, folder_of, load_checkpoint
+from bestofq.models.checkpoints import Precision, load_checkpoint
 from bestofq.models.decoding import pad_ids
 from bestofq.models.embed import LocalEmbedder, hidden_states, pool_vectors
-from bestofq.models.embed_text import SentenceEmbedder, is_sentence_encoder
 from bestofq.models.local import LocalModel
 
 _MOST_THREADS = 8  # that prepare pictures
@@ -155,15 +154,12 @@ class VisionEmbedder(CachedEmbedder):
 def load_embedder(
     path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
 ) -> CachedEmbedder:
-    """The embedder of a checkpoint of `QWEN`, of a sentence encoder or a language model, which read texts alone.
+    """The embedder of a checkpoint of `QWEN`, or of a language model, which reads texts alone.
 
     SetupError if it cannot be found, ConfigError for another kind of model or an impossible context.
     """
-    place = folder_of(path)
-    if is_sentence_encoder(place):
-        return SentenceEmbedder(path, config, device=device, precision=precision)
     try:
-        known = transformers.AutoConfig.from_pretrained(place)
+        known = transformers.AutoConfig.from_pretrained(path)
         kind, classes = known.model_type, known.architectures or ()
     except (OSError, ValueError) as error:
         raise SetupError(f"no model at {path}: give a transformers directory or a hub name ({error})") from error
@@ -175,7 +171,7 @@ def load_embedder(
         )
     if classes and not any("CausalLM" in name or "LMHead" in name for name in classes):
         raise ConfigError(
-            f"{path} is a {classes[0]}, which writes no text, and no modules.json says how it embeds: save it by "
-            "sentence-transformers, or name a language model or a sentence encoder"
+            f"{path} is a {classes[0]}, which writes no text: serve it with /v1/embeddings and set "
+            "endpoints.embedder.model and its base_url, or name a language model"
         )
     return LocalEmbedder(LocalModel.load(path, device=device, precision=precision), config)

@@ -27,7 +27,7 @@ from bestofq.core.language import Generation, Message, Reply, Request, break_tok
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
 from bestofq.models.batching import MicroBatcher, in_groups
-from bestofq.models.checkpoints import Precision, checkpoint_errors, folder_of, load_checkpoint, revision_of
+from bestofq.models.checkpoints import Precision, checkpoint_errors, load_checkpoint, revision_of
 from bestofq.models.constrained import Grammars
 from bestofq.models.decoding import CACHE, attend_in_order, pad_ids, window_of, with_room
 from bestofq.models.shipped import find_model
@@ -57,9 +57,9 @@ class PromptTokens:
 
     @classmethod
     def read(cls, path: str | Path) -> "PromptTokens":
-        """Of a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
+        """Of a transformers directory or hub name. SetupError when it cannot be found."""
         with checkpoint_errors(path):
-            config, tokenizer = (auto.from_pretrained(folder_of(path)) for auto in (AutoConfig, AutoTokenizer))
+            config, tokenizer = (auto.from_pretrained(path) for auto in (AutoConfig, AutoTokenizer))
             return PromptTokens(tokenizer, name=Path(path).name, revision=lambda: revision_of(config, path))
 
     @cached_property
@@ -110,7 +110,7 @@ class LocalModel(PromptTokens):
 
     @classmethod
     def load(cls, path: str | Path = "pocket", *, device: str = "auto", precision: Precision = "auto") -> Self:
-        """Load a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
+        """Load a transformers directory or hub name. SetupError when it cannot be found."""
         path = find_model(path)
         with checkpoint_errors(path):
             model, tokenizer, target, revision = load_checkpoint(AutoModelForCausalLM, path, device, precision)

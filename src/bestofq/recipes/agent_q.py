@@ -1,6 +1,5 @@
 """Agent Q (arXiv 2408.07199, Algorithm 1): search each task's tree → preference pairs → DPO → the next round."""
 
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,22 +27,21 @@ async def agent_q(models: Models, suite: OpenSuite, store: Store, out: Path, rou
     What an earlier call finished is kept. Once a round's policy has begun to learn, nothing more is searched for it.
     Raises as `check_policy` and `training_tasks`.
     """
-    settings = models.settings.agent_q
     check_policy(models)
-    buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)
+    replayed: list[PreferencePair] = []  # of earlier rounds, with the likelihoods they were drawn with (3.2.2)
     for number in range(1, rounds + 1):
         folder = out / f"policy-{number}"
         trees = await grow_training_trees(
             models, suite, store, round_run(number), part=number - 1, of=rounds, grown=has_begun(folder)
         )
-        buffer.append(list(step_pairs(models, trees)))
-        need_pairs(buffer[-1], len(trees))
-        replayed = [pair for earlier in list(buffer)[:-1] for pair in earlier]  # with their own likelihoods (3.2.2)
-        folder = tune(models, [*replayed, *buffer[-1]], folder)
+        pairs = list(step_pairs(models, trees))
+        need_pairs(pairs, len(trees))
+        folder = tune(models, [*replayed, *pairs], folder)
         console.print(
-            f"round {number} of {rounds}: {count_of(len(buffer[-1]), 'pair')} of {count_of(len(trees), 'tree')}"
+            f"round {number} of {rounds}: {count_of(len(pairs), 'pair')} of {count_of(len(trees), 'tree')}"
             f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"
         )
+        replayed += pairs
         models = models.with_model(folder)
     return models
 

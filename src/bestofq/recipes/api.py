@@ -1,10 +1,8 @@
-"""What a program calls in one line: play a suite, search a task, tune a model, do one thing on any page."""
+"""What a program calls in one line: play a suite, search a task, do one thing on any page."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
-from copy import deepcopy
-from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter
 from starlette.types import ASGIApp
@@ -17,18 +15,12 @@ from bestofq.core.decision import Decision, Episode, Provenance, State
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import validate_settings
 from bestofq.core.observation import Split, Task
-from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.protocols import Env, EnvFactory, Localizer, Proposer, Scorer, Suite
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.envs.serving import serve_app
 from bestofq.envs.suites import AnySuiteSettings, make_suite
 from bestofq.envs.web import Approve, Evaluator, WebEnv
-from bestofq.learning.config import DPOConfig
-from bestofq.learning.distributed import group_left
-from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.learning.tuning import train_on_preferences
-from bestofq.models.local import LocalModel
 from bestofq.recipes import run_goal
 from bestofq.recipes.identity import this_command
 from bestofq.rollouts.episode import EpisodeOptions
@@ -139,24 +131,6 @@ async def search_tree(
         found = tree.to_tree(merge_usage(search.usage))
         await store.trees.save(run, found)
     return found
-
-
-def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **settings: object) -> Path:
-    """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights. A copy learns:
-    `model` stays as it is. `settings` are `DPOConfig`'s. Under `accelerate launch` all processes call this. ConfigError
-    on them."""
-    config, found = validate_settings(TypeAdapter(DPOConfig), settings), []
-    for number, (text, *replies) in enumerate(pairs):
-        prompt = tuple(model.encode(text))
-        answers = tuple((*model.encode_plain(reply), model.end) for reply in replies)  # as a policy writes them
-        drawn = reply_log_probs(model.model, [Branches(prompt, answers)], share=False).tolist()
-        better, worse = (
-            Turn(prompt_ids=prompt, reply_ids=ids, log_prob=log_prob)
-            for ids, log_prob in zip(answers, drawn, strict=True)
-        )
-        found.append(PreferencePair(chosen=(better,), rejected=(worse,), margin=1.0, task=text, node=number))
-    with group_left():
-        return train_on_preferences(deepcopy(model.model), found, config, lambda row: None, out=Path(out))
 
 
 async def visit(

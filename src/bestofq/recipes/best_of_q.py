@@ -11,7 +11,7 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.identity import DONE, is_done, q_identity, set_begun
-from bestofq.recipes.q_training import embed_there, load_q, select_episodes, train_q
+from bestofq.recipes.q_training import load_q, select_episodes, train_q
 from bestofq.rollouts.workers import Hosts
 from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
@@ -41,10 +41,7 @@ async def best_of_q(models: Models, suite: OpenSuite, store: Store, out: Path, h
             continue
         await collect(models, suite, store, run, replace(play, values=q), hosts=hosts)
         set_begun(out, identity)
-        episodes = select_episodes(store, runs)
-        if hosts is not None and models.settings.value == "network":
-            await embed_there(models, hosts, store, episodes)
-        q = train_q(folder, models, store, episodes)
+        q = train_q(folder, models, store, select_episodes(store, runs))
     assert q is not None
     return q
 

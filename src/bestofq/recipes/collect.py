@@ -15,14 +15,14 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split
-from bestofq.recipes.identity import Searcher, current_provenance, run_identity, search_identity
+from bestofq.recipes.identity import current_provenance, mcts_identity, run_identity, tree_identity
 from bestofq.recipes.tree_search import searching_agent
 from bestofq.rollouts.console import console
 from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import RunOptions, open_player, play_all
 from bestofq.rollouts.workers import Do, Hosts, Report
-from bestofq.store.configuration import DISCOUNT, GATE, Q
+from bestofq.store.configuration import DISCOUNT, GATE, TREES, Q
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -106,17 +106,17 @@ async def begin(
     with other settings, of its searches or its agent too, or with another Q-function than `values`."""
     settings = models.settings
     made = current_provenance(prompts=models.prompts, seed=settings.seed)
-    searcher: Searcher | None = "trees" if play is None else "mcts" if play.kind == "mcts" else None
     q: dict[str, JsonValue] = {} if values is None else {Q: values.checkpoint, DISCOUNT: values.discount}
     if values and values.gate and settings.gate != "off":
         q[GATE] = list(values.gate.thresholds)
-    await store.begin_run(
-        run,
-        run_identity(settings, split, suite.step_limit),
-        made,
-        searches={searcher: {**search_identity(models, searcher), **q}} if searcher else {},
-        agents={play.agent: own} if play and (own := AGENTS[play.kind].whole_identity(settings, play.n, q)) else {},
-    )
+    if play is None:
+        agents = {TREES: {**tree_identity(models), **q}}
+    elif play.kind == "mcts":
+        agents = {play.agent: {**mcts_identity(settings), **q}}
+    else:
+        own = AGENTS[play.kind].whole_identity(settings, play.n, q)
+        agents = {play.agent: own} if own else {}
+    await store.begin_run(run, run_identity(settings, split, suite.step_limit), made, agents=agents)
     return made
 
 
@@ -145,9 +145,8 @@ async def compare(
 
 @asynccontextmanager
 async def _open_player(
-    run: str, play: Play, provenance: Provenance, models: Models, suite: OpenSuite | None, store: Store, report: Report
+    run: str, play: Play, provenance: Provenance, models: Models, suite: OpenSuite, store: Store, report: Report
 ) -> AsyncIterator[Do]:
-    assert suite is not None
     options = EpisodeOptions(
         seed=models.settings.seed,
         step_limit=suite.step_limit,

@@ -1,8 +1,9 @@
 """What logged episodes tell of Q-functions that did not learn from them: nobody plays, and nothing is rewarded anew."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.core.gate import Held
 from bestofq.core.identity import key_of
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.transitions import Floats, Ints, Transitions
+from bestofq.core.transitions import Floats, Transitions
 from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import read_card
 from bestofq.learning.config import CARD, EpisodeSet
@@ -49,7 +50,7 @@ def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) ->
     epsilons = {run.name: run.config.get("epsilon") for run in store.runs()}
     if models.settings.value == "memory":
         return Logs(None, found, epsilons)
-    items, rows = tabulate(found, models.texts, others=True)
+    items, rows = tabulate(found, models.texts, candidates=True)
     vectors = embed_items(models, items, store, store.vectors(models.embedder.spec))
     return Logs(replace(rows, vectors=vectors), found, epsilons)
 
@@ -58,53 +59,37 @@ def rank_logs(logs: Logs, values: Values) -> LoggedChoices:
     """Return the choices with the Q of every candidate, in the proposer's order."""
     data, found, epsilons = logs
     steps = [step.decision for episode in found for step in episode.steps]
-    chosen = np.array([one.chosen for one in steps])
+    chosen, keys = np.array([one.chosen for one in steps]), [keys for episode in found for keys in step_keys(episode)]
+    memory = values.memory
     if isinstance(values, Memory):
-        q, value = _recall_values(found, values)
+        q = _pad(([values.recall(one) for one in candidates] for candidates in keys), -np.inf)
+        value = np.array([values.recall(candidates[0][:1]) for candidates in keys], np.float32)
     else:
         assert data is not None
-        q, value = _compute_values(data, _in_order(data, chosen), values)
+        q, value = _compute_values(data, values)
+    levels = ([memory.familiarity(one) if memory else 0 for one in candidates] for candidates in keys)
     probable = [row for episode in found for row in _propensities(episode, epsilons.get(episode.run), q.shape[1])]
     return LoggedChoices(
         episode=np.repeat(np.arange(len(found)), [len(one.steps) for one in found]),
         task=tuple((one.task.suite, one.task.id) for one in found),
         success=np.array([one.verdict.outcome == "success" for one in found]),
         q=q,
-        level=_levels(found, values.memory, q.shape[1]),
+        level=_pad(levels, 0).astype(np.int64),
         value=value,
         chosen=chosen,
         propensity=np.array(probable, np.float32),
     )
 
 
-def _levels(episodes: Sequence[Episode], memory: Memory | None, width: int) -> Ints:
-    """How familiar each candidate [T, N] is to what the values learned from."""
-    keys = [keys for episode in episodes for keys in step_keys(episode)]
-    levels = np.zeros((len(keys), width), np.int64)
-    for row, candidates in zip(levels, keys, strict=True):
-        row[: len(candidates)] = [memory.familiarity(one) if memory else 0 for one in candidates]
-    return levels
+def _pad(rows: Iterable[Iterable[float]], fill: float) -> Floats:
+    """Return rows of unlike lengths as [T, N]."""
+    return np.array([*zip_longest(*rows, fillvalue=fill)], np.float32).T
 
 
-def _in_order(data: Transitions, chosen: Ints) -> Ints:
-    """[T, N] rows of the vectors, as the proposer offered the candidates; -1 beyond the last."""
-    taken = data.action[:, None]
-    rows = taken if data.others is None else np.concatenate([taken, data.others], axis=1)
-    at, here = np.arange(rows.shape[1])[None], chosen[:, None]
-    return np.take_along_axis(rows, np.where(at == here, 0, at + (at < here)), axis=1)
-
-
-def _recall_values(episodes: Sequence[Episode], memory: Memory) -> tuple[Floats, Floats]:
-    """Remembered values [T, N], -∞ where there is no candidate, and those of the pages [T]."""
-    keys = [keys for episode in episodes for keys in step_keys(episode)]
-    q = np.full((len(keys), max(map(len, keys))), -np.inf, np.float32)
-    for row, candidates in zip(q, keys, strict=True):
-        row[: len(candidates)] = [memory.recall(one) for one in candidates]
-    return q, np.array([memory.recall(one[0][:1]) for one in keys], np.float32)
-
-
-def _compute_values(data: Transitions, actions: Ints, values: ValueModel) -> tuple[Floats, Floats]:
+def _compute_values(data: Transitions, values: ValueModel) -> tuple[Floats, Floats]:
     """Q [T, N], -∞ where there is no candidate, and V [T]."""
+    actions = data.candidates
+    assert actions is not None
     q, v = [], []
     for start in range(0, len(data), _ROWS):
         part = slice(start, start + _ROWS)

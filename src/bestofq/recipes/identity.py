@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from pydantic import JsonValue
 
@@ -31,14 +31,12 @@ from bestofq.core.secrets import hidden
 from bestofq.core.words import count_of
 from bestofq.learning.config import EpisodeSet, IQLConfig
 from bestofq.learning.memory import KEYS
-from bestofq.store.configuration import SEARCHES, refusal
+from bestofq.store.configuration import AGENTS, TREES, refusal
 from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
 
 IDENTITY, DONE = "identity.json", "done"
 """In the folder of finished work: what the work depends on, and that it is finished."""
 UNFINISHED = ".training"  # the last checkpoint of a training that has not ended
-Searcher = Literal["trees", "mcts"]
-"""Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
 _ENDPOINT = {"model", "base_url", "temperature"}
 _OF_CHAT = ("actions", "by", "candidates", "thoughts", "chat_screenshots", "localizer", "localizer_chat")
 _DEFAULTS = {**BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT}), "localizer_chat": None}
@@ -67,11 +65,15 @@ def policy_identity(settings: BestOfQSettings) -> dict[str, JsonValue]:
     return {name: hidden(value) for name, value in kept.items() if name not in unused}
 
 
-def search_identity(models: Models, searcher: Searcher) -> dict[str, JsonValue]:
-    """Return what a search depends on. Trees may get more rollouts, but not another model's likelihoods."""
+def mcts_identity(settings: BestOfQSettings) -> dict[str, JsonValue]:
+    """Return what only the agent mcts depends on, which searches before each of its steps."""
+    chosen = settings.agent_q
+    return {"agent_q": {"search": chosen.search.model_dump(mode="json"), "feedback": chosen.feedback}}
+
+
+def tree_identity(models: Models) -> dict[str, JsonValue]:
+    """Return what trees to learn from depend on. They may get more rollouts, but not another model's likelihoods."""
     chosen = models.settings.agent_q
-    if searcher == "mcts":
-        return {"agent_q": {"search": chosen.search.model_dump(mode="json"), "feedback": chosen.feedback}}
     weights = models.local.revision if models.settings.endpoint_of("chat") is None else None
     searched: dict[str, JsonValue] = {"search": identity_of(chosen.search), "feedback": chosen.feedback}
     return {"agent_q": searched, "weights": weights, "prompts": models.prompts}
@@ -146,7 +148,7 @@ def _changes(folder: Path, identity: Mapping[str, JsonValue]) -> list[Difference
 
 def check_tree_run(models: Models, record: RunRecord) -> None:
     """DataError if the trees of a run were grown by other weights, in another dialect, or from other prompts."""
-    kept, trees = flat(record.config), f"{SEARCHES}.trees."
+    kept, trees = flat(record.config), f"{AGENTS}.{TREES}."
     now: dict[str, Callable[[], str]] = {
         "model.dialect": lambda: models.settings.model.dialect,
         f"{trees}prompts": lambda: models.prompts,

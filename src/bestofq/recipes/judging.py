@@ -1,19 +1,16 @@
 """Verdicts on stored episodes, given afterwards: on episodes without one, or in addition to the environment's."""
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Literal
 
-from bestofq.config.context import OpenSuite, open_workers
-from bestofq.config.models import Models
+from bestofq.core.concurrency import run_all
 from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.protocols import Judge
 from bestofq.rollouts.episode import ended_by_itself
 from bestofq.rollouts.resuming import with_pictures
-from bestofq.rollouts.workers import Do, Hosts, Report, Worker, work_off
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -47,50 +44,33 @@ def episodes_to_judge(
     return [e for e in theirs if which == "all" or e.outcome in OPEN]
 
 
-MakeJudge = Callable[[Models], Judge]
-
-
 async def judge_run(
-    models: Models,
     store: Store,
     episodes: Sequence[EpisodeSummary],
-    make_judge: MakeJudge,
+    judge: Judge,
     *,
     adopt: bool = True,
     concurrency: int = 16,
-    hosts: Hosts | None = None,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Counter[Outcome]:
-    """Have `episodes` judged, `concurrency` at once (in each of `hosts`). Return the number of each outcome.
+    """Have `episodes` judged, `concurrency` at once. Return the number of each outcome.
 
-    This process alone commits each verdict as it comes: in force (`adopt`), or in addition to the environment's. Errors
-    as the judge's.
+    Each verdict is committed as it comes: in force (`adopt`), or in addition to the environment's. Errors as the
+    judge's.
     """
     outcomes: Counter[Outcome] = Counter()
+    room = asyncio.Semaphore(concurrency)
 
-    async def work(worker: Worker, episode: str) -> None:
-        verdict: Verdict = await worker.do(episode)
-        await store.add_verdict(episode, verdict, adopt=adopt)
+    async def judge_episode(episode: str) -> None:
+        async with room:
+            verdict = await judge.judge(with_pictures(store.episode(episode), store))
+            await store.add_verdict(episode, verdict, adopt=adopt)
         outcomes[verdict.outcome] += 1
         if on_verdict is not None:
             on_verdict(verdict)
 
-    at_once = min(concurrency, len(episodes))
-    opens = partial(_open_judge, make_judge)
-    async with open_workers(opens, models, None, store, at_once=at_once, hosts=hosts) as workers:
-        await work_off([episode.id for episode in episodes], workers, work)
+    await run_all(judge_episode(episode.id) for episode in episodes)
     return outcomes
-
-
-@asynccontextmanager
-async def _open_judge(
-    make_judge: MakeJudge, models: Models, _: OpenSuite | None, store: Store, report: Report
-) -> AsyncIterator[Do]:
-    yield partial(_judge_episode, store, make_judge(models))
-
-
-async def _judge_episode(store: Store, judge: Judge, name: str) -> Verdict:
-    return await judge.judge(with_pictures(store.episode(name), store))
 
 
 def _is_judges(episode: EpisodeSummary, extra: bool) -> bool:

@@ -3,11 +3,9 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.structured_output import SHOWN
@@ -22,9 +20,8 @@ from bestofq.core.tree import SearchTree
 from bestofq.core.words import count_of
 from bestofq.learning.config import TuningConfig
 from bestofq.learning.distributed import group_left, is_first_process
-from bestofq.learning.objectives import PairMeans
 from bestofq.learning.tracking import Log, discard_log
-from bestofq.learning.tuning import Report, TuningProgress, train_on_preferences, train_on_successes
+from bestofq.learning.tuning import TuningProgress, train_policy
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import find_model
 from bestofq.recipes.identity import check_tree_run
@@ -201,46 +198,37 @@ def need_pairs(pairs: Sequence[PreferencePair], trees: int) -> None:
 
 def tune(models: Models, pairs: Sequence[PreferencePair], out: Path, *, log: Log = discard_log) -> Path:
     """Train by DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes. Return the tuned folder."""
-    config = models.settings.agent_q.dpo
-
-    def note(made: TuningProgress[PairMeans]) -> str:
-        return f", {100 * made.means.accuracy:.0f} % right way round"
-
-    with _policy_copy(models, config, "DPO", note, log) as (weights, report):
-        folder = train_on_preferences(weights, pairs, config, report, out=out)
-    return _with_tokenizer(models, folder)
+    return _train("DPO", models, pairs, models.settings.agent_q.dpo, out, log)
 
 
 def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, *, log: Log = discard_log) -> Path:
     """Train by RFT (Eq. 4) on the successful rollouts of the trees, on all processes. Return the tuned folder."""
-    config = models.settings.agent_q.rft_config
     turns = [turn for turns in successful_turns(models, trees) for turn in turns]
-    with _policy_copy(models, config, "RFT", lambda made: "", log) as (weights, report):
-        folder = train_on_successes(weights, turns, config, report, out=out)
-    return _with_tokenizer(models, folder)
+    return _train("RFT", models, turns, models.settings.agent_q.rft_config, out, log)
 
 
-@contextmanager
-def _policy_copy(
-    models: Models, config: TuningConfig, label: str, note: Callable[[TuningProgress[Any]], str], log: Log
-) -> Iterator[tuple[Any, Report[Any]]]:
-    """Yield a copy of the policy's weights, in float32 unless only adapters are trained, and what hears of each step.
-
-    A bar shows each step with its `note`, and its numbers go to `log`.
-    """
+def _train(
+    label: str,
+    models: Models,
+    items: Sequence[PreferencePair] | Sequence[Turn],
+    config: TuningConfig,
+    out: Path,
+    log: Log,
+) -> Path:
+    """Train a copy of the policy, in float32 unless only adapters are trained. A bar and `log` show each step."""
     chosen, precision = models.settings.model, "float32" if config.lora is None else models.settings.model.precision
     with bar() as shown, group_left():
         row = shown.add_task(label, total=None)
 
-        def report(made: TuningProgress[Any]) -> None:
-            text = f"{label}: loss {made.means.loss:.3f}{note(made)}"
+        def report(made: TuningProgress) -> None:
+            text = f"{label}: loss {made.means['loss']:.3f}"
+            if "accuracy" in made.means:
+                text += f", {100 * made.means['accuracy']:.0f} % right way round"
             shown.update(row, completed=made.step, total=made.steps, description=text)
-            log(made.step, {**made.means._asdict(), "gradient_norm": made.gradient_norm, "lr": made.lr})
+            log(made.step, {**made.means, "gradient_norm": made.gradient_norm, "lr": made.lr})
 
-        yield LocalModel.load(find_model(chosen.path), device=chosen.device, precision=precision).model, report
-
-
-def _with_tokenizer(models: Models, folder: Path) -> Path:
+        policy = LocalModel.load(find_model(chosen.path), device=chosen.device, precision=precision).model
+        folder = train_policy(policy, items, config, report, out=out)
     if is_first_process():
         models.tokens.tokenizer.save_pretrained(folder)
     return folder

@@ -1,9 +1,8 @@
 """Train a Q-function in a folder of its own: what it depends on, what it learns from, and the training itself."""
 
-import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -14,7 +13,6 @@ from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.agents.scorers.memory import count_repeats, experiences
-from bestofq.config.context import OpenSuite, open_workers
 from bestofq.config.models import Models, check_embedder
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem
@@ -34,12 +32,9 @@ from bestofq.recipes.identity import IDENTITY, UNFINISHED, episode_set, is_done,
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import tabulate
-from bestofq.rollouts.workers import Do, Hosts, Report, Worker, work_off
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
-CHUNK = 512  # items that a process embeds before it gets others
-AHEAD = 2  # chunks that each process has, so that it never waits
 NO_SUCCESS = (
     "none of the episodes succeeded, so there is nothing to learn a value from: "
     "collect more (`bestofq collect`), or use a stronger model"
@@ -209,7 +204,7 @@ def transitions_of(
     models: Models, episodes: Iterable[Episode], store: Store, vectors: VectorStore | None = None
 ) -> Transitions:
     """The training set of episodes; vectors are kept in `vectors`, None: in `store`. InputError without a success."""
-    items, rows = tabulate(episodes, models.texts, others=models.settings.iql.others)
+    items, rows = tabulate(episodes, models.texts)
     if not rows.reward.any():
         raise InputError(NO_SUCCESS)
     kept = store.vectors(models.embedder.spec) if vectors is None else vectors
@@ -223,37 +218,6 @@ def embed_items(models: Models, items: Sequence[EmbedItem], store: Store, vector
         return models.embedder.embed_all(
             items, vectors, progress=lambda done: shown.update(row, completed=done), pictures=store.screenshots.load
         )
-
-
-async def embed_there(models: Models, hosts: Hosts, store: Store, learned: Sequence[EpisodeSummary]) -> None:
-    """Compute and keep the vectors that the training set of these episodes lacks."""
-    found, _ = tabulate(episodes_of(store, learned), models.texts, others=models.settings.iql.others)
-    items = {item.key: item for item in found}
-    known = store.vectors(models.embedder.spec).get_many([*items])
-    lacking = [item for key, item in sorted(items.items()) if key not in known]  # shared contexts stay together
-    if not lacking:
-        return
-    with bar() as shown:
-        row = shown.add_task("embedding", total=len(items), completed=len(known))
-
-        async def embed(worker: Worker, chunk: Sequence[EmbedItem]) -> None:
-            await worker.do(chunk)
-            shown.advance(row, len(chunk))
-
-        chunks = [lacking[start : start + CHUNK] for start in range(0, len(lacking), CHUNK)]
-        async with open_workers(_open_embedder, models, None, store, at_once=AHEAD, hosts=hosts) as workers:
-            await work_off(chunks, workers, embed)
-
-
-@asynccontextmanager
-async def _open_embedder(models: Models, _: OpenSuite | None, store: Store, report: Report) -> AsyncIterator[Do]:
-    vectors, room = store.vectors(models.embedder.spec), asyncio.Lock()
-
-    async def embed(items: Sequence[EmbedItem]) -> None:
-        async with room:
-            await asyncio.to_thread(models.embedder.embed_all, items, vectors, pictures=store.screenshots.load)
-
-    yield embed
 
 
 @contextmanager

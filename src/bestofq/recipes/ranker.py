@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from bestofq.agents.scorers.gated import GatedScorer
-from bestofq.agents.scorers.learned import QScorer
+from bestofq.agents.scorers.learned import GatedScorer, QScorer
 from bestofq.agents.scorers.memory import MemoryScorer
 from bestofq.config.agents import load_values, make_gated_scorer, shipped_q
 from bestofq.config.models import Models

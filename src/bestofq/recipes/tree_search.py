@@ -23,7 +23,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
-from bestofq.rollouts.workers import SHARED, Do, Hosts, Report, Worker, queue_of, work_off
+from bestofq.rollouts.workers import SHARED, Do, Hosts, Report, Worker, work_off
 from bestofq.search.backtracking import Backtracker
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
@@ -48,7 +48,9 @@ async def search_tasks(
     """
     settings = models.settings
     grown: list[SearchTree] = []
-    todo = queue_of(tasks)
+    todo: asyncio.Queue[Task] = asyncio.Queue()
+    for task in tasks:
+        todo.put_nowait(task)
     with bar() as shown:
         row = shown.add_task(f"{run}: rollouts", total=len(tasks) * settings.agent_q.search.iterations)
 
@@ -82,9 +84,8 @@ async def search_tasks(
 
 @asynccontextmanager
 async def _open_search(
-    run: str, values: Values | None, models: Models, suite: OpenSuite | None, store: Store, report: Report
+    run: str, values: Values | None, models: Models, suite: OpenSuite, store: Store, report: Report
 ) -> AsyncIterator[Do]:
-    assert suite is not None
     yield partial(_search, models, suite, store, run, values, report)
 
 

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from bestofq.core.decision import Provenance
 from bestofq.reports.stats import distinct, group_by
 from bestofq.reports.table import RowSource
-from bestofq.store.configuration import AGENTS, SEARCHES
+from bestofq.store.configuration import AGENTS
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.store import Store
 
@@ -45,8 +45,8 @@ def origin(store: Store, run: RunRecord, episodes: Sequence[EpisodeSummary]) -> 
 
 
 def search_origin(run: RunRecord) -> RowSource:
-    candidates = setting(run.config, f"{SEARCHES}.trees.candidates")
-    return _source(run).model_copy(update={"n": candidates if isinstance(candidates, int) else None})
+    """What made the trees of a run."""
+    return _source(run)
 
 
 def _source(run: RunRecord, others: Sequence[Provenance] = ()) -> RowSource:

@@ -1,8 +1,8 @@
 """Was a good action among the candidates, and was it taken (Best-of-Q, 4.5, Fig. 3)? What did the ranker lose?
 
-An oracle (`experiments/ranking.py`) says what is good. Without one, an action is good if a successful episode of the
-same task took it on the same page (`sibling_steps`). That is weaker: successful episodes make detours, and other ways
-may be good too. Prefer an oracle.
+A model (`experiments/golden.py`) or an oracle (`experiments/ranking.py`) says what is good. Without either, an action
+is good if a successful episode of the same task took it on the same page (`sibling_steps`). That is weaker: successful
+episodes make detours, and other ways may be good too. Prefer an oracle.
 """
 
 from collections import defaultdict

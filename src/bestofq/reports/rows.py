@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
 from bestofq.reports.stats import distinct, group_by
-from bestofq.store.configuration import AGENTS, SEARCHES
+from bestofq.store.configuration import AGENTS
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.schema import Status
 from bestofq.store.tally import Tally
@@ -155,9 +155,8 @@ def _row_identity(run: RunRecord, part: RowPart) -> Hashable:
     A task that was begun belongs to the pass, even if the infrastructure cut its episode.
     """
     settings: dict[str, JsonValue] = {name: value for name, value in run.config.items() if name != "seed"}
-    for owner in (AGENTS, SEARCHES):
-        if isinstance(owned := settings.pop(owner, None), dict) and part.agent in owned:
-            settings[owner] = owned[part.agent]  # those of other agents change nothing for this one
+    if isinstance(owned := settings.pop(AGENTS, None), dict) and part.agent in owned:
+        settings[AGENTS] = owned[part.agent]  # those of other agents change nothing for this one
     suites = {t.suite for t in part.tallies if t.status == "finished"}
     tasks = {(t.suite, task) for t in part.tallies if t.suite in suites for task in t.tasks}
     return part.agent, part.split, frozenset(tasks), json.dumps(settings, sort_keys=True), part.checkpoint

@@ -57,7 +57,8 @@ class ClusterHosts:
     @asynccontextmanager
     async def open_hosts(self, opens: Opens, at_once: int, store: Store, report: Report) -> AsyncIterator[list[Worker]]:
         """Yield each process as often as it does items at once. They end with the context."""
-        count = self.count or max(1, int(resources("CPU") // max(self.cpus, 0.01)))
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        count = self.count or max(1, int(resources.get("CPU", 0.0) // max(self.cpus, 0.01)))
         kind = ray.remote(_HostProcess).options(
             num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=-1, max_concurrency=at_once + 8
         )
@@ -70,12 +71,6 @@ class ClusterHosts:
         finally:
             end.set()
             await asyncio.gather(*map(Host.close, hosts, listening))
-
-
-def resources(name: str) -> float:
-    """CPU or GPU that the nodes of the cluster have."""
-    found: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    return found.get(name, 0.0)
 
 
 class _HostProcess:

@@ -161,8 +161,8 @@ class EpisodeRecord:
         """Commit the step that was begun. One that was cut is not stored yet: the episode may continue with it."""
         assert self._begun is not None
         (observation, decision), self._begun = self._begun, None
-        if more := (*result.usage, *self.unpaid):
-            decision = decision.model_copy(update={"usage": merge_usage((*decision.usage, *more))})
+        if self.unpaid:
+            decision = decision.model_copy(update={"usage": merge_usage((*decision.usage, *self.unpaid))})
         self.unpaid = self.in_flight = ()
         self.last, self.final = result, result.observation
         step = Step(

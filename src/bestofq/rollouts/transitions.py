@@ -17,11 +17,11 @@ NO_EPISODE = (
 
 
 def tabulate(
-    episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool = False
+    episodes: Iterable[Episode], texts: EmbeddingTexts, *, candidates: bool = False
 ) -> tuple[list[EmbedItem], Transitions]:
     """Return U distinct items in order of first appearance, each to be embedded once, and a row per step (T) that names
     them. The rows' `vectors` [U, 0] are yet to be made. The reward is sparse: 1 at the last step of a success, else 0
-    (Best-of-Q, 3.1). `others`: with the candidates that were not taken.
+    (Best-of-Q, 3.1). `candidates`: with those that were not taken, too.
 
     The last step of a judged episode is terminal, running out of steps included. Episodes whose outcome does not tell
     how the agent did (cut, unjudged, unparseable: all but `DECIDED`) are left out, and so are those without a step.
@@ -37,7 +37,7 @@ def tabulate(
         return row
 
     rows: list[tuple[int, ...]] = []  # state, action, task, next state, whether the episode ends there and is won
-    rest: list[list[int]] = []
+    offered: list[list[int]] = []
     for episode in episodes:
         steps, outcome = episode.steps, episode.verdict.outcome
         if not steps or outcome not in DECIDED:
@@ -51,8 +51,8 @@ def tabulate(
             ends = after is None
             won = ends and outcome == "success"
             rows.append((here, number(texts.action(state, decision.candidate)), number(task), next_row, ends, won))
-            untaken = [one for i, one in enumerate(decision.candidates) if others and i != decision.chosen]
-            rest.append([number(texts.action(state, one)) for one in untaken])
+            if candidates:
+                offered.append([number(texts.action(state, one)) for one in decision.candidates])
     if not rows:
         raise DataError(NO_EPISODE)
     state, action, task, next_state, ends, won = np.array(rows, dtype=np.int64).T.copy()
@@ -64,6 +64,6 @@ def tabulate(
         next_state=next_state,
         reward=won.astype(np.float32),
         terminal=ends.astype(np.bool_),
-        others=np.array([*zip_longest(*rest, fillvalue=-1)], dtype=np.int64).T if any(rest) else None,
+        candidates=np.array([*zip_longest(*offered, fillvalue=-1)], dtype=np.int64).T if candidates else None,
     )
     return items, transitions

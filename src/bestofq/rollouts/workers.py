@@ -22,24 +22,17 @@ Report = Callable[[Sequence[Usage]], None]
 """Called after each step of a long item, with what the step used."""
 
 
-def ignore(used: Sequence[Usage]) -> None:
-    """Report to nobody."""
-
-
 class LostError(Exception):
     """The process that had an item died. What it had committed is in the store, and nobody owns it."""
 
 
-async def _at_once() -> None:
-    """Wait for nothing."""
-
-
 @dataclass(frozen=True)
 class Worker:
-    """Does one item after another. `do` raises LostError if its process dies. `ready` waits until it can do one."""
+    """Does one item after another. `do` raises LostError if its process dies. `ready` waits until it can do one; None:
+    it always can."""
 
     do: Do
-    ready: Callable[[], Awaitable[None]] = _at_once
+    ready: Callable[[], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +63,7 @@ class Hosts(Protocol):
 
 
 async def work_off(
-    items: Iterable[Item] | asyncio.Queue[Item],
+    todo: asyncio.Queue[Item],
     workers: Iterable[Worker],
     do: Callable[[Worker, Item], Awaitable[None]],
     more: Callable[[], Awaitable[bool]] | None = None,
@@ -78,16 +71,16 @@ async def work_off(
     """Do every item, each worker one at a time. A lost item is done again.
 
     Args:
-        items: `do` and `more` may put more into a queue.
-        more: called when the queue is empty; False ends the work.
+        todo: the items. `do` and `more` may put more into it.
+        more: called when it is empty; False ends the work.
 
     Errors as `run_all`.
     """
-    todo = items if isinstance(items, asyncio.Queue) else queue_of(items)
 
     async def work(worker: Worker) -> None:
         while True:
-            await worker.ready()
+            if worker.ready is not None:
+                await worker.ready()
             item = await todo.get()
             try:
                 await do(worker, item)
@@ -106,10 +99,3 @@ async def work_off(
                 task.cancel()
 
     await run_all([all_work()])
-
-
-def queue_of(items: Iterable[Item]) -> asyncio.Queue[Item]:
-    queue: asyncio.Queue[Item] = asyncio.Queue()
-    for item in items:
-        queue.put_nowait(item)
-    return queue

@@ -10,7 +10,6 @@ from bestofq.core.errors import InfraError, ModelError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env, EnvFactory
 from bestofq.core.repeating import DivergedError, Unsafe, repeat, same_page
-from bestofq.core.usage import Usage
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree import Move, MutableTree
 
@@ -28,7 +27,6 @@ class Backtracker:
     task: Task
     config: SearchConfig
     irreversible: Unsafe | None  # None: a sandbox, where nothing is
-    usage: list[Usage] = field(default_factory=list)  # of models that answered as users, replayed questions included
     page: Observation | None = None  # what it shows
     _env: Env | None = None
     _at: int | None = None  # the node it stands at; None: unknown
@@ -88,7 +86,6 @@ class Backtracker:
         if move.page is None or page is None:
             raise DivergedError(f"{page and page.url} is not the page that {move.action.kind} was chosen on")
         result = await repeat(env, move.action, move.page, page, self.irreversible)
-        self.usage += result.usage
         self.page = result.observation
         return result
 

@@ -81,7 +81,6 @@ class Search:
     def __post_init__(self) -> None:
         self._told = self.tree.visits[0] > 0  # of a tree that is gone on with
         self.config = self.backtracker.config
-        self.backtracker.usage = self.usage  # one list for both
         self._left = _REPLIES.validate_json(self.kept)
         self._replies: list[tuple[str, Reply]] = []  # of the rollout under way
 

@@ -5,14 +5,14 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
-from bestofq.core.decision import DECIDED, Candidate, Decision, Outcome, Provenance, State, Step, Verdict
+from bestofq.core.decision import DECIDED, Decision, Outcome, Provenance, State, Step, Verdict
 from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
@@ -132,7 +132,9 @@ class Sessions:
         step = Step(index=len(session.decisions), observation=state.observation, decision=decision)
         session.steps += 1
         session.active = time.monotonic()
-        session.quoted = tuple(_quoted_texts(decision.candidate)) or tuple(filter(None, (said.strip(),)))
+        chosen = decision.candidate  # agents write note and thought into their next request; a tool call has an id
+        quoted = filter(None, (chosen.note, chosen.explanation or chosen.thought))
+        session.quoted = tuple(quoted) or tuple(filter(None, (said.strip(),)))
         await self.store.append_step(session.episode, step)
         session.decisions.append(decision)
 
@@ -187,8 +189,3 @@ async def kept(saving: Awaitable[None], what: str) -> None:
         await saving
     except Exception as error:
         log.warning("%s is not recorded: %s", what, error, exc_info=not isinstance(error, BestOfQError))
-
-
-def _quoted_texts(chosen: Candidate) -> Iterable[str]:
-    """What agents write of a reply into their next request; a tool call is known by its id."""
-    return filter(None, (chosen.note, chosen.explanation or chosen.thought))

@@ -27,7 +27,6 @@ class Choices(NamedTuple):
     runs: tuple[str, ...]
     agents: tuple[str, ...]
     suites: tuple[str, ...]
-    tasks: tuple[str, ...]
 
 
 class Place(NamedTuple):
@@ -104,7 +103,7 @@ class Catalogue:
 
     def choices(self, *, run: str | None = None) -> Choices:
         runs = self._column(select(RUNS.c.name).order_by(RUNS.c.name))
-        columns, only = (EPISODES.c.agent, EPISODES.c.suite, EPISODES.c.task), EpisodeFilter(run=run).clauses
+        columns, only = (EPISODES.c.agent, EPISODES.c.suite), EpisodeFilter(run=run).clauses
         return Choices(runs, *(self._column(select(name).distinct().where(*only).order_by(name)) for name in columns))
 
     def count(self, wanted: EpisodeFilter) -> int:

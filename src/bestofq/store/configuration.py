@@ -9,11 +9,12 @@ from pydantic import JsonValue
 from bestofq.core.errors import DataError
 from bestofq.core.identity import Difference, Endpoint, as_set, differences
 
-SEARCHES, AGENTS = "searches", "agents"
+AGENTS, TREES = "agents", "trees"
+"""In a run's configuration: settings of its agents by their names; under `trees` those of its searches for trees."""
 Q, DISCOUNT, GATE = "q", "discount", "gate"
 """Among an agent's settings: the name of its Q-function, and the discount that this was trained with."""
 Owned = Mapping[str, Mapping[str, JsonValue]]
-"""Settings of the searches made in a run, by who searches; or of its agents, by their names."""
+"""Settings of agents by their names."""
 _FIRST = ("chat.model", Q)  # what other differences follow from
 _WAYS = {
     "split": "--split {}",
@@ -31,28 +32,18 @@ _WAYS = {
 
 
 def going_on(
-    run: str,
-    before: Mapping[str, Any],
-    config: Mapping[str, JsonValue],
-    searches: Owned,
-    agents: Owned,
-    played: Collection[str],
+    run: str, before: Mapping[str, Any], config: Mapping[str, JsonValue], agents: Owned, played: Collection[str]
 ) -> dict[str, JsonValue]:
-    """Return the configuration of a run that continues. New searches and agents are added. Agents that have not
-    `played` are replaced. DataError if another setting differs."""
-    if differing := differences({n: value for n, value in before.items() if n not in (SEARCHES, AGENTS)}, config):
+    """Return the configuration of a run that continues. New agents are added, and those that have not `played` are
+    replaced, but not the searches for trees. DataError if another setting differs."""
+    if differing := differences({name: value for name, value in before.items() if name != AGENTS}, config):
         raise DataError(refusal(f"run {run!r}", differing))
-    after = dict(before)
-    for part, own in ((SEARCHES, searches), (AGENTS, agents)):
-        kept = {**before.get(part, {})}
-        for who, settings in own.items():
-            compared = who in kept and (part == SEARCHES or who in played)
-            if compared and (differing := differences(kept[who], settings)):
-                raise DataError(refusal(f"{who} in run {run!r}", differing))
-            kept[who] = dict(settings)
-        if kept:
-            after[part] = kept
-    return after
+    kept = {**before.get(AGENTS, {})}
+    for who, settings in agents.items():
+        if who in kept and who in (TREES, *played) and (differing := differences(kept[who], settings)):
+            raise DataError(refusal(f"{who} in run {run!r}", differing))
+        kept[who] = dict(settings)
+    return {**before, AGENTS: kept} if kept else {**before}
 
 
 def refusal(who: str, differing: Sequence[Difference]) -> str:

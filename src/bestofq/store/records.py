@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
-from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, not_, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, func, or_, select
 
 from bestofq.core.decision import DECIDED, Decision, Episode, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import DamageError
@@ -131,7 +131,6 @@ class EpisodeFilter:
     split: str | None = None
     task: str | None = None  # Task.id
     status: Status | None = None
-    domain: str | None = None  # the part of a task id before its last `--`, or else before its last `/`
     outcome: str | None = None  # an Outcome, or the status `running` or `interrupted`
     find: str | None = None  # a part of task ids
     task_keys: Sequence[bytes] | None = None  # or, with `find`, one of these tasks (`Catalogue.found`)
@@ -142,8 +141,6 @@ class EpisodeFilter:
     def clauses(self) -> list[ColumnElement[bool]]:
         found = [EPISODES.c[name] == value for name in _EXACT if (value := getattr(self, name)) is not None]
         found += [EPISODES.c[n[:-1]].in_(some) for n in ("runs", "agents") if (some := getattr(self, n)) is not None]
-        if self.domain is not None:
-            found.append(_of_domain(self.domain))
         if self.outcome in ("running", "interrupted"):
             found.append(EPISODES.c.status == self.outcome)
         elif self.outcome is not None:
@@ -152,16 +149,6 @@ class EpisodeFilter:
             named = EPISODES.c.task.icontains(self.find, autoescape=True)
             found.append(or_(named, EPISODES.c.task_key.in_(self.task_keys or ())))
         return found
-
-
-def _of_domain(domain: str) -> ColumnElement[bool]:
-    task, rest = EPISODES.c.task, func.substr(EPISODES.c.task, len(domain) + 2)  # from within the mark on
-
-    def begins(mark: str) -> ColumnElement[bool]:
-        return func.substr(task, 1, len(domain + mark)) == domain + mark
-
-    slashed = and_(begins("/"), not_(rest.contains("/")), not_(task.contains("--")))
-    return or_(and_(begins("--"), not_(rest.contains("--"))), slashed)
 
 
 def filter_query(query: Select[Any], where: EpisodeFilter) -> Select[Any]:

@@ -51,6 +51,7 @@ def examine(where: Location | Path | str) -> Condition:
             read = {table.name: list(_rows(connection, table, problems)) for table in _TABLES}
             with suppress(DatabaseError, DamageError):
                 problems += filter(None, [database.find_file_damage(connection)])
+    problems += _find_definition_damage(place)
     kept = {table.name: [row for row in read[table.name] if _intact(table, row)] for table in _TABLES}
     if problems and not any(kept.values()):
         raise DataError(f"nothing of {place} can be recovered ({problems[0]}): put back a copy, or give another folder")
@@ -77,6 +78,20 @@ def _engine(place: Location) -> Iterator[Engine]:
         event.listen(engine, "connect", lambda plain, _: plain.execute("PRAGMA writable_schema=ON"), insert=True)
     try:
         yield engine
+    finally:
+        engine.dispose()
+
+
+def _find_definition_damage(place: Location) -> Iterator[str]:
+    """Yield what SQLite says of a damaged definition. `_engine` reads past it, other commands do not."""
+    if not place.is_folder:
+        return
+    engine = database.connect(database.url_of(place, read_only=True), read_only=True)
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql("SELECT 1 FROM sqlite_master")
+    except (DatabaseError, DamageError) as error:
+        yield str(error.__cause__ or error)
     finally:
         engine.dispose()
 

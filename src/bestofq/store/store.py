@@ -117,24 +117,23 @@ class Store:
         config: Mapping[str, JsonValue],
         provenance: Provenance,
         *,
-        searches: Owned | None = None,
         agents: Owned | None = None,
     ) -> None:
         """Begin or continue a run. DataError if it was begun with another configuration, InputError if it has no name.
 
-        `searches`: settings of searches in the run, by their names. `agents`: settings of agents, by their names. The
-        first settings of each are kept, an agent's from its first episode on.
+        `agents`: settings of agents by their names, and of searches for trees. The first settings of each are kept, an
+        agent's from its first episode on.
         """
         if not name.strip() or not name.isprintable():
             raise InputError(f"--run {name!r} is no name: give letters, digits and signs on one line")
-        config, searches, agents = hidden(config), hidden(searches or {}), hidden(agents or {})
+        config, agents = hidden(config), hidden(agents or {})
 
         def begin(connection: Connection) -> None:
             row = {"name": name, "provenance": hide_json(provenance.model_dump_json()), **_config_row(config)}
             database.insert_new(connection, RUNS, [add_checksum(RUNS, row)])
             before, *_ = *database.lock_rows(connection, RUNS, RUNS.c.name == name), row
             played = {*connection.scalars(select(EPISODES.c.agent).distinct().where(EPISODES.c.run == name))}
-            after = _config_row(going_on(name, json.loads(before["config"]), config, searches, agents, played))
+            after = _config_row(going_on(name, json.loads(before["config"]), config, agents, played))
             if after["config"] != before["config"]:
                 database.replace(connection, RUNS, before | after)
 

@@ -2,7 +2,7 @@
 
 `FaultServer` is an OpenAI-compatible endpoint on loopback that fails as endpoints do. The scripted ones reply, score
 and judge by a function or a list. `serve_app` serves a site of yours on loopback. `bestofq.testing.contracts` checks
-what every suite, scorer, proposer, judge and learner promises.
+what every suite, scorer, proposer and judge promises.
 """
 
 from bestofq.envs.serving import serve_app

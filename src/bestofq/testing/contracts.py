@@ -5,20 +5,13 @@ def test_it_is_a_suite() -> None:
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, get_args
-
-import numpy as np
+from collections.abc import Sequence
+from typing import get_args
 
 from bestofq.core.actions import Answer, Click
 from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Provenance, State, Step, Verdict
 from bestofq.core.observation import Element, Observation, Split, Task
 from bestofq.core.protocols import Judge, Prefetching, Proposer, Scorer, Suite
-from bestofq.core.transitions import Transitions
-from bestofq.learning.config import IQLConfig, NetworkConfig
-
-if TYPE_CHECKING:
-    from bestofq.learning.iql import IQL
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 PAGE = Observation(
@@ -42,15 +35,6 @@ EPISODE = Episode(
     final=PAGE,
     verdict=Verdict(reward=0.0, outcome="unjudged"),
     provenance=Provenance(version="test"),
-)
-LEARNING = IQLConfig(
-    steps=150,
-    batch_size=16,
-    lr_q=3e-3,
-    lr_v=3e-3,
-    discount=0.9,
-    target_update_every=20,
-    network=NetworkConfig(hidden=(32,)),
 )
 
 
@@ -123,37 +107,3 @@ async def check_judge(judge: Judge, episode: Episode = EPISODE) -> None:
     assert (verdict.reward == 1.0) == (verdict.outcome == "success"), f"{verdict.outcome} with reward {verdict.reward}"
     assert verdict.judge in ("", judge.name), f"{judge.name} signs as {verdict.judge}"
     assert {used.role for used in verdict.usage} <= {"judge"}, f"it counts as another part: {verdict.usage}"
-
-
-def check_learner(learn: "Callable[[Transitions, IQLConfig], IQL]", config: IQLConfig = LEARNING) -> None:
-    """Of two actions on one page, Q is higher for the one that led to success; the same seed gives the same Q."""
-    from bestofq.core.embedding import EmbedSpec
-    from bestofq.learning.iql import IQL
-    from bestofq.learning.value import ValueModel
-
-    data, spec = two_steps(), EmbedSpec(model="one-hot", revision="1", dim=8)
-    found = []
-    for _ in range(2):
-        iql = learn(data, config)
-        assert isinstance(iql, IQL), f"it gives {iql!r}, no bestofq.learning.iql.IQL"
-        values, rows = ValueModel(iql.q, iql.v, embed=spec, train_n=3), data.vectors
-        found.append(values.q(rows[[0]], rows[None, [4, 5]], rows[[3]])[0])
-    good, bad = map(float, found[0])
-    assert good > bad, f"Q is {good:.3f} for what led to success, {bad:.3f} for what did not"
-    assert np.array_equal(*found), f"the same data and settings give {found[0]}, then {found[1]}: draw by config.seed"
-
-
-def two_steps() -> Transitions:
-    """Eight episodes of two steps over one-hot vectors: on page 0 of task 3, action 4 leads to success, 5 does not."""
-    begin, won, lost, task, good, bad, dead, on = range(8)
-    first, later = [good, bad] * 4, [won, lost] * 4
-    return Transitions(
-        vectors=np.eye(8, dtype=np.float32),
-        state=np.array([one for page in later for one in (begin, page)]),
-        action=np.array([one for action in first for one in (action, on)]),
-        task=np.full(16, task),
-        next_state=np.array([one for page in later for one in (page, page)]),
-        reward=np.array([one for action in first for one in (0, action == good)], np.float32),
-        terminal=np.array([False, True] * 8),
-        others=np.array([one for action in first for one in ((good + bad - action, dead), (-1, -1))]),
-    )

@@ -16,7 +16,6 @@ from bestofq.reports.naming import place
 from bestofq.reports.report import DEFAULTS, Report, gather
 from bestofq.reports.rows import Selection
 from bestofq.reports.stats import group_by
-from bestofq.reports.success import domain_of
 from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
@@ -173,14 +172,7 @@ def _episodes(request: Request, store: Store) -> Context:
 
 def _filters(store: Store, filters: EpisodeFilter) -> Context:
     choices = store.catalogue.choices(run=filters.run)
-    domains = sorted({domain_of(task) for task in choices.tasks} - {domain_of("")})
-    return {
-        "filters": filters,
-        "query": query_of(filters),
-        "choices": choices,
-        "domains": domains,
-        "outcomes": OUTCOMES,
-    }
+    return {"filters": filters, "query": query_of(filters), "choices": choices, "outcomes": OUTCOMES}
 
 
 def _task(request: Request, store: Store) -> Context:

@@ -10,7 +10,7 @@ from bestofq.core.decision import Outcome
 from bestofq.store.records import EpisodeFilter
 
 OUTCOMES = (*get_args(Outcome), "running", "interrupted")
-_FILTERS = ("run", "agent", "suite", "outcome", "domain", "find")
+_FILTERS = ("run", "agent", "suite", "outcome", "find")
 
 
 def text(request: Request, name: str) -> str | None:

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from one_room import OneRoom
 
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import action_text
@@ -40,6 +41,7 @@ async def test_every_solver_earns_its_tasks_reward(suite: MiniWob, browser: Brow
 
     async def solve() -> None:
         env = MiniWobEnv(suite.root, browser)
+        env.session = OneRoom(browser)
         for task in left:
             if await reward(env, task) < 1:
                 failed.append(task.id)

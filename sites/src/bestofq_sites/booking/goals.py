@@ -102,8 +102,3 @@ def reply(goal: BookingGoal, question: str) -> str:
     }
     fitting = (answer for words, answer in answers.items() if re.search(words, question, re.IGNORECASE))
     return next(fitting, "I have told you all I know.")
-
-
-def details(goal: BookingGoal) -> str:
-    """What the user also knows, apart from the instruction, as a simulated user reads it."""
-    return f"Preferred seating: {goal.seating or 'any'}. If the time is taken: the nearest free one."

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bestofq.core.actions import Action, Click, Submit, Write
 from bestofq.core.observation import Element, Split, Task
 from bestofq.envs.splits import split_of
-from bestofq_sites.booking.goals import BookingGoal, details, make_goals, reply
+from bestofq_sites.booking.goals import BookingGoal, make_goals, reply
 from bestofq_sites.booking.pages import COMPLETE, DETAILS, BookingServer
 from bestofq_sites.booking.restaurants import Directory, Tables, make_restaurants
 from bestofq_sites.booking.settings import BookingSettings
@@ -61,9 +61,6 @@ class Booking(Rules[BookingGoal, BookingVisit, View | None]):
 
     def reply(self, task: Task, question: str) -> str:
         return reply(self.goals[task.id], question)
-
-    def details(self, task: Task) -> str:
-        return details(self.goals[task.id])
 
     def criteria(self, task: Task, visit: BookingVisit) -> Criteria:
         """Which criteria hold, by the site's record: of the reservation, or before it of the table held last."""

@@ -77,10 +77,6 @@ class Rules(ABC, Generic[GoalT, VisitT, ViewT_co]):
         """What the task's user answers; None where there is no user."""
         return None
 
-    def details(self, task: Task) -> str:
-        """What the task's user also knows, apart from the goal, as a simulated user reads it."""
-        return ""
-
     @abstractmethod
     def goals_of(self, split: Split) -> Sequence[GoalT]:
         """In a fixed order. InputError where the split has none."""

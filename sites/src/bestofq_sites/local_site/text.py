@@ -9,8 +9,6 @@ from bestofq.core import actions as act
 from bestofq.core.actions import Action, Targeted
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import SimulatedUser
-from bestofq.core.usage import Usage
 from bestofq_sites.local_site.page import Button, Field, Form, Link, Page, SelectField, render
 from bestofq_sites.local_site.rules import Rules, SiteServer, ViewT, VisitT
 
@@ -38,7 +36,6 @@ class TextEnv(Generic[VisitT, ViewT]):
         self._rules = rules
         self._fixed = server
         self._place: TextPlace[VisitT] | None = None
-        self.simulated_user: SimulatedUser | None = None
 
     @property
     def place(self) -> TextPlace[VisitT]:
@@ -68,13 +65,12 @@ class TextEnv(Generic[VisitT, ViewT]):
     async def step(self, action: Action) -> StepResult:
         """Carry out one action. What ends the visit ends the episode, and so does an answer, which earns nothing."""
         place = self.place
-        usage: tuple[Usage, ...] = ()
         self._set(error=None, notices=())
         match action:
             case act.Answer():
                 return StepResult(observation=self._observe(), terminated=True)
             case act.AskUser():
-                answer, usage = await self._ask_user(place.task, action.question)
+                answer = self._rules.reply(place.task, action.question)
                 self._set(notices=() if answer is None else (f"The user replied: {answer}",))
             case _:
                 self._set(error=self._act(action))
@@ -83,13 +79,7 @@ class TextEnv(Generic[VisitT, ViewT]):
             observation=self._observe(),
             reward=self._rules.reward(place.task, visit),
             terminated=self._rules.is_over(visit),
-            usage=usage,
         )
-
-    async def _ask_user(self, task: Task, question: str) -> tuple[str | None, tuple[Usage, ...]]:
-        if self.simulated_user is not None:
-            return await self.simulated_user.reply(task, self._rules.details(task), question)
-        return self._rules.reply(task, question), ()
 
     async def save(self) -> TextPlace[VisitT]:
         return self.place

@@ -99,8 +99,5 @@ class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
             raise RuntimeError("the environment has no episode; reset it first")
         return self._task, self.observation
 
-    def _details(self, task: Task) -> str:
-        return self._site.rules.details(task)
-
     async def _reply(self, question: str) -> str | None:
         return self._site.rules.reply(self._require_task()[0], question)

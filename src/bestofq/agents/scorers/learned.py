@@ -1,4 +1,4 @@
-"""The learned scorers: Q(s, a) alone (Best-of-Q, 3.3), and Q with the proposer's own probability."""
+"""The learned scorers: Q(s, a) alone (Best-of-Q, 3.3), with the proposer's own probability, and behind a gate."""
 
 import time
 from collections.abc import Sequence
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Union
 import numpy as np
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.agents.scorers.memory import MemoryScorer
-from bestofq.core.decision import Candidate, Scores, State
+from bestofq.agents.scorers.memory import MemoryScorer, memory_keys
+from bestofq.core.decision import Candidate, GateReading, Scores, State
 from bestofq.core.errors import InputError
+from bestofq.core.gate import Gate
 from bestofq.core.protocols import Embedder
 from bestofq.core.usage import Usage
 from bestofq.learning.memory import Memory
@@ -37,8 +38,7 @@ class QScorer:
         """Embed state and task while the proposer thinks. `seconds` overlap with the proposer's."""
         started = time.perf_counter()
         texts = [self.texts.state(state), self.texts.task(state.task)]
-        vectors, tokens = await self.embedder.embed(texts)
-        self.values.prepare(vectors[:1], vectors[1:])
+        _, tokens = await self.embedder.embed(texts)
         return (self._usage(tokens, started),)
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
@@ -84,3 +84,30 @@ class PriorScorer:
             raise InputError("this proposer gives no log-probabilities: use the agent best-of-q instead of prior")
         combined = np.array(log_probs, dtype=np.float64) + np.array(scores.values) / self.beta
         return scores.model_copy(update={"values": tuple(combined.tolist())})
+
+
+@dataclass(frozen=True)
+class GatedScorer:
+    """The scorer's values, and whether the best candidate may be taken instead of the first."""
+
+    scorer: QScorer | MemoryScorer
+    memory: Memory
+    gate: Gate
+
+    @property
+    def checkpoint(self) -> str | None:
+        return self.gate.checkpoint
+
+    async def prepare(self, state: State) -> tuple[Usage, ...]:
+        return await self.scorer.prepare(state)
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        scores = await self.scorer.score(state, candidates)
+        best = max(range(len(candidates)), key=scores.values.__getitem__)
+        if best == 0:
+            return scores
+        level = self.memory.familiarity(memory_keys(state, candidates)[best])
+        margin, threshold = scores.values[best] - scores.values[0], self.gate.thresholds[level]
+        opened = threshold is not None and margin > threshold
+        reading = GateReading(open=opened, margin=margin, threshold=threshold, level=level)
+        return scores.model_copy(update={"gate": reading})
