@@ -30,7 +30,7 @@ title = "Expectile"
 question = "How high?"
 minutes = 1
 config = "config.toml"
-set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 2 }
+set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 4 }
 seeds = [0, 1]
 test_tasks = 2
 

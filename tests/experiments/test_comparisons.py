@@ -31,10 +31,10 @@ from experiments.best_of_q import COMPARED, run_best_of_q
 async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_the_same_tasks(
     tmp_path: Path, weights: str
 ) -> None:
-    settings = models_with(12, candidates=6, model=weights).settings
+    settings = models_with(24, candidates=8, model=weights).settings
     changes: dict[str, dict[str, object]] = {
         "agent_q": {"tasks": 3},
-        "suite": {"train_tasks": 8},
+        "suite": {"train_tasks": 20},
         "iql": {"steps": 20, "network": NetworkConfig(hidden=(32,), project=None)},
     }
     update = {name: getattr(settings, name).model_copy(update=change) for name, change in changes.items()}
