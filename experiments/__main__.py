@@ -8,17 +8,16 @@ import typer
 
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
-from bestofq.cli.options import RUNS, BaseUrl, Budget, CommonOptions, Config, Data, DryRun, Set, Stored, StoreOption
+from bestofq.cli.options import Budget, CommonOptions, Config, Data, DryRun, Set
 from bestofq.cli.planning import plan_episodes
-from bestofq.cli.shared import limit_of, models_of, one_of, set_by
-from bestofq.models.chat import ChatConfig
+from bestofq.cli.shared import limit_of, models_of, one_of
 from bestofq.store.location import Location
 from experiments.ablation import ablation
-from experiments.agent_q.results import run_agent_q
+from experiments.agent_q.comparison import agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.estimating import GROUPS, learned, make, write
 from experiments.figures import figures
-from experiments.golden import Golden, judge_steps
+from experiments.golden import golden
 from experiments.noisy_scorers import judged
 from experiments.ranking import rank
 
@@ -30,11 +29,8 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (ablation, figures, rank):
+for command in (ablation, agent_q, figures, golden, rank):
     app.command()(command)
-Episodes = Annotated[Path, typer.Option("--out", help="Folder of the episodes and of what is learned.")]
-Tasks = Annotated[int, typer.Option(min=2, help="Held-out test tasks.")]
-EPISODES = Path("runs/experiment")
 
 
 @app.command()
@@ -52,7 +48,7 @@ def pocket(
 def best_of_q(
     config: Config = None,
     set_: Set = None,
-    out: Episodes = EPISODES,
+    out: Annotated[Path, typer.Option(help="Folder of the episodes and of what is learned.")] = Path("runs/experiment"),
     results: Annotated[
         Path | None, typer.Option(help="Folder of the committed results. Default: that of --config.")
     ] = None,
@@ -71,60 +67,6 @@ def best_of_q(
         return
     folder = results or (config.parent if config else out / "results")
     asyncio.run(run_best_of_q(models, out=out, results=folder, tasks=limit, runs=runs, dev_tasks=dev_tasks))
-
-
-@app.command("agent-q")
-def agent_q(
-    results: Annotated[Path, typer.Option(help="Folder of the committed results.")],
-    config: Config = None,
-    set_: Set = None,
-    out: Episodes = EPISODES,
-    tasks: Tasks = 200,
-    models: Annotated[int, typer.Option(min=1, help="Trained models of each method.")] = 3,
-    from_rft: Annotated[bool, typer.Option("--from-rft", help="Begin from the RFT model (6.2).")] = False,
-    data: Data = None,
-) -> None:
-    """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
-    chosen = models_of(CommonOptions(config=config, set_=set_, data=data))
-    asyncio.run(run_agent_q(chosen, out=out, results=results, tasks=tasks, seeds=range(models), from_rft=from_rft))
-
-
-@app.command()
-def golden(
-    run: Annotated[str, typer.Option(help="Whose episodes to analyse.")],
-    model: Annotated[str, typer.Option(help="Who compares: the endpoint's name for it.")],
-    base_url: BaseUrl = None,
-    store: Stored = RUNS,
-    agent: Annotated[str, typer.Option(help="Only this agent's episodes.")] = "best-of-q",
-    golden_agent: Annotated[str | None, typer.Option(help="Whose successes are golden. Default: anyone's.")] = None,
-    golden_run: Annotated[str | None, typer.Option(help="Run of golden episodes. Default: all.")] = None,
-    golden_store: Annotated[
-        Location | None, StoreOption("--golden-store", help="Of golden episodes. Default: --store.")
-    ] = None,
-    golden_episode: Annotated[
-        list[str] | None, typer.Option(help="Id of a golden one. Repeatable. Default: each task's shortest success.")
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Successful episodes too, not failures alone.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="So many episodes at most.")] = None,
-    set_: Set = None,
-    out: Annotated[Path | None, typer.Option(help="JSON file for the result.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="File for the picture (Fig. 3), SVG.")] = None,
-    budget: Budget = None,
-) -> None:
-    """Compare failures with a golden episode of their task: was the right step not proposed, or not chosen?"""
-    judge_steps(
-        load_config(ChatConfig, None, [*set_by({"model": model, "base_url": base_url}), *(set_ or ())]),
-        store,
-        golden_store,
-        Golden(run=golden_run, agent=golden_agent, ids=golden_episode or ()),
-        run=run,
-        agent=agent,
-        failures=not all_,
-        limit=limit,
-        budget=budget,
-        out=out,
-        svg=svg,
-    )
 
 
 @app.command()

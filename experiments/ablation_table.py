@@ -54,11 +54,6 @@ class ArmRow(FrozenModel):
         return Measure(value=self.success.mean, interval=self.interval) if self.success else None
 
     @property
-    def played(self) -> str | None:
-        """Its test episodes in words."""
-        return f"{self.tasks} × {self.passes}" if self.tasks else None
-
-    @property
     def cells(self) -> dict[str, Cell]:
         """By the heads of `ablation_table`."""
         by_seed = ", ".join("–" if right is None else f"{100 * right:.1f}" for right in self.right_by_seed)
@@ -75,7 +70,7 @@ class ArmRow(FrozenModel):
             "± over passes %": self.success and self.success.error,
             "steps for success": self.steps_for_success and self.steps_for_success.mean,
             "difference of success %": self.difference,
-            "tasks × passes": self.played,
+            "tasks × passes": f"{self.tasks} × {self.passes}" if self.tasks else None,
         }
 
 

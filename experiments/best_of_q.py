@@ -29,7 +29,7 @@ from bestofq.rollouts.console import console
 from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
-from experiments.figures import agent_pictures
+from experiments.figures import draw_pictures
 from experiments.learning_curve import DEV_BASE, add_curves, dev_base, dev_curve, dev_run
 from experiments.ranking import by_kind, oracle_steps
 from experiments.recall import add_recall
@@ -111,8 +111,7 @@ def _write(models: Models, store: Store, out: Path, results: Path, agents: Seque
     results.mkdir(parents=True, exist_ok=True)
     write_json(results / "result.json", result)
     (results / "table.md").write_text(tables, "utf-8")
-    rows = [(row.agent, row.rate.value, row.interval) for row in of_test.rows]
-    for name, picture in agent_pictures(result, rows).items():
+    for name, picture in draw_pictures(results, result).items():
         (results / name).write_text(picture, "utf-8")
     if models.settings.endpoint_of("chat") is not None:
         (results / "cost.svg").write_text(pareto_svg(costs), "utf-8")

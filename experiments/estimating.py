@@ -6,9 +6,11 @@ is computed once.
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +26,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Generation, Request
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.transitions import Transitions
+from bestofq.core.transitions import Floats, Ints, Transitions
 from bestofq.learning.checkpoint import export_value, load_value
 from bestofq.learning.config import CARD, IQLConfig
 from bestofq.learning.iql import train_iql
@@ -42,11 +44,10 @@ from bestofq.reports.table import Table, columns
 from bestofq.rollouts.console import console
 from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
-from experiments.siblings import ends_of, ranked_right, siblings
 
 CONFIG = Path("experiments/ladder/shop.toml")
 LEARNED, HELD_OUT, PLAYED = (Path("runs") / f"estimate-{name}" for name in ("learned", "held-out", "played"))
-GOALS = "suite.only=P??00[0-3]?-2"
+GOALS = "P??00[0-3]?-2"
 """Other goals for the same products: no Q learned from them."""
 TASKS = 100  # of those, that are played
 WHITENED = ("iql.network.hidden=[512,256]", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.steps=400")
@@ -65,6 +66,12 @@ def shuffled_outcomes(data: Transitions, config: IQLConfig) -> Transitions:
     reward = data.reward.copy()
     reward[data.terminal] = np.random.default_rng(config.seed).permutation(reward[data.terminal])
     return replace(data, reward=reward)
+
+
+def ends_of(data: Transitions) -> Ints:
+    """[T], the last row of each row's episode; episodes lie one after the other."""
+    last = np.flatnonzero(data.terminal)
+    return last[np.searchsorted(last, np.arange(len(data)))]
 
 
 def monte_carlo(data: Transitions, config: IQLConfig) -> Transitions:
@@ -112,8 +119,8 @@ def make(group: Mapping[str, Made]) -> None:
     asyncio.run(play(models, group))
 
 
-def _models(made: Made, *more: str) -> Models:
-    return Models(load_config(BestOfQSettings, CONFIG, [*made.settings, *more]))
+def _models(made: Made) -> Models:
+    return Models(load_config(BestOfQSettings, CONFIG, made.settings))
 
 
 def train(models: Models, store: Store, group: Mapping[str, Made]) -> None:
@@ -142,7 +149,7 @@ def _remembering(model: LocalModel) -> None:
 
 async def play(models: Models, group: Mapping[str, Made]) -> None:
     """Best-of-Q with each on the same tasks with the same draws, each in a store of its name; and prompting."""
-    goals = models.settings.suite.model_copy(update={"only": GOALS.partition("=")[2]})
+    goals = models.settings.suite.model_copy(update={"only": GOALS})
     playing = Models(models.settings.model_copy(update={"suite": goals}), models.budget)
     for name in ("local", "embedder"):
         playing.__dict__[name] = getattr(models, name)
@@ -212,6 +219,34 @@ def predict(group: Mapping[str, Made]) -> None:
         log = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
         pairs = ranked_right(alone, siblings(alone), off_policy.taken_q(log).astype(np.float32))
         file.write_text(predicted(log, pairs).model_dump_json(), "utf-8")
+
+
+class Siblings(NamedTuple):
+    """P pairs of rows of the transitions: one state and task, two actions."""
+
+    better: Ints  # [P], of episodes that succeeded
+    worse: Ints  # [P], of episodes that did not
+
+
+def siblings(data: Transitions) -> Siblings:
+    """All such pairs, of episodes that lie one after the other and end at a terminal row."""
+    won = data.reward[ends_of(data)] > 0
+    pages: dict[tuple[int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for row, page in enumerate(zip(data.task.tolist(), data.state.tolist(), strict=True)):
+        pages[page][0 if won[row] else 1].append(row)
+    pairs = [pair for page in pages.values() for pair in product(*page) if data.action[pair[0]] != data.action[pair[1]]]
+    better, worse = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return Siblings(better, worse)
+
+
+def ranked_right(data: Transitions, pairs: Siblings, worth: Floats) -> list[tuple[int, float, float]]:
+    """By task: pairs whose better action is worth more, ties by half, and all pairs. `worth` [T], such as Q."""
+    better, worse = (worth[rows] for rows in pairs)
+    right = (better > worse) + 0.5 * (better == worse)
+    tasks = np.unique(data.task, return_inverse=True)[1][pairs.better]
+    return [
+        (task, float(right[tasks == task].sum()), float((tasks == task).sum())) for task in np.unique(tasks).tolist()
+    ]
 
 
 def judge(name: str) -> Judged:

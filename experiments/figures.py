@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from bestofq.core.errors import InputError
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.naming import place
 from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import Measure
 from bestofq.reports.svg import STYLE
+from bestofq.rollouts.console import console
 from experiments.ablation_table import ArmRow, ablation_pictures
 from experiments.agent_q.methods import OVER, Methods, calls_svg
 from experiments.estimating import Judged, predicted_svg
@@ -23,16 +22,10 @@ from experiments.learning_curve import CurvePoint, learning_curve_svg
 
 def figures(
     experiments: Annotated[Path, typer.Option(help="Folder of the studies.")] = Path("experiments"),
-    check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; fail where a picture is not what its results say.")
-    ] = False,
 ) -> None:
     """Draw every committed picture again, from the results beside it."""
-    console = Console()
     for path, picture in drawn(experiments):
         if not path.exists() or path.read_text("utf-8") != picture:
-            if check:
-                raise InputError(f"{path} is not what its results say: run `python -m experiments figures`")
             path.write_text(picture, "utf-8")
             console.print(f"drawn: {path}")
 

@@ -8,11 +8,16 @@ its steps that the agent has not done yet. Other ways to the goal count as not p
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from bestofq.agents.prompting import GOLDEN, prompt_hash
-from bestofq.cli.shared import budget_of
+from bestofq.cli.config import load_config
+from bestofq.cli.options import RUNS, BaseUrl, Budget, Set, Stored, StoreOption
+from bestofq.cli.shared import budget_of, set_by
 from bestofq.cli.writing import check_out, print_usage, write_out
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -183,47 +188,55 @@ async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher
             due = max(due, at + 1)
 
 
-def judge_steps(
-    chat: ChatConfig,
-    where: Location,
-    golden_where: Location | None,
-    golden: Golden,
-    *,
-    run: str,
-    agent: str,
-    failures: bool,
-    limit: int | None,
-    budget: float | None,
-    out: Path | None,
-    svg: Path | None,
+def golden(
+    run: Annotated[str, typer.Option(help="Whose episodes to analyse.")],
+    model: Annotated[str, typer.Option(help="Who compares: the endpoint's name for it.")],
+    base_url: BaseUrl = None,
+    store: Stored = RUNS,
+    agent: Annotated[str, typer.Option(help="Only this agent's episodes.")] = "best-of-q",
+    golden_agent: Annotated[str | None, typer.Option(help="Whose successes are golden. Default: anyone's.")] = None,
+    golden_run: Annotated[str | None, typer.Option(help="Run of golden episodes. Default: all.")] = None,
+    golden_store: Annotated[
+        Location | None, StoreOption("--golden-store", help="Of golden episodes. Default: --store.")
+    ] = None,
+    golden_episode: Annotated[
+        list[str] | None, typer.Option(help="Id of a golden one. Repeatable. Default: each task's shortest success.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Successful episodes too, not failures alone.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="So many episodes at most.")] = None,
+    set_: Set = None,
+    out: Annotated[Path | None, typer.Option(help="JSON file for the result.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="File for the picture (Fig. 3), SVG.")] = None,
+    budget: Budget = None,
 ) -> None:
-    """Ask a model whether the golden step was among the candidates: was it not proposed, or not chosen?"""
+    """Compare failures with a golden episode of their task: was the right step not proposed, or not chosen?"""
     check_out(out, svg)
+    chat = load_config(ChatConfig, None, [*set_by({"model": model, "base_url": base_url}), *(set_ or ())])
     models = Models(BestOfQSettings(endpoints={"judge": chat}), budget_of(budget))
     matcher = GoldenMatcher(model=models.in_role(chat))
 
-    async def work(store: Store, golden: Golden) -> GoldenFindings:
+    async def work(source: Store, which: Golden) -> GoldenFindings:
         with bar() as progress:
             line = progress.add_task("episodes", total=limit)
             async with aclosing(models):
                 return await golden_findings(
-                    store,
+                    source,
                     matcher,
                     run=run,
                     agent=agent,
-                    golden=golden,
-                    failures=failures,
+                    golden=which,
+                    failures=not all_,
                     limit=limit,
                     on_episode=lambda: progress.advance(line),
                 )
 
     with ExitStack() as stack:
-        store = stack.enter_context(Store.open(where, read_only=True))
-        if golden_where:
-            golden = replace(golden, store=stack.enter_context(Store.open(golden_where, read_only=True)))
-        found = run_interruptible(work(store, golden))
-        played = [tally for tally in store.tallies([run]) if tally.agent == agent]
-        made = {agent: origin(played, runs_of(store))}
+        opened = stack.enter_context(Store.open(store, read_only=True))
+        theirs = stack.enter_context(Store.open(golden_store, read_only=True)) if golden_store else None
+        which = Golden(store=theirs, run=golden_run, agent=golden_agent, ids=golden_episode or ())
+        found = run_interruptible(work(opened, which))
+        played = [tally for tally in opened.tallies([run]) if tally.agent == agent]
+        made = {agent: origin(played, runs_of(opened))}
     rater = f"{matcher.name}, against one golden episode a task"
     table = recall_table({agent: found.steps}, rater=rater, made=made)
     console.print(table)
@@ -237,8 +250,8 @@ def judge_steps(
         result = {
             "run": run,
             "agent": agent,
-            "store": str(where),
-            "golden_store": str(golden_where or where),
+            "store": str(store),
+            "golden_store": str(golden_store or store),
             "golden": [{"id": e.id, "run": e.run, "agent": e.agent, "task": e.key.task} for e in found.golden],
             "commit": here.commit,
             "command": here.command,

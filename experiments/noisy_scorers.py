@@ -7,7 +7,7 @@ the oracle finds an action right, and noise that stays the same for an action on
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.core.decision import DECIDED, Candidate, Episode, Scores, State, state_at
 from bestofq.core.logged import LoggedChoices
 from bestofq.envs.suites import make_suite
+from bestofq.learning.memory import Memory
 from bestofq.recipes.api import play
+from bestofq.recipes.estimate import Logs, rank_logs
 from bestofq.reports.stats import attempts_of, paired_difference, success_rate
 from bestofq.store.store import Store
 from bestofq.testing import ScriptedProposer
@@ -117,26 +119,16 @@ async def collect(folder: Path, tasks: int, repeats: int) -> None:
 def ranked(episodes: Sequence[Episode], scorer: Noisy) -> LoggedChoices:
     """The exploring agent's choices with the scorer's numbers."""
     found = [one for one in episodes if one.steps and one.verdict.outcome in DECIDED]
-    q, probable, chosen = [], [], []
+    logs = Logs(None, found, dict.fromkeys((one.run for one in found), EPSILON))
+    choices = rank_logs(logs, Memory({}, 0.0, N))  # which remembers nothing
+    q = np.full_like(choices.q, -np.inf)
+    rows = iter(q)
     for episode in found:
         for at, step in enumerate(episode.steps):
             candidates = step.decision.candidates
             state = state_at(episode.task, episode.steps[:at], step.observation)
-            pad = N - len(candidates)
-            q.append([*scorer.values(state, candidates), *[-np.inf] * pad])
-            probable.append([*EpsilonGreedySelector(EPSILON).probabilities(len(candidates)), *[0.0] * pad])
-            chosen.append(step.decision.chosen)
-    table = np.array(q, np.float32)
-    return LoggedChoices(
-        episode=np.repeat(np.arange(len(found)), [len(one.steps) for one in found]),
-        task=tuple(one.task.id for one in found),
-        success=np.array([one.verdict.outcome == "success" for one in found]),
-        q=table,
-        level=np.zeros(table.shape, np.int64),
-        value=table.max(axis=1),
-        chosen=np.array(chosen),
-        propensity=np.array(probable, np.float32),
-    )
+            next(rows)[: len(candidates)] = scorer.values(state, candidates)
+    return replace(choices, q=q, value=q.max(axis=1))
 
 
 def judged() -> list[Judged]:

@@ -34,7 +34,8 @@ from bestofq_sites.quirks.suite import Quirks
 from bestofq_sites.webshop.suite import WebShop
 from bestofq_sites.webshop.views import from_url
 from experiments.oracles.booking import BookingOracle
-from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
+from experiments.oracles.miniwob.solvers import SOLVERS, advise
+from experiments.oracles.miniwob.view import Unsolved
 from experiments.oracles.quirks import QuirksOracle
 from experiments.oracles.webshop import Oracle, is_right
 from experiments.recall import add_recall, rated_counts, recall_table

@@ -6,22 +6,32 @@ or a Q-function; the searches at inference see the outcome of their own rollouts
 table says so.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import typer
 
 from bestofq.agents.scorers.learned import Values
+from bestofq.cli.options import CommonOptions, Config, Data, Set
+from bestofq.cli.shared import models_of
+from bestofq.cli.writing import write_json
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
 from bestofq.recipes import policy_training
 from bestofq.recipes.agent_q import grow_training_trees
 from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.identity import made_by
 from bestofq.recipes.q_training import train_on_runs
+from bestofq.reports.searches import search_rows
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from experiments.agent_q import beam  # noqa: F401  the agent of that name
+from experiments.agent_q.methods import method_episodes, method_results, method_table, write_method_episodes
+from experiments.figures import draw_pictures
 
 VALUES_RUN = "values"
 ZERO, RFT, DPO, BEAM, MCTS = "zero-shot", "RFT", "DPO", "DPO + beam", "MCTS"
@@ -146,3 +156,41 @@ def fed_by(models: Models, feedback: str) -> Models:
     return models.with_settings(
         models.settings.model_copy(update={"agent_q": models.settings.agent_q.model_copy(update=update)})
     )
+
+
+def agent_q(
+    results: Annotated[Path, typer.Option(help="Folder of the committed results.")],
+    config: Config = None,
+    set_: Set = None,
+    out: Annotated[Path, typer.Option(help="Folder of the episodes and of what is learned.")] = Path("runs/experiment"),
+    tasks: Annotated[int, typer.Option(min=2, help="Held-out test tasks.")] = 200,
+    models: Annotated[int, typer.Option(min=1, help="Trained models of each method.")] = 3,
+    from_rft: Annotated[bool, typer.Option("--from-rft", help="Begin from the RFT model (6.2).")] = False,
+    data: Data = None,
+) -> None:
+    """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
+    policy, seeds = models_of(CommonOptions(config=config, set_=set_, data=data)), range(models)
+    with Store.open(out) as store:
+        passes = asyncio.run(compare_methods(policy, store, out, tasks=tasks, seeds=seeds, from_rft=from_rft))
+        chosen, runs = policy.settings.agent_q, [run.name for run in store.runs()]
+        searches = search_rows(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+        episodes = method_episodes(store, passes)
+    episodes.sort(key=lambda e: (ORDER.index(e.method), e.model, e.task))
+    methods = method_results(episodes, baseline=ZERO, at_once=policy.settings.suite.at_once)
+    results.mkdir(parents=True, exist_ok=True)
+    result = {
+        **made_by(policy.settings),
+        "tasks": tasks,
+        "revision": policy.local.revision,
+        "models": [*seeds],
+        "searches": [row.model_dump(mode="json") for row in searches],
+        "test": methods.model_dump(mode="json"),
+    }
+    write_method_episodes(results / "episodes.csv", episodes)
+    write_json(results / "result.json", result)
+    table = method_table(methods)
+    (results / "table.md").write_text(table.to_markdown(), "utf-8")
+    for name, picture in draw_pictures(results, result).items():
+        (results / name).write_text(picture, "utf-8")
+    console.print(table.with_title(f"{policy.settings.suite.name}: held-out test tasks"))
+    console.print(f"written: {results / 'result.json'}")

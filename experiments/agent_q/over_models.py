@@ -17,18 +17,16 @@ from bestofq.reports import stats
 from bestofq.reports.stats import SIGNED, UNIT, Attempt, Doubles, Interval, Measure, PairedDifference, Span, Tries
 
 
-def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESAMPLES, seed: int = 0) -> Interval:
+def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESAMPLES) -> Interval:
     """The interval of success, within [0, 1]; InputError without an attempt."""
     tries = Tries.of(attempts)
     if len(_models(attempts)) < 2:
         return stats.success_interval(tries)
-    (drawn,) = _drawn([attempts], tries.tasks, resamples, seed)
+    (drawn,) = _drawn([attempts], tries.tasks, resamples)
     return _bounded(drawn, float(tries.rates.mean()), len(tries.tasks))
 
 
-def mean(
-    values: Sequence[tuple[Hashable, Hashable, float]], *, resamples: int = stats.RESAMPLES, seed: int = 0
-) -> Measure:
+def mean(values: Sequence[tuple[Hashable, Hashable, float]], *, resamples: int = stats.RESAMPLES) -> Measure:
     """The mean of (task, model, value) over tasks, with its interval; InputError without a value. Steps, say, which
     are positive and have no upper bound: where all tasks are alike there is no interval."""
     by_task, by_model = defaultdict(list), defaultdict(list)
@@ -40,7 +38,7 @@ def mean(
     found = Measure(value=float(np.mean(means)), error=over.error)
     if len(means) < 2:
         return found
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = stats.resample(means, resamples, rng)[:, 0] / len(means)
     if over.error is not None:
         drawn = drawn + over.error * rng.standard_t(over.runs - 1, size=resamples)
@@ -49,7 +47,7 @@ def mean(
 
 
 def paired_difference(
-    ours: Sequence[Attempt], theirs: Sequence[Attempt], *, resamples: int = stats.RESAMPLES, seed: int = 0
+    ours: Sequence[Attempt], theirs: Sequence[Attempt], *, resamples: int = stats.RESAMPLES
 ) -> PairedDifference | None:
     """Success of `ours` minus that of `theirs`, paired by task; None when they have no task in common.
 
@@ -63,14 +61,14 @@ def paired_difference(
     if not common:
         return None
     mean = float(np.mean([mine[task] - other[task] for task in common]))
-    drawn, against = _drawn([ours, theirs], common, resamples, seed)
+    drawn, against = _drawn([ours, theirs], common, resamples)
     found = _bounded(drawn - against, mean, len(common), SIGNED)
     return PairedDifference(mean=mean, low=found.low, high=found.high, tasks=len(common))
 
 
-def _drawn(methods: Sequence[Sequence[Attempt]], tasks: Sequence[Hashable], resamples: int, seed: int) -> list[Doubles]:
+def _drawn(methods: Sequence[Sequence[Attempt]], tasks: Sequence[Hashable], resamples: int) -> list[Doubles]:
     """Each method's success [resamples] on the same drawn tasks, its models' error added, within [0, 1]."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rates = [stats.task_rates(Tries.of(attempts)) for attempts in methods]
     table = np.array([[of_method[task] for of_method in rates] for task in tasks])  # [T, methods]
     means = stats.resample(table, resamples, rng) / len(tasks)  # [B, methods]

@@ -17,10 +17,9 @@ from unittest.mock import patch
 import numpy as np
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.scorers import memory as keys_of_memory
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import GatedScorer
-from bestofq.agents.scorers.memory import MemoryScorer, experiences, step_keys
+from bestofq.agents.scorers.memory import MemoryScorer, experiences
 from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.cli.config import load_config
 from bestofq.config.context import OpenSuite, open_suite
@@ -82,15 +81,7 @@ MADE: Mapping[str, Sequence[tuple[type[Memory], int]]] = {
     "shop": [(Memory, 480), (Memory, 240), (Table, 480)],
     "scripted": [(Memory, 40), (Memory, 100), (Memory, 300)],
 }
-KEYS: dict[str, list[list[Keys]]] = {}
 Rows = AsyncIterator[dict[str, Any]]
-
-
-def keep_keys(episode: Episode) -> list[list[Keys]]:
-    """The keys of an episode's candidates, computed once."""
-    if episode.id not in KEYS:
-        KEYS[episode.id] = [*step_keys(episode)]
-    return KEYS[episode.id]
 
 
 class Judged(NamedTuple):
@@ -230,7 +221,6 @@ async def scripted(done: set[tuple[str, str]]) -> Rows:
 
 async def main(env: str) -> None:
     """Keep a row for each agent and rung."""
-    keys_of_memory.step_keys = library.step_keys = keep_keys  # type: ignore[attr-defined,assignment]
     kept = Path(f"experiments/gate/{env}.json")
     rows: list[dict[str, Any]] = json.loads(kept.read_text("utf-8")) if kept.exists() else []
     done = {(row["rung"], row["agent"]) for row in rows}

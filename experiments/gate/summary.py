@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from bestofq.core.transitions import Floats
 from bestofq.reports.svg import TEMPLATES, Plot, figure
 from bestofq.rollouts.console import console
 
@@ -57,7 +56,7 @@ def main() -> None:
     )
     table("tasks, agents | mean error (bias)", [[case, error(values)] for case, values in errors.items()])
     curves = [(row["argmax"]["played"][0] > 0, np.array([lift for _, lift in row["curve"]])) for row in rows]
-    gain, harm = (sum_of([curve for helps, curve in curves if helps is sign]) for sign in (True, False))
+    gain, harm = (np.sum([curve for helps, curve in curves if helps is sign], axis=0) for sign in (True, False))
     kept, avoided = gain / gain[0], 1 - harm / harm[0]
     labels = [f"{100 * share:.0f} % of wishes" for share, _ in rows[0]["curve"]]
     dots = [(k, a, label) for k, a, label in zip(kept, avoided, labels, strict=True)][:-1:2]
@@ -76,10 +75,6 @@ def main() -> None:
     )
     (HERE / "result.svg").write_text(svg, encoding="utf-8")
     console.print(f"gain kept {own[0] / whole[0]:.2f}, harm avoided {1 - own[1] / whole[1]:.2f}")
-
-
-def sum_of(curves: list[Floats]) -> Floats:
-    return np.asarray(np.sum(curves, axis=0))
 
 
 if __name__ == "__main__":

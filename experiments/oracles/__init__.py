@@ -1,2 +1,1 @@
-"""Who knows the right action: scripts that read what no agent sees. They teach the pocket models
-and rate candidates."""
+"""Scripts that know the right action: they teach the pocket models and rate candidates. No agent reads them."""

@@ -56,7 +56,6 @@ class DemonstrationConfig(FrozenModel):
         default=(),
         description="only goals that are train goals in all these splits, in the first's shop. Default: as published",
     )
-    data_seed: int = Field(default=2026, description="of the real files' price limits; the suite's own")
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
     pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
     review_share: float = Field(default=1.0, ge=0, le=1, description="chance that it also teaches reviewing")
@@ -93,7 +92,7 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int) -> Seq
         shops = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
         suites = [(suite, suite.tasks("train")) for suite in shops]
     else:
-        settings = WebShopSettings(data=config.data, seed=config.data_seed)
+        settings = WebShopSettings(data=config.data)
         parts = [real_suite(settings.model_copy(update={"splits": split})) for split in config.data_splits or (None,)]
         shared = set.intersection(*({task.id for task in part.tasks("train")} for part in parts))
         suites = [(parts[0], [task for task in parts[0].tasks("train") if task.id in shared])]

@@ -82,15 +82,6 @@ def drill(config: InductionConfig, vocabulary: int, count: int, seed: int) -> It
 
 def drill_training(config: InductionConfig, training: SFTConfig) -> SFTConfig:
     """How the drill is trained."""
-    return training.model_copy(
-        update={
-            "steps": config.steps,
-            "widths": (config.width,),
-            "batch_tokens": config.batch_tokens,
-            "lr_muon": config.lr_muon,
-            "lr_adam": config.lr_adam,
-            "warmup_steps": 20,
-            "decay_share": 0.2,
-            "reply_weight": 1.0,
-        }
-    )
+    own = config.model_dump(include={"steps", "batch_tokens", "lr_muon", "lr_adam"})
+    own |= {"widths": (config.width,), "warmup_steps": 20, "decay_share": 0.2}
+    return training.model_copy(update=own)

@@ -10,17 +10,15 @@ import platform
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.core.errors import CheckpointError
 from bestofq.core.frozen import FrozenModel
 from bestofq.learning.distributed import choose_device
 from bestofq.rollouts.console import console
-from bestofq.rollouts.progress import bar
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from experiments.pocket_models.examples import Example
 from experiments.pocket_models.induction import ROPE_THETA, InductionConfig, drill, drill_training, lay_heads
@@ -50,15 +48,6 @@ class PocketConfig(FrozenModel):
     demonstrations: DemonstrationConfig = DemonstrationConfig()
     training: SFTConfig = SFTConfig()
 
-    @model_validator(mode="after")
-    def _room_for_induction(self) -> Self:
-        if self.induction.steps and (self.layers < 2 or self.heads % 2 or self.width // self.heads % 4):
-            raise ValueError(
-                "induction heads need 2 layers or more and an even number of heads of a size that 4 divides; given "
-                f"are {self.layers} layers and {self.heads} heads of {self.width // self.heads}: set induction.steps=0"
-            )
-        return self
-
 
 def make_pocket_model(config: PocketConfig, out: Path) -> None:
     """Write model, tokenizer and training log to `out`."""
@@ -72,7 +61,6 @@ def make_pocket_model(config: PocketConfig, out: Path) -> None:
     model.to(device)
     tokenized = [_tokenize(tokenizer, example) for example in examples]
     copying = config.induction
-    drilled = copying.steps if config.base is None else 0
     if copying.steps:
         rows_kept = drill(copying, len(tokenizer), round(copying.share * len(examples)), config.seed)
         tokenized.extend(TokenizedExample(row.tokens, []) for row in rows_kept)  # among all tokens, not as replies
@@ -85,28 +73,25 @@ def make_pocket_model(config: PocketConfig, out: Path) -> None:
         "torch": torch.__version__,
     }
     rows: list[dict[str, float]] = []
-    with bar() as shown:
-        task = shown.add_task("training", total=drilled + config.training.steps)
 
-        def tell(row: Report, before: int = 0) -> None:
-            rows.append({**row._asdict(), "seconds": round(time.monotonic() - started, 1)})
-            text = f"loss {row.loss_all:.3f}, of replies {row.loss_reply:.3f}"
-            shown.update(task, completed=before + row.step, description=text)
-            if not console.is_terminal:
-                console.print(f"step {row.step}: {text}")
+    def tell(row: Report) -> None:
+        rows.append({**row._asdict(), "seconds": round(time.monotonic() - started, 1)})
+        console.print(f"step {row.step}: loss {row.loss_all:.3f}, of replies {row.loss_reply:.3f}")
 
-        def report(row: Report) -> None:
-            tell(row, drilled)
-            if row.step % 100 == 0 or row.step == config.training.steps:
-                save(model, tokenizer, out)
-                (out / LOG).write_text(json.dumps({**log, "rows": rows}, indent=1) + "\n", "utf-8")
+    def report(row: Report) -> None:
+        tell(row)
+        if row.step % 100 == 0 or row.step == config.training.steps:
+            save(model, tokenizer, out)
+            (out / LOG).write_text(json.dumps({**log, "rows": rows}, indent=1) + "\n", "utf-8")
 
-        if drilled:
-            count = drilled * (copying.batch_tokens // copying.width)
-            phrases = list(drill(copying, len(tokenizer), count, config.seed + 1))
-            train_language_model(model, phrases, drill_training(copying, config.training), tell)
-            log["drill"], rows = rows, []
-        train_language_model(model, tokenized, config.training, report)
+    if copying.steps and config.base is None:
+        console.print(f"drilling copies: {copying.steps:,} steps")
+        count = copying.steps * (copying.batch_tokens // copying.width)
+        phrases = list(drill(copying, len(tokenizer), count, config.seed + 1))
+        train_language_model(model, phrases, drill_training(copying, config.training), tell)
+        log["drill"], rows = rows, []
+    console.print(f"training: {config.training.steps:,} steps")
+    train_language_model(model, tokenized, config.training, report)
 
 
 def _start(config: PocketConfig, examples: Sequence[Example]) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:

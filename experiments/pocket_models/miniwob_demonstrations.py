@@ -25,8 +25,9 @@ from bestofq.core.observation import Element, Task
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.settings import MiniWobSettings
 from bestofq.envs.miniwob.suite import SEEDS, MiniWob
-from experiments.oracles.miniwob.solvers import SOLVERS, Advice, Unsolved, advise
-from experiments.oracles.miniwob.view import FIELDS
+from experiments.oracles.advice import Advice
+from experiments.oracles.miniwob.solvers import SOLVERS, advise
+from experiments.oracles.miniwob.view import FIELDS, Unsolved
 from experiments.pocket_models.examples import (
     Example,
     after,

@@ -30,7 +30,6 @@ class SFTConfig(FrozenModel):
     warmup_steps: int = 50
     decay_share: float = Field(default=0.5, description="last share of the steps, over which the rates fall to 0")
     clip_norm: float = 1.0
-    reply_weight: float = Field(default=1.0, description="weight of the reply's mean loss beside that of all tokens")
     widths: tuple[int, ...] = Field(default=(144, 192, 256, 320, 400), description="padded lengths, tokens")
     compile: bool = Field(default=True, description="torch.compile: half a minute a width, then a third faster")
     seed: int = 0
@@ -74,7 +73,7 @@ def train_language_model(
     for step in range(1, config.steps + 1):
         batch = next(batches)
         loss_all, loss_reply = losses(model, batch.tokens.to(device), batch.weights.to(device))
-        (loss_all + config.reply_weight * loss_reply).backward()  # type: ignore[no-untyped-call]
+        (loss_all + loss_reply).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
         for optimizer in optimizers:
             for group in optimizer.param_groups:

@@ -57,7 +57,6 @@ async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_e
     assert (out / "policy" / "model" / "tokenizer.json").exists()
     assert len([*(out / "report" / "pages").glob("tree-*.html")]) == 4
     said = printed()
-    assert "rather than" in said
     assert said.count("agent-q + mcts") >= 1
 
     before = (out / "policy" / "model" / "model.safetensors").stat().st_mtime_ns

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 from threading import Thread
 
@@ -135,11 +134,8 @@ async def run_demo_agent_q(models: Models, *, tasks: int, out: Path, fresh: bool
     extra("accelerate")  # before the minutes that the first steps take
     if fresh:
         remove_demo(out)
-    chosen, numbers = models.settings.agent_q, count(1)
+    chosen = models.settings.agent_q
     text, seen = _on(models, env="text"), _on(models, env="browser", screenshots=True, concurrency=8)
-
-    def heading(text: str) -> None:
-        console.print(Rule(f"{next(numbers)}. {text}"))
 
     async def play(chosen: Play) -> None:
         """One pass over held-out tasks in Chromium; what searches does so on the site as text."""
@@ -147,28 +143,26 @@ async def run_demo_agent_q(models: Models, *, tasks: int, out: Path, fresh: bool
             await collect(seen, replace(suite, simulator=simulator), store, chosen.name, chosen)
 
     with Store.open(out) as store:
-        heading("Zero-shot: the model as it is, held-out tasks, real Chromium")
+        console.print(Rule("1. Zero-shot: the model as it is, held-out tasks, real Chromium"))
         size = sum(parameter.numel() for parameter in models.local.model.parameters())
         console.print(f"{models.local.name}: {size:,} parameters, composite actions. {tasks} {split} tasks.")
         await play(Play("prompting", split=split, limit=tasks, name=BEFORE))
         console.print(success_table(agent_results(store, Selection(runs=[BEFORE]))))
 
-        heading("Search: a tree for each training task, K actions a node, ranked by the model itself")
-        policy, searches = text, [SEARCH_RUN]
-        trees = await _search(policy, store, SEARCH_RUN, part=0)
-        heading("RFT: the model learns what succeeded, and searches as many other tasks")
-        policy = policy.with_model(reinforce(policy, trees, out / "rft"))
-        searches.append(RFT_RUN)
+        console.print(Rule("2. Search: a tree for each training task, K actions a node, ranked by the model itself"))
+        trees = await _search(text, store, SEARCH_RUN, part=0)
+        console.print(Rule("3. RFT: the model learns what succeeded, and searches as many other tasks"))
+        policy = text.with_model(reinforce(text, trees, out / "rft"))
         trees = await _search(policy, store, RFT_RUN, part=1)
 
-        heading("Pairs of actions that differ in Q, and DPO on them")
+        console.print(Rule("4. Pairs of actions that differ in Q, and DPO on them"))
         pairs = list(step_pairs(policy, trees))
         need_pairs(pairs, len(trees))
         console.print(f"{len(pairs)} pairs")
         tuned = tune(policy, pairs, out / "policy")
         console.print(f"the tuned model: {tuned}")
 
-        heading("Agent Q: the tuned model on the same held-out tasks, without and with search")
+        console.print(Rule("5. Agent Q: the tuned model on the same held-out tasks, without and with search"))
         seen = seen.with_model(tuned)
         await play(Play("prompting", split=split, limit=tasks, name=AFTER))
         search = chosen.search.model_copy(update={"iterations": 8, "stop_at_success": True})
@@ -179,7 +173,7 @@ async def run_demo_agent_q(models: Models, *, tasks: int, out: Path, fresh: bool
         played = Selection(runs=runs, agents=runs, baseline=BEFORE)
         console.print(success_table(agent_results(store, played)))
         console.print(cost_table(agent_costs(store, played)).with_title("Costs: what search takes at each step counts"))
-        everything = replace(played, runs=[*runs, *searches])
+        everything = replace(played, runs=[*runs, SEARCH_RUN, RFT_RUN])
         found = gather(store, everything, alpha=chosen.alpha, threshold=chosen.threshold)
         report = export(store, found, out / "report", title="Agent Q: the demo")
     console.print(f"\nReport with the trees and replays of the episodes: [bold]{escape(str(report.resolve()))}[/bold]")
