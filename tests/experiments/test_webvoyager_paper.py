@@ -125,8 +125,9 @@ def finished(folder: Path) -> dict[tuple[object, ...], str]:
 
 
 async def test_all_passes_all_tables_and_the_same_after_a_kill(
-    tmp_path: Path, endpoint: FaultServer, given: list[str]
+    tmp_path: Path, endpoint: FaultServer, given: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(console, "_width", 200)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     done = await invoked(*given, f"--out={whole}", f"--results={whole}/results")
     assert done.exit_code == 0, done.output
@@ -135,7 +136,7 @@ async def test_all_passes_all_tables_and_the_same_after_a_kill(
     assert len(finished(whole)) == EPISODES
 
     planned = await invoked(*given, f"--out={whole}", f"--runs={RUNS + 1}", "--dry-run")
-    (last,) = (line.replace("│", " ").split() for line in planned.output.splitlines() if " all " in line)
+    (last,) = (line.split() for line in planned.output.splitlines() if line.startswith("all "))
     assert last[1] == str(len(SITES) * len(AT_ENDPOINT))  # of one pass more
     assert endpoint.reply.calls == calls
 
@@ -175,7 +176,7 @@ async def test_a_dry_run_prices_and_checks_all_of_it(
     out = tmp_path / "out"
     done = await invoked(*given, f"--out={out}", "--dry-run")
     assert done.exit_code == 0, done.output
-    rows = [line.split() for line in done.output.replace("│", " ").splitlines() if "×" in line or " all " in line]
+    rows = [line.split() for line in done.output.splitlines() if "×" in line or line.startswith("all ")]
     assert [row[:2] for row in rows[:2]] == [["seed", "explore"], ["cycle-1", "best-of-q"]]
     assert [row[1] for row in rows[2:-1]] == [*AT_ENDPOINT]
     assert rows[-1][:2] == ["all", str(EPISODES)]
