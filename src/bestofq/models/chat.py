@@ -17,7 +17,6 @@ from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-import openai
 from pydantic import AfterValidator, Field, model_validator
 
 from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
@@ -135,6 +134,8 @@ class ChatModel:
                 f"{config.model} is behind an endpoint: give its base_url; a local model that proposes is "
                 "model.path, or --model alone"
             )
+        import openai  # 0.7 s, which a local model need not wait for
+
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
             api_key=key_of(config.key_variable),
@@ -177,6 +178,8 @@ class ChatModel:
     async def list_models(self) -> list[str] | None:
         """The models that the endpoint lists, None if it lists none or llama.cpp serves one, whatever its name. Asks
         no model. ConfigError if the key or the address is refused, ModelError if nobody answers."""
+        import openai
+
         try:
             async with asyncio.timeout(self.config.attempt):
                 listed = (await self._client.models.list()).data

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from zlib import crc32
 
 import numpy as np
-import openai
 import torch
 from torch import Tensor
 
@@ -43,6 +42,8 @@ class EndpointEmbedder(CachedEmbedder):
                 raise ConfigError(
                     f"{endpoint.model} has one way to embed a text, not {name}={value}: set model.embed.{name}={own}"
                 )
+        import openai  # 0.7 s, which a local model need not wait for
+
         self._endpoint, self._cut = endpoint, False
         self._client = openai.OpenAI(
             base_url=endpoint.base_url,

@@ -17,8 +17,6 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
-import openai
-
 from bestofq.core.errors import ConfigError, ContextError, ModelError, SetupError
 from bestofq.core.secrets import hide, keep_secret, keep_secrets_of
 
@@ -175,6 +173,8 @@ def api_error_of(error: Exception, where: str, key_variable: str, seconds: float
 
     Raises what another attempt cannot fix: ConfigError, ContextError, and errors that are not an endpoint's.
     """
+    import openai  # 0.7 s, which a local model need not wait for
+
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return ApiError(f"no answer within {seconds:g} s", "overload")
     if isinstance(error, openai.APIStatusError):
