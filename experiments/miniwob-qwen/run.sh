@@ -23,13 +23,13 @@ play() { # RUN Q AGENT SETTINGS...
     shift 3
     common="--q $store/$q --agents $agent --tasks 1000 --runs 1 --run $run"
     "$BESTOFQ" eval $config "$@" $common --split train --store $store-same
-    "$BESTOFQ" eval $config --set suite.per_task=${NEW:-4} "$@" $common --split test --store $store-new
-    [ "${UNSEEN:-0}" = 0 ] || "$BESTOFQ" eval $config --set suite.only=* --set suite.families=held-out --set suite.per_task=$UNSEEN \
+    "$BESTOFQ" eval $config --set suite.per_task=${NEW:-17} "$@" $common --split test --store $store-new
+    [ "${UNSEEN:-10}" = 0 ] || "$BESTOFQ" eval $config --set suite.only=* --set suite.families=held-out --set suite.per_task=${UNSEEN:-10} \
         "$@" $common --split test --store $store-unseen
 }
 
 "$PYTHON" -m experiments.memory.proposals read $here/proposals.jsonl # what the model replied; without these states it is asked
-"$BESTOFQ" collect $config --set seed_runs=${PASSES:-16} --store $store
+"$BESTOFQ" collect $config --set seed_runs=${PASSES:-32} --store $store
 "$BESTOFQ" train $config --store $store --out $store/memory
 play first memory prompting
 play memory-gated memory best-of-q
@@ -41,7 +41,7 @@ play matched matched best-of-q $matched --set gate=off
 play matched-gated matched best-of-q $matched
 "$BESTOFQ" train --no-estimate $config $paper --store $store --out $store/paper
 play paper paper best-of-q $paper
-play picker memory picker
-play verifier memory verifier
+NEW=4 UNSEEN=0 play picker memory picker # they ask the model at each step
+NEW=4 UNSEEN=0 play verifier memory verifier
 "$PYTHON" -m experiments.memory.proposals write $here/proposals.jsonl
-"$PYTHON" -m experiments.outcomes write $here/episodes.csv $store $store-same $store-new
+"$PYTHON" -m experiments.outcomes write $here/episodes.csv $store $store-same $store-new $store-unseen
