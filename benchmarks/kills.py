@@ -31,8 +31,8 @@ import httpx
 sys.path.extend(str(Path(__file__).parent.parent / "tests" / part) for part in ("..", "", "cli", "interop", "learning"))
 from forked import Forked, forking
 from logs import shop_episode
-from preference_run import CONFIG, step_pairs, tiny_model
 from test_judge_command import hasty, shopped
+from test_preferences import CONFIG, step_pairs, tiny_model
 from test_search_command import shopper
 from test_serve_command import SCHEMA
 

@@ -2,7 +2,7 @@
 
     python benchmarks/viewer.py --out benchmarks/results/viewer.json
 
-The store is synthetic: four agents in five runs, four steps an episode (tests/viewer/many_episodes.py).
+The store is synthetic: four agents in five runs, four steps an episode (tests/viewer/test_viewer_answers.py).
 """
 
 import argparse
@@ -28,8 +28,8 @@ from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "viewer"))
-from many_episodes import write_many
+sys.path.extend(str(Path(__file__).parent.parent / "tests" / part) for part in ("", "viewer"))
+from test_viewer_answers import write_many
 
 
 async def measure(folder: Path, repeats: int) -> dict[str, dict[str, float]]:
@@ -45,7 +45,7 @@ async def measure(folder: Path, repeats: int) -> dict[str, dict[str, float]]:
             "episodes": "/episodes",
             "episodes, last page": f"/episodes?page={-(-store.catalogue.count(EpisodeFilter()) // 50)}",
             "episodes, words of a goal": "/episodes?find=kettle+37",
-            "episodes, filtered": "/episodes?agent=random&outcome=failure&domain=shop3",
+            "episodes, filtered": "/episodes?agent=random&outcome=failure",
             "a task": f"/task?suite=shop&task={one.key.task}",
             "a step": f"/episode/{one.id}?step=2",
             "side by side": f"/compare?left={one.id}&right={other.id}",

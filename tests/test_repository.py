@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Sequence
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,21 @@ def test_ci_runs_the_checks_that_end_in_the_tests() -> None:
 
 def test_the_version_has_its_entry_in_the_changelog() -> None:
     assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=name_of)
+def test_a_benchmark_imports_names_that_exist(path: Path) -> None:
+    helpers = {file.stem: str(file) for part in ("tests", "benchmarks") for file in (ROOT / part).rglob("*.py")}
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.ImportFrom) or node.module is None:
+            continue
+        package, spec = node.module.partition(".")[0], None
+        if package in ("bestofq", "bestofq_sites", "experiments"):
+            spec = find_spec(node.module)
+        elif find_spec(package) or package in ("browser_use", "browsergym", "d3rlpy"):
+            continue
+        source = Path((spec and spec.origin) or helpers[package])
+        known = {*re.findall(r"\w+", source.read_text("utf-8"))}
+        if source.name == "__init__.py":
+            known |= {file.stem for file in source.parent.iterdir()}
+        assert known >= {alias.name for alias in node.names}, ast.unparse(node)
