@@ -7,8 +7,8 @@ from scripts.house import measure
 BUDGETS = {
     "library lines": 27_906,
     "sites lines": 3_064,
-    "experiments lines": 6_913,
-    "library, sites and experiments lines": 37_883,
+    "experiments lines": 6_924,
+    "library, sites and experiments lines": 37_894,
     "test lines": 28_518,
     "import depth": 14,
     "modules in import circles": 0,

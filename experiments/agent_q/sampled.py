@@ -1,11 +1,12 @@
 """The control of a search that sees rewards: independent rollouts that stop at the first success (Agent Q, 6.2).
 
-    python -m experiments.agent_q.sampled STORE RUN    success and model calls with 1, 2, … rollouts of each task
+    python -m experiments.agent_q.sampled STORE RUN EPISODES.csv    success and calls with 1, 2, … rollouts, and MCTS
 
 Each action of a rollout is drawn from the policy. A search has the same tasks and the same stop, but its rollouts share
 a tree.
 """
 
+import csv
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from bestofq.config.models import Models
 from bestofq.core.decision import Proposal, State
 from bestofq.reports.stats import UNIT, Quantity
 from bestofq.store.store import Store
+from experiments.agent_q.comparison import MCTS
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,10 @@ def make_proposer(models: Models) -> SampledProposer:
 
 def main() -> None:
     """Rollouts are taken in the order of their passes. A task stops at its first success."""
-    folder, run = sys.argv[1:]
+    folder, run, path = sys.argv[1:]
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["method"] == MCTS]
+    searched = {row["task"].partition("/")[2]: float(row["success"] == "True") for row in rows}
     tasks: dict[str, dict[int, tuple[bool, int]]] = defaultdict(dict)
     with Store.open(Path(folder), read_only=True) as store:
         summaries = {episode.id: episode for episode in store.summaries(run=run, status="finished")}
@@ -46,17 +51,23 @@ def main() -> None:
             calls, summary = sum(used.calls for used in episode.usage), summaries[episode.id]
             tasks[summary.task][summary.repeat] = summary.success, calls
     for k in range(1, min(map(len, tasks.values())) + 1):
-        solved, calls = {}, 0
+        solved, gain, calls = {}, {}, 0
         for task, tries in tasks.items():
             first = [tries[repeat] for repeat in sorted(tries)[:k]]
             stop = next((i for i, (success, _) in enumerate(first) if success), k - 1)
             solved[task] = float(first[stop][0]), 1.0
+            gain[task] = searched[task] - solved[task][0], 1.0
             calls += sum(count for _, count in first[: stop + 1])
-        value = Quantity(solved, UNIT).measure
-        interval = f"[{100 * value.interval.low:.1f}, {100 * value.interval.high:.1f}]" if value.interval else ""
-        sys.stdout.write(
-            f"{k:3} rollouts: {100 * (value.value or 0):5.1f} % {interval} {calls / len(tasks):.1f} calls a task\n"
-        )
+        rate, more = show(Quantity(solved, UNIT)), show(Quantity(gain, (-1.0, 1.0)))
+        sys.stdout.write(f"{k:3} rollouts: {rate} %, {calls / len(tasks):.1f} calls a task, MCTS {more} points more\n")
+
+
+def show(quantity: Quantity) -> str:
+    """In percent, with its interval over tasks."""
+    found = quantity.measure
+    assert found.value is not None
+    assert found.interval is not None
+    return f"{100 * found.value:.1f} [{100 * found.interval.low:.1f}, {100 * found.interval.high:.1f}]"
 
 
 if __name__ == "__main__":
