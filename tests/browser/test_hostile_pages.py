@@ -221,7 +221,7 @@ async def test_a_dead_page_does_not_delay_the_next_episode(site: Any, monkeypatc
 
 @pytest.mark.slow
 async def test_a_large_page_is_read_near_the_viewport(site: Any, session: Any, read: Any) -> None:
-    rows = "".join(f"<div>row {n} <button>b{n}</button></div>" for n in range(6_000))
+    rows = "".join(f"<div>row {n} <button>b{n}</button></div>" for n in range(12_000))
     seen = await read(f"<h1>Top</h1>{rows}")
     assert len(seen.elements) < 200
     assert seen.text.startswith("Top\nrow 0 b0 [1]\n")
@@ -229,7 +229,7 @@ async def test_a_large_page_is_read_near_the_viewport(site: Any, session: Any, r
     await session.settle()
     await session.evaluate("scrollTo(0, document.body.scrollHeight)")
     seen = await session.snapshot()
-    assert "row 5999 b5999 [" in seen.text
+    assert "row 11999 b11999 [" in seen.text
     assert seen.text.startswith("(large page: what is far above is left out; scroll up to read it)\nrow")
 
 

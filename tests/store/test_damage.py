@@ -101,7 +101,7 @@ def outcomes(folder: Path, bits: Sequence[int]) -> Counter[str]:
 
 
 def test_a_flipped_bit_of_a_store_gives_the_same_episodes_or_a_sentence(tmp_path: Path) -> None:
-    asyncio.run(fill(tmp_path, episodes=6))
+    asyncio.run(fill(tmp_path))
     bits = random.Random(0).sample(range(8 * (tmp_path / "store.sqlite").stat().st_size), FLIPS)
     found = outcomes(tmp_path, bits)
     assert set(found) == {"same", "refused"}, found

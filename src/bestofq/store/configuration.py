@@ -35,12 +35,12 @@ def going_on(
     run: str, before: Mapping[str, Any], config: Mapping[str, JsonValue], agents: Owned, played: Collection[str]
 ) -> dict[str, JsonValue]:
     """Return the configuration of a run that continues. New agents are added, and those that have not `played` are
-    replaced, but not the searches for trees. DataError if another setting differs."""
+    replaced, except those that search and keep trees. DataError if another setting differs."""
     if differing := differences({name: value for name, value in before.items() if name != AGENTS}, config):
         raise DataError(refusal(f"run {run!r}", differing))
     kept = {**before.get(AGENTS, {})}
     for who, settings in agents.items():
-        if who in kept and who in (TREES, *played) and (differing := differences(kept[who], settings)):
+        if who in kept and who in (TREES, "mcts", *played) and (differing := differences(kept[who], settings)):
             raise DataError(refusal(f"{who} in run {run!r}", differing))
         kept[who] = dict(settings)
     return {**before, AGENTS: kept} if kept else {**before}

@@ -21,7 +21,7 @@ from bestofq.store.codec import checksum
 
 Status = Literal["running", "finished", "cut", "interrupted"]
 """running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
-VERSION = 4
+VERSION = 5
 METADATA = sa.MetaData()
 NAME = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 """A text that is sorted by: by its bytes, in each database."""
