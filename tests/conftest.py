@@ -68,7 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of slow files, and run the longest files first (`--no-loadscope-reorder` keeps that order), then
-    files with some slow tests: no worker is left alone with one. Files that measure seconds come last, without Ray."""
+    files with some slow tests: no worker is left alone with one. Files that measure seconds come last."""
     seconds = json.loads(DURATIONS.read_text())
     for item in items:
         if seconds.get(item.path.name, 0.0) >= SLOW_SECONDS:

@@ -70,7 +70,7 @@ def shopper(request: Mapping[str, Any]) -> str:
 
 LOADED = """
 import atexit, sys
-atexit.register(lambda: print("loaded:", [name for name in ("torch", "transformers", "ray") if name in sys.modules]))
+atexit.register(lambda: print("loaded:", [name for name in ("torch", "transformers") if name in sys.modules]))
 from bestofq.cli.main import run
 run()
 """

@@ -33,7 +33,6 @@ collect webshop --store foreign
 collect webshop --config unknown.toml
 collect webshop --config latin.toml
 collect webshop {AT} {NOBODY} --agent explore --budget nan
-collect webshop --store new --tasks 1 --cluster auto
 collect miniwob --tasks no-such-task
 train --out new --store missing
 train --out new --store empty --run missing

@@ -1,7 +1,6 @@
-"""The Dockerfile, the compose file and the RayJob: what they name is there, and their commands are ours and run."""
+"""The Dockerfile, the compose file and the Kubernetes job: what they name is there, and their commands are ours."""
 
 import re
-import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,11 +17,12 @@ from bestofq.store.store import Store
 
 ROOT = Path(__file__).parent.parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text("utf-8"))
-JOB: dict[str, Any] = yaml.safe_load((ROOT / "deploy/rayjob.yaml").read_text("utf-8"))["spec"]
+JOB: dict[str, Any] = yaml.safe_load((ROOT / "deploy/job.yaml").read_text("utf-8"))["spec"]
+POD: dict[str, Any] = JOB["template"]["spec"]["containers"][0]
 OURS = {name: one["command"] for name, one in COMPOSE["services"].items() if one.get("image") == "bestofq"}
 
 
-@pytest.mark.parametrize("words", [*OURS.values(), shlex.split(JOB["entrypoint"])[1:]], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [*OURS.values(), POD["args"]], ids=lambda words: words[0])
 def test_the_commands_are_ours(words: list[str]) -> None:
     command = load_command(words[0])
     assert command.make_context(words[0], words[1:], resilient_parsing=False).params["files"].startswith("s3://")
@@ -48,12 +48,11 @@ def test_services_wait_for_those_they_need() -> None:
     )
 
 
-def test_every_pod_has_a_container_of_the_image() -> None:
-    cluster = JOB["rayClusterSpec"]
-    groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
-    found = [group["template"]["spec"]["containers"][0] for group in groups]
-    assert len(found) == 2
-    assert all("bestofq" in one["image"] and one["envFrom"] for one in found)
+def test_the_job_is_complete_when_one_of_its_pods_has_seen_all_tasks_finished() -> None:
+    assert JOB["parallelism"] > 1
+    assert "completions" not in JOB
+    assert "bestofq" in POD["image"]
+    assert POD["envFrom"]
 
 
 @pytest.fixture

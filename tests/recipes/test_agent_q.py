@@ -73,7 +73,7 @@ async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_
 async def test_two_processes_that_search_the_same_tasks_do_no_rollout_twice(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree_search, "SHARED", 0.05)
+    monkeypatch.setattr(tree_search, "POLL_SECONDS", 0.05)
     saved, save = list[int](), Trees.save
 
     async def counting(self: Trees, run: str, tree: SearchTree) -> None:

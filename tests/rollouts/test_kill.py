@@ -96,6 +96,14 @@ def test_each_slot_is_finished_once_and_no_acknowledged_step_is_lost(database: s
         assert set(steps.values()) == {1}
         assert all(int(index) < len(stored[episode].steps) for episode, index in steps)
         assert sum(sum(1 for line in lines(log) if line[0] == "finish") > 3 for log in logs[1:]) == 2, "one played all"
+        decided = decisions(store)
+    Forked(tmp_path / "said", collect, tmp_path / "alone", tmp_path / "alone.log", SHARED_EPISODES).wait()
+    with Store.open(tmp_path / "alone", read_only=True) as store:
+        assert decided == decisions(store)
+
+
+def decisions(store: Store) -> dict[str, list[str]]:
+    return {one.task.id: [step.decision.candidate.label for step in one.steps] for one in store.episodes()}
 
 
 def _full(line: list[str]) -> bool:

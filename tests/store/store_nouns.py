@@ -6,6 +6,8 @@ from bestofq.core.actions import Click, Write
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.core.usage import Usage
+from bestofq.store.schema import WRITERS
+from bestofq.store.store import Store
 
 PROVENANCE = Provenance(version="test", seed=3)
 WON = Verdict(reward=1.0, outcome="success")
@@ -58,3 +60,9 @@ def step(
     seen = page(index if number is None else number, screenshot=screenshot)
     made = decision(checkpoint=checkpoint)
     return Step(index=index, observation=seen, decision=made, reward=float(last), terminated=last)
+
+
+def give_up(writer: Store) -> None:
+    """As another process does that finds the writer dead."""
+    with writer._engine.begin() as connection:
+        connection.execute(WRITERS.delete())

@@ -10,13 +10,13 @@ from threading import Barrier
 import pytest
 from forked import Forked
 from sqlalchemy import Connection, event
-from store_nouns import PROVENANCE, WON, step, task
+from store_nouns import PROVENANCE, WON, give_up, step, task
 
 from bestofq.core.errors import DataError, SupersededError
 from bestofq.store import attempts, claim
 from bestofq.store.database import insert_new
 from bestofq.store.location import Location
-from bestofq.store.schema import PAGES, WRITERS
+from bestofq.store.schema import PAGES
 from bestofq.store.store import Store
 
 
@@ -120,8 +120,7 @@ async def test_a_writer_learns_from_its_heartbeat_that_it_was_given_up(
     monkeypatch.setattr(claim, "BEAT", 0.01)
     with Store.open(shared) as slow:
         await begin(slow)
-        with slow._engine.begin() as connection:
-            connection.execute(WRITERS.delete())
+        give_up(slow)
         await asyncio.to_thread(slow._writer._claim.lost.wait, 10)  # type: ignore[union-attr]
         with pytest.raises(DataError, match="taken over"):
             await slow.begin_run("r", {}, PROVENANCE)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from postgres import Server, a_server, programs
 from sqlalchemy import Connection, text
-from store_nouns import PROVENANCE, WON, page, step, task
+from store_nouns import PROVENANCE, WON, give_up, page, step, task
 
 from bestofq.core.errors import SetupError
 from bestofq.store import claim, database
@@ -85,7 +85,7 @@ async def test_a_server_that_stays_away_is_one_sentence_and_what_was_played_goes
                 connection.execute(text("UPDATE writers SET beat = beat - 1000"))
             assert await other.take_over("r", "a") == []
         await store.append_step(episode, step(1))
-        await store.dismiss(store.writer)
+        give_up(store)
     with Store.open(shared) as other:
         [left] = await other.take_over("r", "a")
         assert (left.id, left.steps) == (episode, 2)

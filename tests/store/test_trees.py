@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from store_nouns import give_up
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Provenance
@@ -75,7 +76,7 @@ async def test_a_tree_that_a_process_left_is_gone_on_with_and_that_process_saves
     with Store.open(where) as slow:
         await slow.begin_run("search", {}, Provenance(version="1"))
         await slow.trees.save("search", tree.to_tree())
-        await slow.dismiss(slow.writer)
+        give_up(slow)
         if where.is_folder:
             slow.close()
         with Store.open(where) as other:

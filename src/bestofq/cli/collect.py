@@ -31,7 +31,6 @@ def collect(
         play_and_show(
             models,
             store,
-            options.cluster,
-            lambda suite, opened, hosts: recipe.collect(models, suite, opened, run, play, hosts=hosts),
+            lambda suite, opened: recipe.collect(models, suite, opened, run, play),
             played,
         )

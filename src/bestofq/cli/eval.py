@@ -9,7 +9,7 @@ from typer import Option
 
 from bestofq.cli.options import CommonOptions, N, Place, Q, Split, Tasks, Text, takes
 from bestofq.cli.planning import plan_episodes
-from bestofq.cli.shared import hosts_of, kind_of, limit_of, models_of, named_only, store_at, store_of, with_values
+from bestofq.cli.shared import kind_of, limit_of, models_of, named_only, store_at, store_of, with_values
 from bestofq.cli.writing import check_out, write_out
 from bestofq.config.agents import AGENTS, AgentKind, proposer_name, shipped_q
 from bestofq.config.context import open_suite
@@ -58,10 +58,10 @@ def evaluate(
                     raise ConfigError(f"{sentence}: leave prior out of --agents")
                 kinds.remove("prior")
                 console.print(f"prior is left out: {sentence}.")
-            with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:
+            with store_at(store) as opened:
                 before = opened.summaries(run=run, status=None)
                 play = Play(repeats=runs, values=values, split=split, limit=limit, n=n)
-                await compare(models, suite, opened, run, play, kinds, hosts)
+                await compare(models, suite, opened, run, play, kinds)
                 same = before == opened.summaries(run=run, status=None)
                 baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
                 chosen = Selection(runs=[run], agents=kinds, split=split, baseline=baseline)

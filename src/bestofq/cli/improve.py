@@ -28,7 +28,6 @@ def improve(
     play_and_show(
         models,
         store,
-        options.cluster,
-        lambda suite, opened, hosts: recipe.best_of_q(models, suite, opened, folder, hosts),
+        lambda suite, opened: recipe.best_of_q(models, suite, opened, folder),
         played,
     )

@@ -63,14 +63,6 @@ Tasks = Annotated[
 SplitName = Literal["train", "dev", "test"]
 Split = Annotated[SplitName, Option("--split", help="Which tasks.")]
 LogTo = Annotated[Place, Option("--log-to", help="Folder for the training curves, as TensorBoard reads them.")]
-Cluster = Annotated[
-    Text,
-    Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Play on a Ray cluster: auto, host:port, ray://host:port, or local. Needs a database in --store.",
-    ),
-]
 SearchRun = Annotated[str, Option("--run", help="Name of the searches.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Say what would be done, and do nothing.")]
 Budget = Annotated[float | None, Option("--budget", min=0, help="USD at most; the same command continues.")]
@@ -88,7 +80,6 @@ class CommonOptions:
     set_: Set = None
     store: Folder = None
     files: Files = None
-    cluster: Cluster = None
     budget: Budget = None
     dry_run: DryRun = False
 

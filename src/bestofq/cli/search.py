@@ -2,7 +2,7 @@
 
 from bestofq.cli.options import CommonOptions, Q, SearchRun, Split, Tasks, takes
 from bestofq.cli.planning import plan_searches
-from bestofq.cli.shared import hosts_of, models_of, named_only, store_at, store_of, with_values
+from bestofq.cli.shared import models_of, named_only, store_at, store_of, with_values
 from bestofq.cli.writing import print_usage
 from bestofq.config.context import open_suite
 from bestofq.core.concurrency import run_interruptible
@@ -34,9 +34,9 @@ def search(
                 way = "--set endpoints.chat.token_ids=true"
                 console.print(f"no policy can be tuned on these trees: {way} keeps the tokens of a server")
             chosen = await suite.tasks(split, number)
-            with store_at(store) as opened, hosts_of(options.cluster, models, store) as hosts:
+            with store_at(store) as opened:
                 await begin(models, suite, opened, run, split, values=values)
-                return await search_tasks(models, suite, opened, run, chosen, values, hosts)
+                return await search_tasks(models, suite, opened, run, chosen, values)
 
     trees = run_interruptible(work())
     row = search_row(run, trees, alpha=settings.agent_q.alpha, threshold=settings.agent_q.threshold)

@@ -15,14 +15,13 @@ from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.concurrency import run_interruptible
-from bestofq.core.errors import ConfigError, SetupError
+from bestofq.core.errors import ConfigError
 from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import make_suite
 from bestofq.models.prices import Budget
 from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.rows import Selection
 from bestofq.rollouts.console import console
-from bestofq.rollouts.workers import Hosts, Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -79,28 +78,6 @@ def store_at(place: Location) -> Iterator[Store]:
                     one.rmdir()
 
 
-@contextmanager
-def hosts_of(address: str | None, models: Models, place: Location) -> Iterator[Hosts | None]:
-    """The processes of `--cluster` that play; None without it. ConfigError where they could not all write the store;
-    SetupError without Ray or its cluster."""
-    if address is None:
-        yield None
-        return
-    if place.is_folder or place.name.startswith("sqlite"):
-        raise ConfigError(
-            f"--store {place}: one process at a time writes it, and --cluster plays in several: give "
-            "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
-        )
-    try:
-        from bestofq.rollouts.cluster import ClusterHosts, connect_cluster
-    except ModuleNotFoundError as error:
-        raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
-    chosen = models.settings.cluster
-    with connect_cluster(address):
-        shared = Shared(models.budget)
-        yield ClusterHosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
-
-
 def open_existing_store(store: Location) -> Store:
     """The store there, to write into. DataError where there is none: no folder is made of a mistyped name."""
     Store.open(store, read_only=True).close()
@@ -110,16 +87,15 @@ def open_existing_store(store: Location) -> Store:
 def play_and_show(
     models: Models,
     store: Location,
-    cluster: str | None,
-    play: Callable[[OpenSuite, Store, Hosts | None], Awaitable[object]],
+    play: Callable[[OpenSuite, Store], Awaitable[object]],
     played: Selection,
 ) -> None:
     named = make_suite(models.settings.suite)
 
     async def work() -> Costs:
         async with open_suite(models, named) as suite:
-            with store_at(store) as opened, hosts_of(cluster, models, store) as hosts:
-                await play(suite, opened, hosts)
+            with store_at(store) as opened:
+                await play(suite, opened)
                 return agent_costs(opened, played)
 
     console.print(cost_table(run_interruptible(work())))  # once all is closed: Ctrl-C finds nothing to stop

@@ -2,7 +2,7 @@
 
 import fnmatch
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,10 +13,7 @@ from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import EnvFactory, Judge, KnowsIrreversible, Suite
 from bestofq.core.repeating import Unsafe
 from bestofq.envs.suites import make_suite
-from bestofq.rollouts.workers import Do, Hosts, Report, Shared, Worker
 from bestofq.safety.irreversible import seems_irreversible
-from bestofq.store.location import Location
-from bestofq.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -46,46 +43,6 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
             suite.judge or (models.judge if suite.needs_judge else None),
             irreversible_of(suite),
         )
-
-
-Work = Callable[[Models, OpenSuite, Store, Report], AbstractAsyncContextManager[Do]]
-"""Opens what does items, in the process that does them."""
-
-
-@asynccontextmanager
-async def open_workers(
-    work: Work,
-    models: Models,
-    suite: OpenSuite,
-    store: Store,
-    *,
-    at_once: int,
-    hosts: Hosts | None = None,
-    report: Report,
-) -> AsyncIterator[Sequence[Worker]]:
-    """Yield workers that do `at_once` items in this process, or in each process of `hosts`.
-
-    Args:
-        suite: for `work`. A process of a cluster opens its own.
-        report: hears of each step that `work` reports.
-    """
-    if hosts is None:
-        async with work(models, suite, store, report) as do:
-            yield [Worker(do)] * at_once
-    else:
-        opens = partial(_open_there, work, models.settings, hosts.store)
-        async with hosts.open_hosts(opens, at_once, store, report) as workers:
-            yield workers
-
-
-@asynccontextmanager
-async def _open_there(
-    work: Work, settings: BestOfQSettings, where: Location, shared: Shared
-) -> AsyncIterator[tuple[Do, str]]:
-    models = Models(settings, shared.budget)
-    with Store.open(where) as store:
-        async with open_suite(models) as suite, work(models, suite, store, shared.steps.append) as do:
-            yield do, store.writer
 
 
 def irreversible_of(suite: Suite) -> Unsafe | None:

@@ -87,15 +87,6 @@ class AgentQSettings(FrozenModel):
         return TuningConfig(**shared, **self.rft.model_dump())
 
 
-class ClusterSettings(FrozenModel):
-    """The processes that play with --cluster. Each has its own browser and plays `suite.concurrency` episodes at once,
-    by local models of its own."""
-
-    processes: int | None = Field(default=None, ge=1, description="how many. Default: as the cluster has CPUs for")
-    cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each process")
-    gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each process; may be a share")
-
-
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "paper": {"actions": "paper", "value": "network", "gate": "off"},
@@ -177,7 +168,6 @@ class BestOfQSettings(FrozenModel):
         default=None, description="instead of `model` and `chat`: `my_package.my_module:make_proposer`, called likewise"
     )
     agent_q: Annotated[AgentQSettings, FREE] = AgentQSettings()
-    cluster: Annotated[ClusterSettings, FREE] = ClusterSettings()
 
     @model_validator(mode="before")
     @classmethod

@@ -3,7 +3,8 @@
 import asyncio
 import signal
 import threading
-from collections.abc import Coroutine, Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -21,6 +22,16 @@ async def run_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             error = error.exceptions[0]
         raise error from None
     return [task.result() for task in tasks]
+
+
+async def work_off(todo: deque[T], do: Callable[[T], Awaitable[None]], concurrency: int) -> None:
+    """Do every item, `concurrency` at once. `do` may add items. Errors as `run_all`."""
+
+    async def work() -> None:
+        while todo:
+            await do(todo.popleft())
+
+    await run_all(work() for _ in range(concurrency))
 
 
 def run_interruptible(work: Coroutine[Any, Any, T]) -> T:

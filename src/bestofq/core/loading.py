@@ -70,9 +70,9 @@ EXTRAS = {
     "peft": "agentq",
     "pyarrow": "export",
     "llguidance": "local",
-    "obstore": "cluster",
+    "obstore": "postgres",
     "openenv": "openenv",
-    "psycopg": "cluster",
+    "psycopg": "postgres",
     "tensorboard": "tensorboard",
 }
 

@@ -47,21 +47,16 @@ class Budget:
     """USD that the endpoints of one command may cost together; calls in flight when it is spent are paid too."""
 
     limit: float = inf
-    spent: float = 0.0  # by this process
-    elsewhere: float = 0.0  # by the command's other processes, as far as this one knows
+    spent: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.limit >= 0:
             raise ConfigError(f"--budget {self.limit:g} is no limit: give USD, 0 or more")
 
-    @property
-    def total(self) -> float:
-        return self.spent + self.elsewhere
-
     def check(self) -> None:
         """BudgetError once it is spent."""
-        if self.total >= self.limit:
+        if self.spent >= self.limit:
             raise BudgetError(
-                f"the endpoints' replies cost {self.total:.4g} USD and --budget allows {self.limit:g}: run the same "
+                f"the endpoints' replies cost {self.spent:.4g} USD and --budget allows {self.limit:g}: run the same "
                 "command again with a budget for the rest"
             )

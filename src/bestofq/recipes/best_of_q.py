@@ -12,7 +12,6 @@ from bestofq.config.settings import BestOfQSettings
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.identity import DONE, is_done, q_identity, set_begun
 from bestofq.recipes.q_training import load_q, select_episodes, train_q
-from bestofq.rollouts.workers import Hosts
 from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
@@ -24,7 +23,7 @@ def plays(settings: BestOfQSettings) -> list[tuple[str, Play]]:
     return [(SEED_RUN, Play("explore", settings.seed_runs)), *cycles]
 
 
-async def best_of_q(models: Models, suite: OpenSuite, store: Store, out: Path, hosts: Hosts | None = None) -> Values:
+async def best_of_q(models: Models, suite: OpenSuite, store: Store, out: Path) -> Values:
     """Return the last Q-function; those of all cycles are in `out`.
 
     The same call continues, also with more cycles. Raise DataError if `out` was begun with other settings.
@@ -39,7 +38,7 @@ async def best_of_q(models: Models, suite: OpenSuite, store: Store, out: Path, h
         if (folder / DONE).exists():
             q = load_q(folder, models)
             continue
-        await collect(models, suite, store, run, replace(play, values=q), hosts=hosts)
+        await collect(models, suite, store, run, replace(play, values=q))
         set_begun(out, identity)
         q = train_q(folder, models, store, select_episodes(store, runs))
     assert q is not None

@@ -1,15 +1,15 @@
-"""Play an agent over the tasks of a split, here or in the processes of a cluster, and store its episodes as a run."""
+"""Play an agent over the tasks of a split, and store its episodes as a run."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
 from pydantic import JsonValue
 
+from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.learned import Values
 from bestofq.config.agents import AGENTS, AgentKind, keeping_vectors, make_agent
-from bestofq.config.context import OpenSuite, open_workers
+from bestofq.config.context import OpenSuite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
@@ -18,10 +18,8 @@ from bestofq.core.observation import Split
 from bestofq.recipes.identity import current_provenance, mcts_identity, run_identity, tree_identity
 from bestofq.recipes.tree_search import searching_agent
 from bestofq.rollouts.console import console
-from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.rollouts.progress import LiveProgress
-from bestofq.rollouts.runner import RunOptions, open_player, play_all
-from bestofq.rollouts.workers import Do, Hosts, Report
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.configuration import DISCOUNT, GATE, TREES, Q
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -46,9 +44,7 @@ class Play:
         return self.name or self.kind
 
 
-async def collect(
-    models: Models, suite: OpenSuite, store: Store, run: str, play: Play, *, hosts: Hosts | None = None
-) -> list[EpisodeSummary]:
+async def collect(models: Models, suite: OpenSuite, store: Store, run: str, play: Play) -> list[EpisodeSummary]:
     """Play all passes of `play`; the same call continues.
 
     On training tasks the vectors that the agent computes are stored too. If half of the episodes or more ended because
@@ -60,14 +56,25 @@ async def collect(
     provenance = await begin(models, suite, store, run, play.split, play=play, values=play.values)
     with console.status("reading the tasks"):  # MiniWoB++'s are on its pages
         tasks = await suite.tasks(play.split, play.limit or settings.suite.train_tasks)
-    work = partial(_open_player, run, play, provenance)
     with LiveProgress(run if agent_name == run else f"{run}: {agent_name}") as progress:
-        options = RunOptions(irreversible=suite.irreversible, progress=progress)
-        async with open_workers(
-            work, models, suite, store, at_once=settings.suite.at_once, hosts=hosts, report=progress.step
-        ) as workers:
-            done = await play_all(
-                tasks, workers, store=store, run=run, agent=agent_name, repeats=play.repeats, options=options
+        options = RunOptions(
+            seed=settings.seed,
+            step_limit=suite.step_limit,
+            provenance=provenance,
+            judge=suite.judge,
+            irreversible=suite.irreversible,
+            progress=progress,
+        )
+        async with _open_agent(models, suite, store, play) as agent:
+            done = await run_many(
+                tasks,
+                suite.make_env,
+                agent,
+                store=store,
+                run=run,
+                repeats=play.repeats,
+                concurrency=settings.suite.at_once,
+                options=options,
             )
     if not done and (cut := store.summaries(run=run, agent=agent_name, status="cut")):
         raise InfraError(
@@ -130,7 +137,6 @@ async def compare(
     run: str,
     play: Play,
     agents: Sequence[AgentKind] = DEFAULT_AGENTS,
-    hosts: Hosts | None = None,
 ) -> None:
     """Play each of `agents` as `play` says, all in the run `run`. `play.values` go to those that read a Q-function.
 
@@ -140,21 +146,11 @@ async def compare(
         AGENTS[kind].check(models.settings)
     for kind in agents:
         values = play.values if AGENTS[kind].reads_q(models.settings) else None
-        await collect(models, suite, store, run, replace(play, kind=kind, values=values), hosts=hosts)
+        await collect(models, suite, store, run, replace(play, kind=kind, values=values))
 
 
 @asynccontextmanager
-async def _open_player(
-    run: str, play: Play, provenance: Provenance, models: Models, suite: OpenSuite, store: Store, report: Report
-) -> AsyncIterator[Do]:
-    options = EpisodeOptions(
-        seed=models.settings.seed,
-        step_limit=suite.step_limit,
-        provenance=provenance,
-        judge=suite.judge,
-        irreversible=suite.irreversible,
-        on_step=lambda step: report(step.decision.usage),
-    )
+async def _open_agent(models: Models, suite: OpenSuite, store: Store, play: Play) -> AsyncIterator[Agent]:
     async with AsyncExitStack() as stack:
         if play.split == "train":
             stack.enter_context(keeping_vectors(models, play.kind, store.vectors))
@@ -162,5 +158,4 @@ async def _open_player(
             agent = await stack.enter_async_context(searching_agent(models, suite.simulator or suite, play.values))
         else:
             agent = make_agent(play.kind, models, play.values, n=play.n)
-        agent = replace(agent, name=play.agent)
-        yield await stack.enter_async_context(open_player(suite.make_env, agent, store, run, options))
+        yield replace(agent, name=play.agent)

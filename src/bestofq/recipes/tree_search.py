@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
@@ -11,8 +12,9 @@ from bestofq.agents.scorers.critics import FeedbackScorer
 from bestofq.agents.scorers.learned import Values
 from bestofq.agents.selectors import GreedySelector
 from bestofq.config.agents import make_localizer, make_picker, make_proposer, make_q_scorer
-from bestofq.config.context import OpenSuite, open_workers
+from bestofq.config.context import OpenSuite
 from bestofq.config.models import Models
+from bestofq.core.concurrency import work_off
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, InfraError, SupersededError
 from bestofq.core.observation import Task
@@ -23,7 +25,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
-from bestofq.rollouts.workers import SHARED, Do, Hosts, Report, Worker, work_off
+from bestofq.rollouts.runner import POLL_SECONDS
 from bestofq.search.backtracking import Backtracker
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
@@ -40,7 +42,6 @@ async def search_tasks(
     run: str,
     tasks: Sequence[Task],
     values: Values | None = None,
-    hosts: Hosts | None = None,
 ) -> list[SearchTree]:
     """Return a tree for each task, saved after every rollout. Stored trees get the rollouts that they lack.
 
@@ -48,49 +49,37 @@ async def search_tasks(
     """
     settings = models.settings
     grown: list[SearchTree] = []
-    todo: asyncio.Queue[Task] = asyncio.Queue()
-    for task in tasks:
-        todo.put_nowait(task)
+    todo = deque(tasks)
     with bar() as shown:
         row = shown.add_task(f"{run}: rollouts", total=len(tasks) * settings.agent_q.search.iterations)
 
-        async def search(worker: Worker, task: Task) -> None:
+        async def search(task: Task) -> None:
             try:
-                grown.append(await worker.do(task))
+                grown.append(await _search(models, suite, store, run, values, task, lambda: shown.advance(row)))
             except InfraError as error:
                 log.warning("the search for %s was cut: %s", task.id, error)
                 if (tree := store.trees.load(run, task.suite, task.id)) is not None:
                     grown.append(tree)
             except SupersededError as error:
                 log.info("%s is waited for: %s", task.id, error)
-                await asyncio.sleep(SHARED)
-                todo.put_nowait(task)
+                await asyncio.sleep(POLL_SECONDS)
+                todo.append(task)
 
-        async with open_workers(
-            partial(_open_search, run, values),
-            models,
-            suite,
-            store,
-            at_once=settings.suite.at_once,
-            hosts=hosts,
-            report=lambda _: shown.advance(row),
-        ) as workers:
-            await work_off(todo, workers, search)
+        await work_off(todo, search, settings.suite.at_once)
     if len(grown) < len(tasks):
         console.print(f"[yellow]{len(tasks) - len(grown)} of {len(tasks)} tasks could not be searched[/]")
     order = {(task.suite, task.id): index for index, task in enumerate(tasks)}
     return sorted(grown, key=lambda tree: order[tree.task.suite, tree.task.id])
 
 
-@asynccontextmanager
-async def _open_search(
-    run: str, values: Values | None, models: Models, suite: OpenSuite, store: Store, report: Report
-) -> AsyncIterator[Do]:
-    yield partial(_search, models, suite, store, run, values, report)
-
-
 async def _search(
-    models: Models, suite: OpenSuite, store: Store, run: str, values: Values | None, report: Report, task: Task
+    models: Models,
+    suite: OpenSuite,
+    store: Store,
+    run: str,
+    values: Values | None,
+    task: Task,
+    on_rollout: Callable[[], None],
 ) -> SearchTree:
     trees, config = store.trees, models.settings.agent_q.search
     backtracker = Backtracker(suite.make_env, task, config, suite.irreversible)
@@ -118,11 +107,11 @@ async def _search(
         if kept is not None:
             search.usage += kept.usage
         for _ in range(tree.visits[0]):
-            report(())
+            on_rollout()
 
         async def keep(_: float) -> None:
             nonlocal kept
-            report(())
+            on_rollout()
             search.usage[:] = merge_usage(search.usage)
             kept = tree.to_tree(search.usage)
             await trees.save(run, kept)

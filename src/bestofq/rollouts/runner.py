@@ -2,24 +2,24 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bestofq.agents.agent import Agent
-from bestofq.core.decision import Episode, Verdict
+from bestofq.core.concurrency import work_off
+from bestofq.core.decision import Episode
 from bestofq.core.errors import InfraError, InputError, SupersededError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.rollouts.episode import EpisodeOptions, record_episode
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.resuming import claim_orphans
-from bestofq.rollouts.workers import SHARED, LostError, Worker, work_off
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
-LOST_AT_MOST = 10  # times that a process dies while it plays one episode: then the episode is to blame
+POLL_SECONDS = 2.0  # between looks at what another process plays or searches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,16 +40,10 @@ class EpisodeSlot:
     repeat: int
     retries: int = 0  # left, if the infrastructure cuts it
     begun: Episode | None = None  # to continue with: running in the store, and nobody plays it
-    lost: int = 0  # times that its process died
 
     @property
     def key(self) -> EpisodeKey:
         return EpisodeKey(self.task.suite, self.task.id, self.repeat)
-
-
-Played = tuple[Verdict, Episode | None]
-"""How a slot ended, and the episode if it was cut and can continue."""
-Play = Callable[[EpisodeSlot], Awaitable[Played]]
 
 
 async def run_many(
@@ -77,126 +71,59 @@ async def run_many(
     """
     if concurrency < 1:
         raise InputError(f"concurrency is {concurrency}: it must be at least 1")
-    each = replace(options, on_step=lambda step: options.progress.step(step.decision.usage))
-    async with open_player(make_env, agent, store, run, each) as play:
-        workers = [Worker(play)] * concurrency
-        return await play_all(tasks, workers, store=store, run=run, agent=agent.name, repeats=repeats, options=options)
-
-
-@asynccontextmanager
-async def open_player(
-    make_env: EnvFactory, agent: Agent, store: Store, run: str, options: EpisodeOptions
-) -> AsyncIterator[Play]:
-    """Yield what plays a slot in this process. Each episode at once has an environment of its own."""
-    every: list[Env] = []
-    free: list[Env] = []
-
-    async def play(slot: EpisodeSlot) -> Played:
-        """Errors as `record_episode`; SupersededError if another process plays the slot."""
-        begun = slot.begun
-        if begun is not None and not await store.take_over(run, agent.name, only=[begun.id]):
-            begun = None  # `begin_episode` says who has it
-        if free:
-            env = free.pop()
-        else:
-            every.append(env := await make_env())
-        own = replace(options, go_on_when_cut=slot.retries > 0)
-        try:
-            episode = await record_episode(
-                agent, env, slot.task, store=store, run=run, repeat=slot.repeat, options=own, begun=begun
-            )
-        finally:
-            free.append(env)
-        if episode.verdict.outcome != "infra_error":
-            return episode.verdict, None
-        for some in (free, every):
-            some.remove(env)
-        await _close(env)
-        if not own.go_on_when_cut:
-            return episode.verdict, None
-        await store.release(episode.id)
-        return episode.verdict, episode
-
-    try:
-        yield play
-    finally:
-        for env in every:
-            await _close(env)
-
-
-async def _close(env: Env) -> None:
-    """Close an environment. A failure is only logged: its episodes have ended."""
-    try:
-        await env.close()
-    except InfraError as error:
-        log.warning("an environment could not be closed: %s", error)
-
-
-async def play_all(
-    tasks: Sequence[Task],
-    workers: Sequence[Worker],
-    *,
-    store: Store,
-    run: str,
-    agent: str,
-    repeats: int = 1,
-    options: RunOptions = DEFAULTS,
-) -> list[EpisodeSummary]:
-    """Do as `run_many`. Each of `workers` plays one slot at a time (`open_player`), here or on a cluster.
-
-    If a process dies, its episodes continue elsewhere. InfraError if that happens `LOST_AT_MOST` times to one.
-    """
     if repeats < 1:
         raise InputError(f"repeats is {repeats}: it must be at least 1")
     if len({(task.suite, task.id) for task in tasks}) != len(tasks):
         raise InputError(f"of {len(tasks)} tasks some share suite and id: give each an id of its own")
     progress = options.progress
     wanted = {EpisodeKey(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
-    todo: asyncio.Queue[EpisodeSlot] = asyncio.Queue()
+    todo: deque[EpisodeSlot] = deque()
     tried: set[EpisodeKey] = set()
-
-    def load_summaries() -> list[EpisodeSummary]:
-        return [summary for summary in store.summaries(run=run, agent=agent) if summary.key in wanted]
-
-    async def plan() -> bool:
-        """Queue what nobody has played or plays. Return whether another process plays some of the rest."""
-        rest = wanted.keys() - store.load_finished_keys(run, agent) - tried
-        left = await claim_orphans(store, run, agent, rest.__contains__, options.irreversible)
-        elsewhere = {one.key for one in store.summaries(run=run, agent=agent, status="running")} - left.keys()
-        chosen = [key for key in wanted if key in rest - elsewhere]
-        for key in chosen:
-            todo.put_nowait(EpisodeSlot(wanted[key], key.repeat, options.retries, left.get(key)))
-        tried.update(chosen)
-        return not rest.isdisjoint(elsewhere)
-
-    shared = await plan()
-    progress.begin(load_summaries(), len(wanted))
+    free: list[Env] = []  # environments that play no episode
     cuts = 0  # in a row
 
-    async def play(worker: Worker, slot: EpisodeSlot) -> None:
+    def load_summaries() -> list[EpisodeSummary]:
+        return [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
+
+    def find_rest() -> set[EpisodeKey]:
+        """Return what is not finished and was not tried here: other processes play it, or nobody."""
+        return wanted.keys() - tried - store.load_finished_keys(run, agent.name)
+
+    async def queue_free_slots() -> None:
+        """Queue what nobody has played or plays."""
+        rest = find_rest()
+        left = await claim_orphans(store, run, agent.name, rest.__contains__, options.irreversible)
+        rest -= {one.key for one in store.summaries(run=run, agent=agent.name, status="running")} - left.keys()
+        todo.extend(
+            EpisodeSlot(wanted[key], key.repeat, options.retries, left.get(key)) for key in wanted if key in rest
+        )
+        tried.update(rest)
+
+    async def play(slot: EpisodeSlot) -> None:
         nonlocal cuts
-        if slot.begun is not None:
-            await store.release(slot.begun.id)  # to the process that plays it
+        env = free.pop() if free else await make_env()
+        own = replace(
+            options,
+            go_on_when_cut=slot.retries > 0,
+            on_step=lambda step: progress.step(step.decision.usage),
+        )
         try:
-            played: Played = await worker.do(slot)
+            episode = await record_episode(
+                agent, env, slot.task, store=store, run=run, repeat=slot.repeat, options=own, begun=slot.begun
+            )
         except SupersededError as error:
             log.warning("left to another process: %s", error)
             tried.discard(slot.key)
             return
-        except LostError as error:
-            if slot.lost + 1 == LOST_AT_MOST:
-                raise InfraError(
-                    f"{slot.task.id}: {LOST_AT_MOST} processes died that played it, the last by {error}: fix that, "
-                    "then run the same command again: it continues from here"
-                ) from error
-            log.info("%s is played again: %s", slot.task.id, error)
-            found = await claim_orphans(store, run, agent, {slot.key}.__contains__, options.irreversible)
-            todo.put_nowait(replace(slot, begun=found.get(slot.key), lost=slot.lost + 1))
-            return
-        verdict, left = played
-        if (cut := verdict.outcome == "infra_error") and slot.retries > 0:
-            log.info("%s was cut, and is tried again: %s", slot.task.id, verdict.reason)
-            todo.put_nowait(replace(slot, begun=left, retries=slot.retries - 1))
+        finally:
+            free.append(env)
+        verdict = episode.verdict
+        if cut := verdict.outcome == "infra_error":
+            free.remove(env)
+            await _close(env)
+            if slot.retries > 0:
+                log.info("%s was cut, and is tried again: %s", slot.task.id, verdict.reason)
+                todo.append(replace(slot, begun=episode, retries=slot.retries - 1))
         progress.episode(verdict)
         cuts = cuts + 1 if cut else 0
         if cuts >= options.give_up_after:
@@ -205,13 +132,23 @@ async def play_all(
                 "fix that, then run the same command again: it continues from here"
             )
 
-    async def more() -> bool:
-        nonlocal shared
-        if not shared and not wanted.keys() - tried - store.load_finished_keys(run, agent):
-            return False
-        await asyncio.sleep(SHARED)
-        shared = await plan()
-        return True
-
-    await work_off(todo, workers, play, more)
+    await queue_free_slots()
+    progress.begin(load_summaries(), len(wanted))
+    try:
+        await work_off(todo, play, concurrency)
+        while find_rest():
+            await asyncio.sleep(POLL_SECONDS)
+            await queue_free_slots()
+            await work_off(todo, play, concurrency)
+    finally:
+        for env in free:
+            await _close(env)
     return load_summaries()
+
+
+async def _close(env: Env) -> None:
+    """Close an environment. A failure is only logged: its episodes have ended."""
+    try:
+        await env.close()
+    except InfraError as error:
+        log.warning("an environment could not be closed: %s", error)

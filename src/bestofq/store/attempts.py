@@ -100,11 +100,6 @@ def _list_abandoned(
     return lock_rows(connection, EPISODES, *running, mine, named)
 
 
-def release(connection: Connection, episode: str, owner: str) -> None:
-    for row in lock_rows(connection, EPISODES, EPISODES.c.id == episode, EPISODES.c.owner == owner):
-        replace(connection, EPISODES, {**row, "owner": None})
-
-
 def interrupt(connection: Connection, row: Mapping[str, Any]) -> None:
     """Mark an episode as `interrupted`. Its steps stay."""
     replace(connection, EPISODES, {**row, "status": "interrupted", **summarize_steps(connection, row["id"])})

@@ -84,7 +84,7 @@ def claim_writer(engine: Engine) -> Iterator[Claim]:
         if beating.is_alive():
             beating.join(BEAT)
         with suppress(DatabaseError), engine.begin() as connection:  # it ends with this process anyway
-            dismiss(connection, own.token)
+            connection.execute(delete(WRITERS).where(WRITERS.c.token == own.token))
 
 
 def bury(connection: Connection) -> set[str]:
@@ -95,10 +95,6 @@ def bury(connection: Connection) -> set[str]:
         if lives or connection.execute(delete(WRITERS).where(*same)).rowcount == 0:
             living.add(row.token)
     return living
-
-
-def dismiss(connection: Connection, token: str) -> None:
-    connection.execute(delete(WRITERS).where(WRITERS.c.token == token))
 
 
 def is_written(engine: Engine) -> bool:

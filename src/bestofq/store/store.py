@@ -258,14 +258,6 @@ class Store:
         job = partial(attempts.interrupt_all, run=run, agent=agent, owner=self.writer, only=only)
         return await self._writer.commit(job)
 
-    async def release(self, episode: str) -> None:
-        """Leave a running episode to the process that takes it over."""
-        await self._writer.commit(partial(attempts.release, episode=episode, owner=self.writer))
-
-    async def dismiss(self, writer: str) -> None:
-        """Free the episodes of the writer of that name: its process has died, or commits nothing more."""
-        await self._writer.commit(partial(claim.dismiss, token=writer))
-
     @property
     def writer(self) -> str:
         """This process's name as a writer, never used again; empty if it only reads."""
