@@ -61,7 +61,7 @@ def _held_out(
     models, values = load_values(q, models)
     if models.settings.value == "network":
         models = models.with_settings(models.settings.model_copy(update={"iql": read_card(q).config}))
-    fresh = not_learned_from(q, episodes, models)
+    fresh = not_learned_from(q, episodes)
     if fresh is None:
         console.print(
             f"{q} does not tell which tasks it learned from: where these are among them, it looks better than it is",
@@ -71,7 +71,7 @@ def _held_out(
         console.print(
             f"{q} learned from these tasks: Q-functions like it, of four fifths of them each, rank the others"
         )
-        learned = learned_from(q, store, runs, models)
+        learned = learned_from(q, store, runs)
         if learned is None:
             console.print(
                 f"{q} learned from other episodes of these tasks, or they have other verdicts now: what follows is not "

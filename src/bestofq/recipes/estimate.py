@@ -163,7 +163,7 @@ def learned_set(q: Path) -> tuple[str, EpisodeSet | None]:
     return Path(card.weights).stem, card.episodes
 
 
-def not_learned_from(q: Path, episodes: Sequence[EpisodeSummary], models: Models) -> list[EpisodeSummary] | None:
+def not_learned_from(q: Path, episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary] | None:
     """Those of tasks that the Q-function in a folder did not learn from; None: its checkpoint does not tell."""
     known = learned_set(q)[1] if (q / CARD).exists() or (q / FILE).exists() else None
     if known is None:
@@ -173,7 +173,7 @@ def not_learned_from(q: Path, episodes: Sequence[EpisodeSummary], models: Models
     return [one for one in episodes if task_mark(one.key) not in known.tasks]
 
 
-def learned_from(q: Path, store: Store, runs: Sequence[str], models: Models) -> list[EpisodeSummary] | None:
+def learned_from(q: Path, store: Store, runs: Sequence[str]) -> list[EpisodeSummary] | None:
     """The episodes of `runs` that the Q-function in a folder learned from: all, or the first ones, pass after pass.
     None: it learned from others, or they have other verdicts now."""
     known = learned_set(q)[1]

@@ -1,11 +1,10 @@
 """Verdicts on stored episodes, given afterwards: on episodes without one, or in addition to the environment's."""
 
-import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from bestofq.core.concurrency import run_all
+from bestofq.core.concurrency import work_off
 from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.protocols import Judge
@@ -60,15 +59,13 @@ async def judge_run(
     judge's.
     """
     outcomes: Counter[Outcome] = Counter()
-    room = asyncio.Semaphore(concurrency)
 
-    async def judge_episode(episode: str) -> None:
-        async with room:
-            verdict = await judge.judge(with_pictures(store.episode(episode), store))
-            await store.add_verdict(episode, verdict, adopt=adopt)
+    async def judge_episode(episode: EpisodeSummary) -> None:
+        verdict = await judge.judge(with_pictures(store.episode(episode.id), store))
+        await store.add_verdict(episode.id, verdict, adopt=adopt)
         outcomes[verdict.outcome] += 1
         if on_verdict is not None:
             on_verdict(verdict)
 
-    await run_all(judge_episode(episode.id) for episode in episodes)
+    await work_off(deque(episodes), judge_episode, concurrency)
     return outcomes

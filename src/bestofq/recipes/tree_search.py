@@ -36,12 +36,7 @@ log = logging.getLogger(__name__)
 
 
 async def search_tasks(
-    models: Models,
-    suite: OpenSuite,
-    store: Store,
-    run: str,
-    tasks: Sequence[Task],
-    values: Values | None = None,
+    models: Models, suite: OpenSuite, store: Store, run: str, tasks: Sequence[Task], values: Values | None = None
 ) -> list[SearchTree]:
     """Return a tree for each task, saved after every rollout. Stored trees get the rollouts that they lack.
 

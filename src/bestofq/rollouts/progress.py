@@ -8,7 +8,7 @@ from typing import Self
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from bestofq.core.decision import DECIDED, Outcome, Verdict
+from bestofq.core.decision import DECIDED, Outcome, Step, Verdict
 from bestofq.core.usage import Usage
 from bestofq.rollouts.console import console
 from bestofq.store.records import EpisodeSummary
@@ -21,7 +21,7 @@ class Progress:
 
     def begin(self, done: Sequence[EpisodeSummary], total: int) -> None: ...
 
-    def step(self, used: Sequence[Usage]) -> None: ...
+    def step(self, step: Step) -> None: ...
 
     def episode(self, verdict: Verdict) -> None: ...
 
@@ -60,9 +60,9 @@ class LiveProgress(Progress):
         self._began = self._spoke = monotonic()
         self._bar.update(self._row, total=total, completed=self._done, facts=self._facts if done else "")
 
-    def step(self, used: Sequence[Usage]) -> None:
+    def step(self, step: Step) -> None:
         self._steps += 1
-        self._count(used)
+        self._count(step.decision.usage)
 
     def episode(self, verdict: Verdict) -> None:
         self._outcomes[verdict.outcome] += 1

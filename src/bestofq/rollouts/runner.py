@@ -102,11 +102,7 @@ async def run_many(
     async def play(slot: EpisodeSlot) -> None:
         nonlocal cuts
         env = free.pop() if free else await make_env()
-        own = replace(
-            options,
-            go_on_when_cut=slot.retries > 0,
-            on_step=lambda step: progress.step(step.decision.usage),
-        )
+        own = replace(options, go_on_when_cut=slot.retries > 0, on_step=progress.step)
         try:
             episode = await record_episode(
                 agent, env, slot.task, store=store, run=run, repeat=slot.repeat, options=own, begun=slot.begun
