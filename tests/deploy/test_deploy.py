@@ -64,7 +64,7 @@ def objects(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     given = COMPOSE["x-bestofq"]["environment"]
     for name, value in {**given, "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": address}.items():
         monkeypatch.setenv(name, value)
-    httpx.put(f"{address}/bestofq")
+    httpx.put(f"{address}/bestofq", timeout=60)
     yield address
     server.stop()
 
@@ -84,6 +84,6 @@ def test_the_services_run_here_as_they_do_there(database: str, objects: str, tmp
         while not (address := re.search(r"http://\S+", viewer.said)):
             assert viewer.runs, viewer.said
             time.sleep(0.01)
-        assert "explore" in httpx.get(address[0], follow_redirects=True).text
+        assert "explore" in httpx.get(address[0], follow_redirects=True, timeout=60).text
     finally:
         viewer.kill()
