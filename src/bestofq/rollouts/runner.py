@@ -39,7 +39,7 @@ class EpisodeSlot:
     task: Task
     repeat: int
     retries: int = 0  # left, if the infrastructure cuts it
-    begun: Episode | None = None  # to continue with: running in the store, and nobody plays it
+    begun: Episode | None = None  # to continue with: it is running in the store, and this process's own
 
     @property
     def key(self) -> EpisodeKey:
