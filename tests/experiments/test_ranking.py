@@ -28,8 +28,7 @@ from bestofq_sites.local_site.suite import LocalSuite
 from bestofq_sites.local_site.text import TextEnv, at_once
 from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.__main__ import app
-from experiments.golden import golden_findings
-from experiments.golden_matcher import GoldenMatcher
+from experiments.golden import GoldenMatcher, golden_findings
 from experiments.oracles.booking import BookingOracle
 from experiments.ranking import OracleStep, by_kind, judge_of
 
