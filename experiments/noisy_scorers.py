@@ -22,11 +22,11 @@ from bestofq.envs.suites import make_suite
 from bestofq.learning.memory import Memory
 from bestofq.recipes.api import play
 from bestofq.recipes.estimate import Logs, rank_logs
-from bestofq.reports.stats import attempts_of, paired_difference, success_rate
+from bestofq.reports.stats import attempts_of
 from bestofq.store.store import Store
 from bestofq.testing import ScriptedProposer
 from bestofq_sites.webshop.settings import WebShopSettings
-from experiments.estimating import Judged, predicted
+from experiments.estimating import Judged, judge
 from experiments.ranking import judge_of
 
 STRENGTHS = (-3.0, -1.5, -0.7, -0.3, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.5, 5.0)
@@ -140,9 +140,5 @@ def judged() -> list[Judged]:
         found = []
         for strength in STRENGTHS:
             log, name = ranked(logs, Noisy(strength)), f"{strength:g}"
-            ours = attempts_of(store.summaries(agent=name))
-            measured = paired_difference(ours, alone)
-            assert measured is not None  # all play the same tasks
-            success = success_rate(ours).mean
-            found.append(Judged(name=name, predicted=predicted(log, []), success=success, measured=measured))
+            found.append(judge(name, log, attempts_of(store.summaries(agent=name)), alone))
     return found
