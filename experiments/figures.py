@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bestofq.cli.writing import write_json
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.naming import place
 from bestofq.reports.rows import BASELINE
@@ -40,6 +41,16 @@ def drawn(experiments: Path) -> Iterator[tuple[Path, str]]:
             left.discard(file)
     for file in sorted(left):
         yield file, re.sub("<style>.*?</style>", f"<style>{STYLE}</style>", file.read_text("utf-8"), flags=re.S)
+
+
+def write_results(folder: Path, result: Mapping[str, Any], tables: str) -> None:
+    """Write a study's `result.json` and `table.md`, and draw its pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "result.json", result)
+    (folder / "table.md").write_text(tables, "utf-8")
+    for name, picture in draw_pictures(folder, result).items():
+        (folder / name).write_text(picture, "utf-8")
+    console.print(f"written: {folder / 'result.json'}")
 
 
 def draw_pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:

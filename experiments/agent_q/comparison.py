@@ -17,7 +17,6 @@ import typer
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.options import CommonOptions, Config, Data, Set
 from bestofq.cli.shared import models_of
-from bestofq.cli.writing import write_json
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
@@ -31,7 +30,7 @@ from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from experiments.agent_q import beam  # noqa: F401  the agent of that name
 from experiments.agent_q.methods import method_episodes, method_results, method_table, write_method_episodes
-from experiments.figures import draw_pictures
+from experiments.figures import write_results
 
 VALUES_RUN = "values"
 ZERO, RFT, DPO, BEAM, MCTS = "zero-shot", "RFT", "DPO", "DPO + beam", "MCTS"
@@ -137,25 +136,23 @@ async def compare_methods(
 
 def seeded(models: Models, seed: int) -> Models:
     """The same with another seed, of the draws and of the training."""
-    chosen = models.settings.agent_q
-    learning = chosen.model_copy(update={"dpo": chosen.dpo.model_copy(update={"seed": seed})})
-    return models.with_settings(models.settings.model_copy(update={"seed": seed, "agent_q": learning}))
+    dpo = models.settings.agent_q.dpo.model_copy(update={"seed": seed})
+    return _with_agent_q(models.with_settings(models.settings.model_copy(update={"seed": seed})), dpo=dpo)
 
 
 def stop_at_success(models: Models) -> Models:
     """The same with searches that end after a rollout that the environment rewards, as at inference (5.1, 6.2)."""
-    chosen = models.settings.agent_q
-    search = chosen.search.model_copy(update={"stop_at_success": True})
-    agent_q = chosen.model_copy(update={"search": search})
-    return models.with_settings(models.settings.model_copy(update={"agent_q": agent_q}))
+    return _with_agent_q(models, search=models.settings.agent_q.search.model_copy(update={"stop_at_success": True}))
 
 
 def fed_by(models: Models, feedback: str) -> Models:
     """The same with nodes ranked by another; without feedback Q is the searched one alone (Eq. 10 with α = 1)."""
-    update: dict[str, object] = {"feedback": feedback, **({"alpha": 1.0} if feedback == "none" else {})}
-    return models.with_settings(
-        models.settings.model_copy(update={"agent_q": models.settings.agent_q.model_copy(update=update)})
-    )
+    return _with_agent_q(models, feedback=feedback, **({"alpha": 1.0} if feedback == "none" else {}))
+
+
+def _with_agent_q(models: Models, **changes: object) -> Models:
+    agent_q = models.settings.agent_q.model_copy(update=changes)
+    return models.with_settings(models.settings.model_copy(update={"agent_q": agent_q}))
 
 
 def agent_q(
@@ -177,7 +174,8 @@ def agent_q(
         episodes = method_episodes(store, passes)
     episodes.sort(key=lambda e: (ORDER.index(e.method), e.model, e.task))
     methods = method_results(episodes, baseline=ZERO, at_once=policy.settings.suite.at_once)
-    results.mkdir(parents=True, exist_ok=True)
+    table = method_table(methods)
+    console.print(table.with_title(f"{policy.settings.suite.name}: held-out test tasks"))
     result = {
         **made_by(policy.settings),
         "tasks": tasks,
@@ -186,11 +184,5 @@ def agent_q(
         "searches": [row.model_dump(mode="json") for row in searches],
         "test": methods.model_dump(mode="json"),
     }
+    write_results(results, result, table.to_markdown())
     write_method_episodes(results / "episodes.csv", episodes)
-    write_json(results / "result.json", result)
-    table = method_table(methods)
-    (results / "table.md").write_text(table.to_markdown(), "utf-8")
-    for name, picture in draw_pictures(results, result).items():
-        (results / name).write_text(picture, "utf-8")
-    console.print(table.with_title(f"{policy.settings.suite.name}: held-out test tasks"))
-    console.print(f"written: {results / 'result.json'}")
