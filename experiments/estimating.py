@@ -5,7 +5,6 @@ is computed once.
 """
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,6 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from bestofq.cli.config import load_config
+from bestofq.cli.writing import write_json
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -40,7 +40,7 @@ from bestofq.reports.table import Table, columns
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 
-CONFIG = Path("experiments/ladder/shop.toml")
+CONFIG, RESULTS = Path("experiments/ladder/shop.toml"), Path(__file__).parent / "estimate"
 LEARNED, HELD_OUT, PLAYED = (Path("runs") / f"estimate-{name}" for name in ("learned", "held-out", "played"))
 GOALS = "P??00[0-3]?-2"
 """Other goals for the same products: no Q learned from them."""
@@ -240,7 +240,7 @@ def score_of(judged: Sequence[Judged]) -> Score:
     )
 
 
-def write(folder: Path, name: str, found: Sequence[Judged]) -> None:
+def write(name: str, found: Sequence[Judged]) -> None:
     """`NAME.json`, `NAME.md` and the picture `NAME.svg`."""
     judged = sorted(found, key=lambda one: one.measured.mean)
     score = score_of(judged)
@@ -251,10 +251,10 @@ def write(folder: Path, name: str, found: Sequence[Judged]) -> None:
         "auc": float(np.corrcoef([one.predicted.auc for one in judged], gains)[0, 1]),
         "rankers": [one.model_dump() for one in judged],
     }
-    (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    write_json(RESULTS / f"{name}.json", result)
     tables = score_table(score, len(judged)).to_markdown(), q_table(judged).to_markdown()
-    (folder / f"{name}.md").write_text("\n".join(tables), "utf-8")
-    (folder / f"{name}.svg").write_text(predicted_svg(judged), "utf-8")
+    (RESULTS / f"{name}.md").write_text("\n".join(tables), "utf-8")
+    (RESULTS / f"{name}.svg").write_text(predicted_svg(judged), "utf-8")
 
 
 def score_table(score: Score, number: int) -> Table:
@@ -291,7 +291,7 @@ def predicted_svg(judged: Sequence[Judged]) -> Markup:
         Label.at(plot.at_x(ours.mean), plot.at_y(lift.mean), one.name, 0.6 * plot.width) for one, ours, lift in told
     ]
     return figure(
-        TEMPLATES.from_string(Path(__file__).parent.joinpath("estimate/predicted.jinja").read_text("utf-8")),
+        TEMPLATES.from_string((RESULTS / "predicted.jinja").read_text("utf-8")),
         "Predicted and measured difference to the first candidate",
         plot=plot,
         labels=spread_labels(labels),

@@ -4,9 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from bestofq.cli.writing import write_json
 from bestofq.reports.figures import bars_svg
@@ -21,11 +19,9 @@ from experiments.estimating import Judged, predicted_svg
 from experiments.learning_curve import CurvePoint, learning_curve_svg
 
 
-def figures(
-    experiments: Annotated[Path, typer.Option(help="Folder of the studies.")] = Path("experiments"),
-) -> None:
+def figures() -> None:
     """Draw every committed picture again, from the results beside it."""
-    for path, picture in drawn(experiments):
+    for path, picture in drawn(Path("experiments")):
         if not path.exists() or path.read_text("utf-8") != picture:
             path.write_text(picture, "utf-8")
             console.print(f"drawn: {path}")

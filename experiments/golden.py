@@ -7,7 +7,7 @@ its steps that the agent has not done yet. Other ways to the goal count as not p
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -233,7 +233,7 @@ def golden(
     models = Models(BestOfQSettings(endpoints={"judge": chat}), budget_of(budget))
     matcher = GoldenMatcher(model=models.in_role(chat))
 
-    async def work(opened: Store, source: Store | None) -> GoldenFindings:
+    async def work(opened: Store, source: Store) -> GoldenFindings:
         with bar() as progress:
             line = progress.add_task("episodes", total=None)
             async with aclosing(models):
@@ -248,9 +248,7 @@ def golden(
                     on_episode=lambda: progress.advance(line),
                 )
 
-    with ExitStack() as stack:
-        opened = stack.enter_context(Store.open(store, read_only=True))
-        source = stack.enter_context(Store.open(golden_store, read_only=True)) if golden_store else None
+    with Store.open(store, read_only=True) as opened, Store.open(golden_store or store, read_only=True) as source:
         found = run_interruptible(work(opened, source))
         played = [tally for tally in opened.tallies([run]) if tally.agent == agent]
         made = {agent: origin(played, runs_of(opened))}

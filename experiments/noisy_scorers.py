@@ -18,6 +18,7 @@ from bestofq.agents.dialects.commands import parse_reply
 from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.core.decision import DECIDED, Candidate, Episode, Scores, State, state_at
 from bestofq.core.logged import LoggedChoices
+from bestofq.core.usage import Usage
 from bestofq.envs.suites import make_suite
 from bestofq.learning.memory import Memory
 from bestofq.recipes.api import play
@@ -64,30 +65,27 @@ def propose(state: State, n: int) -> list[str]:
     return list(dict.fromkeys(drawn))
 
 
-_KINDS: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-
-
-def _kinds(state: State) -> tuple[list[str], list[str]]:
+def _kinds(state: State) -> list[list[str]]:
     """Commands that are right on this page, and the others."""
-    seen, key = state.observation, (state.task.id, state.observation.text)
-    if key not in _KINDS:
-        box = next((one for one in seen.elements if one.role == "searchbox"), None)
-        if box is None:
-            commands = [f"click [{one.mark}]" for one in seen.elements]
-        else:  # the goal, or a part of it
-            words = state.task.goal.split()
-            commands = [f'write [{box.mark}] "{" ".join(words[cut:])}" enter' for cut in (0, 3, 6)]
-        good = right(state, [parse_reply(command, seen) for command in commands])
-        both = [[c for c, ok in zip(commands, good, strict=True) if ok == wanted] for wanted in (True, False)]
-        _KINDS[key] = (both[0], both[1])
-    return _KINDS[key]
+    seen = state.observation
+    box = next((one for one in seen.elements if one.role == "searchbox"), None)
+    if box is None:
+        commands = [f"click [{one.mark}]" for one in seen.elements]
+    else:  # the goal, or a part of it
+        words = state.task.goal.split()
+        commands = [f'write [{box.mark}] "{" ".join(words[cut:])}" enter' for cut in (0, 3, 6)]
+    good = right(state, [parse_reply(command, seen) for command in commands])
+    return [[c for c, ok in zip(commands, good, strict=True) if ok == wanted] for wanted in (True, False)]
 
 
 @dataclass(frozen=True)
 class Noisy:
-    """`Scorer`."""
+    """`Scorer`, which a gate can hold."""
 
     strength: float
+
+    async def prepare(self, state: State) -> tuple[Usage, ...]:
+        return ()
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         return Scores(values=tuple(self.values(state, candidates)))

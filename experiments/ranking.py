@@ -31,8 +31,8 @@ from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.suite import LocalSuite
 from bestofq_sites.local_site.text import TextEnv, at_once
 from bestofq_sites.quirks.suite import Quirks
+from bestofq_sites.webshop.pages import from_url
 from bestofq_sites.webshop.suite import WebShop
-from bestofq_sites.webshop.views import from_url
 from experiments.oracles.booking import BookingOracle
 from experiments.oracles.miniwob.solvers import SOLVERS, advise
 from experiments.oracles.miniwob.view import Unsolved
