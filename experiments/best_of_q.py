@@ -87,9 +87,7 @@ def _write(models: Models, store: Store, out: Path, results: Path, agents: Seque
         "dev_prompting": base[1] if base else None,
         "test": of_test.model_dump(mode="json"),
         "costs": costs.model_dump(mode="json"),
-        "ranking_on_test": {
-            agent: {kind: row._asdict() for kind, row in by_kind(steps).items()} for agent, steps in rated.items()
-        },
+        "ranking_on_test": {agent: by_kind(steps) for agent, steps in rated.items()},
     }
     tables = success_table(of_test).to_markdown()
     suite = models.settings.suite

@@ -181,19 +181,6 @@ class Judged(FrozenModel):
     measured: PairedDifference
 
 
-class Score(FrozenModel):
-    """How well the estimate told the differences of all Q-functions."""
-
-    correlation: float
-    error: float  # mean of |predicted - measured|
-    width: float  # mean of the intervals
-    covered: int  # predicted and measured differ by no more than both intervals allow
-    deploy: int  # verdicts "deploy", and how many of them were measured to gain
-    deploy_right: int
-    harmful: int  # verdicts "do not deploy", and how many of them were measured not to gain
-    harmful_right: int
-
-
 def judge(name: str, log: LoggedChoices, ours: Tries, theirs: Tries) -> Judged:
     """Hold what the log says against what was played. DataError if that and the first candidate share no task."""
     measured = paired_difference(ours, theirs)
@@ -223,21 +210,27 @@ def _attempts(name: str) -> Tries:
         return attempts_of(store.summaries())
 
 
-def score_of(judged: Sequence[Judged]) -> Score:
+def score_of(judged: Sequence[Judged]) -> dict[str, float]:
+    """How well the estimate told the differences of all Q-functions.
+
+    `error`: the mean of |predicted - measured|. `width`: that of the intervals. `covered`: predicted and measured
+    differ by no more than both intervals allow. `deploy`, `harmful`: verdicts "deploy" and "do not deploy", and how
+    many of them were right: measured to gain, and not to gain.
+    """
     pairs = [(lift, one.measured) for one in judged if (lift := one.predicted.lift) is not None]
     told, came = (np.array([pair[at].mean for pair in pairs]) for at in (0, 1))
     half = [((a.high - a.low) / 2, (b.high - b.low) / 2) for a, b in pairs]
     deploy, harmful = ([b.mean for a, b in pairs if a.clear and (a.mean > 0) == gains] for gains in (True, False))
-    return Score(
-        correlation=float(np.corrcoef(told, came)[0, 1]),
-        error=float(np.abs(told - came).mean()),
-        width=float(np.mean([2 * a for a, _ in half])),
-        covered=sum(bool(abs(x - y) <= np.hypot(a, b)) for x, y, (a, b) in zip(told, came, half, strict=True)),
-        deploy=len(deploy),
-        deploy_right=sum(gain > 0 for gain in deploy),
-        harmful=len(harmful),
-        harmful_right=sum(gain <= 0 for gain in harmful),
-    )
+    return {
+        "correlation": float(np.corrcoef(told, came)[0, 1]),
+        "error": float(np.abs(told - came).mean()),
+        "width": float(np.mean([2 * a for a, _ in half])),
+        "covered": sum(bool(abs(x - y) <= np.hypot(a, b)) for x, y, (a, b) in zip(told, came, half, strict=True)),
+        "deploy": len(deploy),
+        "deploy_right": sum(gain > 0 for gain in deploy),
+        "harmful": len(harmful),
+        "harmful_right": sum(gain <= 0 for gain in harmful),
+    }
 
 
 def write(name: str, found: Sequence[Judged]) -> None:
@@ -247,7 +240,7 @@ def write(name: str, found: Sequence[Judged]) -> None:
     gains = [one.measured.mean for one in judged]
     result = {
         **made_by(load_config(BestOfQSettings, CONFIG, ())),
-        "score": score.model_dump(),
+        "score": score,
         "auc": float(np.corrcoef([one.predicted.auc for one in judged], gains)[0, 1]),
         "rankers": [one.model_dump() for one in judged],
     }
@@ -257,12 +250,11 @@ def write(name: str, found: Sequence[Judged]) -> None:
     (RESULTS / f"{name}.svg").write_text(predicted_svg(judged), "utf-8")
 
 
-def score_table(score: Score, number: int) -> Table:
+def score_table(score: Mapping[str, float], number: int) -> Table:
     heads = ("correlation", "error %", "width %", "covered", "deploy, right", "do not deploy, right")
-    cells = (
-        *(score.correlation, score.error, score.width, f"{score.covered} of {number}"),
-        *(f"{score.deploy_right} of {score.deploy}", f"{score.harmful_right} of {score.harmful}"),
-    )
+    verdicts = (f"{score[f'{verdict}_right']} of {score[verdict]}" for verdict in ("deploy", "harmful"))
+    means = (score[name] for name in ("correlation", "error", "width"))
+    cells = (*means, f"{score['covered']} of {number}", *verdicts)
     return Table.of("score", "The estimate", columns(*heads, digits=2), [cells])
 
 

@@ -39,7 +39,7 @@ from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-from experiments.recall import failure_split_svg, recall_table, split_failures
+from experiments.recall import failure_split_svg, recall_table
 
 CONCURRENCY = 8  # episodes analysed at once
 _SCHEMA = object_schema(
@@ -124,7 +124,6 @@ class GoldenFindings:
     steps: list[GoldenStep] = field(default_factory=list)
     episodes: int = 0
     without_golden: int = 0  # episodes of tasks that nobody solved
-    golden: list[EpisodeSummary] = field(default_factory=list)  # what was held against, one a task
     unread: int = 0  # steps about which no reply could be read
     usage: list[Usage] = field(default_factory=list)
 
@@ -155,8 +154,7 @@ async def golden_findings(
         where = f" in run {golden_run!r}" if golden_run else ""
         whose = f" by {golden_agent}" if golden_agent else ""
         raise InputError(f"none of the {len(failed)} episodes has a task solved{whose}{where}: no golden episode")
-    golden = {one.id: one for _, one in pairs}
-    found = GoldenFindings(without_golden=len(failed) - len(pairs), golden=[*golden.values()])
+    found = GoldenFindings(without_golden=len(failed) - len(pairs))
     gate = asyncio.Semaphore(CONCURRENCY)
 
     async def one(summary: EpisodeSummary, golden: EpisodeSummary) -> None:
@@ -266,7 +264,6 @@ def golden(
             "agent": agent,
             "store": str(store),
             "golden_store": str(golden_store or store),
-            "golden": [{"id": e.id, "run": e.run, "agent": e.agent, "task": e.key.task} for e in found.golden],
             "commit": commit(),
             "command": this_command(),
             "matcher": matcher.name,
@@ -278,4 +275,4 @@ def golden(
         }
         write_out(out, result)
     if svg is not None and found.steps:
-        write_out(svg, failure_split_svg(*split_failures(found.steps)))
+        write_out(svg, failure_split_svg(found.steps))

@@ -35,7 +35,6 @@ from bestofq.store.store import Store
 from experiments.agent_q.methods import method_episodes, method_results, method_table, write_method_episodes
 from experiments.figures import write_results
 
-VALUES_RUN = "values"
 ZERO, RFT, DPO, BEAM, MCTS = "zero-shot", "RFT", "DPO", "DPO + beam", "MCTS"
 REFERENCE_MCTS = "RFT + MCTS"
 AGENT_Q, UNFED, AGENT_Q_MCTS = "Agent Q", "Agent Q, no feedback", "Agent Q + MCTS"
@@ -111,7 +110,7 @@ async def compare_methods(
                 await measure(MCTS, seed, stop_at_success(models), "mcts")
             if from_rft:
                 await measure(REFERENCE_MCTS, seed, stop_at_success(trained[RFT]), "mcts")
-            explored, policy = f"{VALUES_RUN} {seed}", trained[AGENT_Q]
+            explored, policy = f"values {seed}", trained[AGENT_Q]
             await collect(policy, suite, store, explored, Play("explore", policy.settings.seed_runs))
             values = train_on_runs(policy, store, [explored], folder / "q")
             await measure(BEST_OF_Q, seed, policy, "best-of-q", values)

@@ -87,4 +87,4 @@ def _bounded(drawn: Doubles, mean: float, tasks: int, span: Span = UNIT) -> Inte
 
 
 def _has_one_model(tries: Tries) -> bool:
-    return tries.done.shape[1] < 2
+    return len(tries.done.T) < 2

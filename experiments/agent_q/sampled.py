@@ -51,7 +51,7 @@ def main() -> None:
         for episode in store.episodes(run=run, status="finished"):
             calls, summary = sum(used.calls for used in episode.usage), summaries[episode.id]
             tasks[summary.task][summary.repeat] = summary.success, calls
-    rows: list[tuple[Cell, ...]] = []
+    lines: list[tuple[Cell, ...]] = []
     for k in range(1, min(map(len, tasks.values())) + 1):
         solved, gain, calls = {}, {}, 0
         for task, tries in tasks.items():
@@ -60,9 +60,9 @@ def main() -> None:
             solved[task] = float(first[stop][0]), 1.0
             gain[task] = searched[task] - solved[task][0], 1.0
             calls += sum(count for _, count in first[: stop + 1])
-        rows.append((k, Quantity(solved, UNIT).measure, calls / len(tasks), Quantity(gain, SIGNED).measure))
+        lines.append((k, Quantity(solved, UNIT).measure, calls / len(tasks), Quantity(gain, SIGNED).measure))
     heads = columns("rollouts", "success %", "model calls a task", "MCTS more %", signed=["MCTS more"])
-    sys.stdout.write(Table.of("sampled", "Independent rollouts", heads, rows).to_markdown())
+    sys.stdout.write(Table.of("sampled", "Independent rollouts", heads, lines).to_markdown())
 
 
 if __name__ == "__main__":

@@ -56,6 +56,10 @@ from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstratio
 from experiments.pocket_models.quirks_demonstrations import QuirksDemonstrations, walk_quirks
 from experiments.pocket_models.visitors import stray
 
+REVIEWS, LOOKUPS = 4, 16  # candidates reviewed, and marks found, after one state at most
+EASY_SHARE = 0.35  # the chance to keep a start or sub-page state
+MAX_STEPS = 12
+
 
 class DemonstrationConfig(FrozenModel):
     """How demonstrations are made."""
@@ -69,14 +73,10 @@ class DemonstrationConfig(FrozenModel):
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
     pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
     review_share: float = Field(default=1.0, ge=0, le=1, description="chance that it also teaches reviewing")
-    reviews: int = Field(default=4, ge=1, description="candidates reviewed after one state, at most")
     listing_share: float = Field(
         default=0.0, ge=0, le=1, description="chance that it also teaches listing several actions"
     )
     lookup_share: float = Field(default=0.0, ge=0, le=1, description="chance that it also teaches finding marks")
-    lookups: int = Field(default=16, ge=1, description="marks found after one state, at most")
-    easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
-    max_steps: int = 12
     named: bool = Field(default=False, description="clicks say what they are on: `click large [7]` for `click [7]`")
     miniwob: MiniWobDemonstrations = MiniWobDemonstrations()
     composite: CompositeDemonstrations = CompositeDemonstrations()
@@ -146,10 +146,10 @@ async def _walk(
     env = TextEnv(suite, server=shop)
     oracle = Oracle(suite, suite.goals[task.id])
     state = State(task=task, observation=await env.reset(task, seed=0))
-    for _ in range(config.max_steps):
+    for _ in range(MAX_STEPS):
         advice = oracle.advise(shop, env.view, state.observation)
         best = candidate(advice.action, state.observation, advice.thought)
-        if isinstance(env.view, ShopResults | Item) or rng.random() < config.easy_share:
+        if isinstance(env.view, ShopResults | Item) or rng.random() < EASY_SHARE:
             yield proposing(state, best, named=config.named)
             others = partial(stray, shop, env.view, oracle, state.observation, rng, ending=True)
             if rng.random() < config.pick_share:
@@ -159,11 +159,11 @@ async def _walk(
                 yield listing(state, some_candidates([best], state.observation, others, rng, count=LISTED), best)
             if config.lookup_share and rng.random() < config.lookup_share:
                 marks = [element.mark for element in state.observation.elements]
-                if drill := looking_up(state, rng.sample(marks, min(config.lookups, len(marks)))):
+                if drill := looking_up(state, rng.sample(marks, min(LOOKUPS, len(marks)))):
                     yield drill
             if isinstance(env.view, ShopResults | Item) and rng.random() < config.review_share:
                 telling = _telling(shop, env.view, state, oracle, rng)
-                listed = some_candidates([best], state.observation, others, rng, count=config.reviews - len(telling))
+                listed = some_candidates([best], state.observation, others, rng, count=REVIEWS - len(telling))
                 reviewed = [*telling, *((env.view, c) for c in listed)]
                 rng.shuffle(reviewed)
                 yield reviewing(state, [(c, review(oracle, shop, view, state, c)) for view, c in reviewed])
