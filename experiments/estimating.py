@@ -36,7 +36,7 @@ from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, spread_labels
 from bestofq.reports.stats import PairedDifference, Tries, attempts_of, paired_difference, success_rate
 from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
-from bestofq.reports.table import Table, columns
+from bestofq.reports.table import Cell, Table, columns
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 
@@ -254,7 +254,7 @@ def score_table(score: Mapping[str, float], number: int) -> Table:
     heads = ("correlation", "error %", "width %", "covered", "deploy, right", "do not deploy, right")
     verdicts = (f"{score[f'{verdict}_right']} of {score[verdict]}" for verdict in ("deploy", "harmful"))
     means = (score[name] for name in ("correlation", "error", "width"))
-    cells = (*means, f"{score['covered']} of {number}", *verdicts)
+    cells: tuple[Cell, ...] = (*means, f"{score['covered']} of {number}", *verdicts)
     return Table.of("score", "The estimate", columns(*heads, digits=2), [cells])
 
 
