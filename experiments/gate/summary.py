@@ -43,10 +43,7 @@ def main() -> None:
             errors[f"{row['rung']}, {kind}"].append(predicted[kind][0] - row[kind]["played"][0])
     signed = [f"{kind}, {how}" for kind in ("argmax", "gated") for how in ("played", "predicted")]
     heads = columns("tasks", "agent", "first %", "argmax %", *signed, signed=signed)
-    off = [
-        (case, f"{np.mean(np.abs(values)):.1f} ({np.mean(values):+.1f})" if values else "–")
-        for case, values in errors.items()
-    ]
+    off = [(case, f"{np.mean(np.abs(values)):.1f} ({np.mean(values):+.1f})") for case, values in errors.items()]
     for table in (
         Table.of("gates", "Gates", heads, lines),
         Table.of("errors", "Errors", columns("tasks, agents", "mean error (bias)"), off),
