@@ -74,15 +74,14 @@ def estimate(
     group: Annotated[
         str, typer.Argument(help=f"noisy: scorers of known worth; Q-functions: {', '.join(GROUPS)}.")
     ] = "",
-    results: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("experiments/estimate"),
 ) -> None:
     """Is what `bestofq estimate` says what playing measures? Without a group: the results of the Q-functions made."""
     if group == "noisy":
-        write(results, "noisy", judged())
+        write("noisy", judged())
     elif group:
         make(GROUPS[one_of("group", group, tuple(GROUPS))])
     else:
-        write(results, "result", learned())
+        write("result", learned())
 
 
 if __name__ == "__main__":

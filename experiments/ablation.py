@@ -10,14 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import typer
 from pydantic import Field, JsonValue, NonNegativeInt, model_validator
 
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.config import config_of, read_tree
-from bestofq.cli.writing import write_out
 from bestofq.config.agents import AGENTS, AgentKind
 from bestofq.config.context import matches, open_suite, step_limit_of
 from bestofq.config.models import Models
@@ -28,8 +27,6 @@ from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import as_set, differences, key_of
 from bestofq.core.observation import Split
-from bestofq.core.transitions import Floats
-from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.estimate import Logs, logs_of, rank_logs
 from bestofq.recipes.identity import episode_set, made_by, mcts_identity, q_identity, run_identity
@@ -37,7 +34,8 @@ from bestofq.recipes.q_training import train_q
 from bestofq.rollouts.console import console
 from bestofq.store.records import SEED_RUN, EpisodeSummary
 from bestofq.store.store import Store
-from experiments.ablation_table import ArmResult, ablation_pictures, ablation_table, results_of
+from experiments.ablation_table import ArmResult, ablation_table, results_of
+from experiments.figures import write_results
 from experiments.ranking import OracleStep, oracle_steps
 
 Changes = dict[str, JsonValue]
@@ -81,7 +79,6 @@ class Ablation(FrozenModel):
     seeds: tuple[NonNegativeInt, ...] = Field(default=(0, 1), min_length=1, description="of IQL and of the draws")
     dev_tasks: int = Field(default=0, ge=0, description="whose steps an oracle rates")
     test_tasks: int = Field(default=100, ge=0, description="held-out, played by each Q-function; 0: none")
-    passes: int = Field(default=1, ge=1, description="over the test tasks, of each Q-function")
     arm: tuple[Arm, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -118,19 +115,13 @@ class ArmConfig:
 
 
 class AblationRunner:
-    """Measures the arms of an ablation in the folder `out`, whose store keeps new episodes and vectors."""
+    """Measures the arms of an ablation in the folder `out`, whose store keeps new episodes and vectors. `opened` closes
+    it, and the stores that arms learn from, which are only read."""
 
-    def __init__(self, ablation: Ablation, out: Path) -> None:
-        self.ablation, self.out, self._opened = ablation, out, ExitStack()
-        self._sources: dict[Path, Store] = {}  # that arms learn from, by their folders; only read
+    def __init__(self, ablation: Ablation, out: Path, opened: ExitStack) -> None:
+        self.ablation, self.out, self._opened = ablation, out, opened
+        self.store = opened.enter_context(Store.open(out))
         self._dev: dict[str, Logs] = {}
-
-    def __enter__(self) -> Self:
-        self.store = self._opened.enter_context(Store.open(self.out))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
 
     async def measure(self, config: ArmConfig) -> ArmResult:
         """Collect, learn, rank and play, each where it is asked for and not done yet."""
@@ -173,9 +164,8 @@ class AblationRunner:
             raise DataError(f"the arm {config.arm.name!r} has nothing to learn from: give it `collect`, or data.store")
         if not (where / "store.sqlite").exists():
             raise DataError(f"there are no episodes in {where}: `{config.data.made_by}` makes them")
-        if where not in self._sources:
-            self._sources[where] = self._opened.enter_context(Store.open(where, read_only=True))
-        stored = {run.name: run.config for run in self._sources[where].runs()}
+        source = self._opened.enter_context(Store.open(where, read_only=True))
+        stored = {run.name: run.config for run in source.runs()}
         wanted = run_identity(config.learning, "train", step_limit_of(config.learning))
         for run in config.data.runs:
             if run not in stored:
@@ -187,7 +177,7 @@ class AblationRunner:
                     f"run {run!r} of {where} was collected with {name}={as_set(before)}, the arm {config.arm.name!r} "
                     f"says {as_set(now)}: give it `collect`, or the settings of that run"
                 )
-        return self._sources[where]
+        return source
 
     async def _collect(
         self, models: Models, kind: str, play: Play, facts: Mapping[str, JsonValue] | None = None
@@ -199,9 +189,9 @@ class AblationRunner:
 
     def _learn(self, models: Models, source: Store, learned: Sequence[EpisodeSummary], seed: int) -> tuple[Values, str]:
         """The Q-function of a seed, and the name of its folder."""
-        iql, spec = models.settings.iql.model_copy(update={"seed": seed}), models.embedder.spec
+        iql = models.settings.iql.model_copy(update={"seed": seed})
         key = key_of(q_identity(models, episode_set(learned), iql))
-        vectors = _Layered(self.store.vectors(spec), [each.vectors(spec) for each in self._sources.values()])
+        vectors = self.store.vectors(models.embedder.spec)
         return train_q(self.out / "q" / key, models, source, learned, iql=iql, vectors=vectors), key
 
     async def _rank(self, models: Models, values: Values) -> list[OracleStep]:
@@ -217,7 +207,7 @@ class AblationRunner:
     async def _play(self, config: ArmConfig, key: str, values: Values | None, seed: int) -> list[EpisodeSummary]:
         """Held-out test tasks, with draws of the seed's own."""
         models = Models(config.acting.model_copy(update={"seed": seed}))
-        play = Play(config.arm.agent, self.ablation.passes, values, "test", self.ablation.test_tasks)
+        play = Play(config.arm.agent, 1, values, "test", self.ablation.test_tasks)
         own = AGENTS[config.arm.agent].whole_identity(models.settings, None, {})  # what agents of this kind read
         facts: dict[str, JsonValue] = {
             **{name: own[name] for name in ("scorer",) if name in own},
@@ -235,23 +225,6 @@ def choose_again(episode: Episode, choices: Iterator[int]) -> Episode:
     return episode.model_copy(
         update={"steps": tuple(step.model_copy(update={"decision": decision}) for step, decision in steps)}
     )
-
-
-@dataclass(frozen=True)
-class _Layered:
-    """Vectors of the ablation's own store and of those it only reads."""
-
-    own: VectorStore
-    others: Sequence[VectorStore]
-
-    def get_many(self, keys: Sequence[str]) -> Mapping[str, Floats]:
-        found: dict[str, Floats] = {}
-        for layer in (*self.others, self.own):
-            found |= layer.get_many([key for key in keys if key not in found])
-        return found
-
-    def put_many(self, vectors: Mapping[str, Floats]) -> None:
-        self.own.put_many(vectors)
 
 
 def choose(passes: Iterable[Iterable[EpisodeSummary]], config: ArmConfig) -> list[EpisodeSummary]:
@@ -297,23 +270,20 @@ def ablation(
     study, configs = read_ablation(file)
 
     async def measure() -> list[ArmResult]:
-        with AblationRunner(study, out) as runner:
+        with ExitStack() as opened:
+            runner = AblationRunner(study, out, opened)
             return [await runner.measure(config) for config in configs]
 
     console.print(f"{study.title}: about {study.minutes} minutes on two cores")
     found = results_of(run_interruptible(measure()))
     table = ablation_table(study.title, found)
-    folder = results or file.parent
+    console.print(table)
     result = {
         **made_by(configs[0].learning),
         "study": study.model_dump(mode="json"),
         "arms": [row.model_dump(mode="json") for row in found],
     }
-    console.print(table)
-    write_out(folder / "result.json", result)
-    (folder / "table.md").write_text(table.to_markdown(), "utf-8")
-    for name, picture in ablation_pictures(study.title, found).items():
-        (folder / name).write_text(picture, "utf-8")
+    write_results(results or file.parent, result, table.to_markdown())
 
 
 def read_ablation(file: Path) -> tuple[Ablation, list[ArmConfig]]:

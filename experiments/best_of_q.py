@@ -1,10 +1,9 @@
 """The full recipe and its results, as files that are committed: `python -m experiments best-of-q`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bestofq.cli.writing import write_json
 from bestofq.config.agents import AgentKind
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
@@ -18,18 +17,12 @@ from bestofq.reports import stats
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
-from bestofq.reports.success import (
-    agent_results,
-    domain_grid,
-    domain_of,
-    domain_results,
-    success_table,
-)
+from bestofq.reports.success import agent_results, domain_grid, domain_of, domain_results, success_table
 from bestofq.rollouts.console import console
 from bestofq.store.records import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
-from experiments.figures import draw_pictures
+from experiments.figures import write_results
 from experiments.learning_curve import DEV_BASE, add_curves, dev_base, dev_curve, dev_run
 from experiments.ranking import by_kind, oracle_steps
 from experiments.recall import add_recall
@@ -94,25 +87,18 @@ def _write(models: Models, store: Store, out: Path, results: Path, agents: Seque
         "dev_prompting": base[1] if base else None,
         "test": of_test.model_dump(mode="json"),
         "costs": costs.model_dump(mode="json"),
-        "ranking_on_test": {
-            agent: {kind: row._asdict() for kind, row in by_kind(steps).items()} for agent, steps in rated.items()
-        },
+        "ranking_on_test": {agent: by_kind(steps) for agent, steps in rated.items()},
     }
     tables = success_table(of_test).to_markdown()
     suite = models.settings.suite
-    if isinstance(suite, MiniWobSettings):
-        families = domain_results(store, test, by=family_of)
-        result["families"] = families.model_dump(mode="json")
-        tables += f"\n{domain_grid(families).to_markdown()}"
+    groups: dict[str, Callable[[str], str]] = {"families": family_of} if isinstance(suite, MiniWobSettings) else {}
     if suite.groups:
-        by_group = domain_results(store, test)
-        result[f"by_{suite.groups}"] = by_group.model_dump(mode="json")
-        tables += f"\n{domain_grid(by_group).to_markdown()}"
-    results.mkdir(parents=True, exist_ok=True)
-    write_json(results / "result.json", result)
-    (results / "table.md").write_text(tables, "utf-8")
-    for name, picture in draw_pictures(results, result).items():
-        (results / name).write_text(picture, "utf-8")
+        groups[f"by_{suite.groups}"] = domain_of
+    for name, by in groups.items():
+        grid = domain_results(store, test, by=by)
+        result[name] = grid.model_dump(mode="json")
+        tables += f"\n{domain_grid(grid).to_markdown()}"
+    write_results(results, result, tables)
     if models.settings.endpoint_of("chat") is not None:
         (results / "cost.svg").write_text(pareto_svg(costs), "utf-8")
     found = add_curves(gather(store, replace(test, agents=None)), store)
@@ -120,7 +106,7 @@ def _write(models: Models, store: Store, out: Path, results: Path, agents: Seque
     written = export(store, found, out / "report", title="Best-of-Q")
     console.print(success_table(of_test).with_title("Test tasks"))
     console.print(cost_table(costs))
-    console.print(f"written: {results / 'result.json'}, {written}")
+    console.print(f"written: {written}")
 
 
 def family_of(task: str) -> str:

@@ -5,20 +5,17 @@ is computed once.
 """
 
 import asyncio
-import json
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
-from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.cli.config import load_config
+from bestofq.cli.writing import write_json
 from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -26,7 +23,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Generation, Request
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.transitions import Floats, Ints, Transitions
+from bestofq.core.transitions import Ints, Transitions
 from bestofq.learning.checkpoint import export_value, load_value
 from bestofq.learning.config import CARD, IQLConfig
 from bestofq.learning.iql import train_iql
@@ -37,15 +34,13 @@ from bestofq.recipes.identity import made_by
 from bestofq.recipes.q_training import episodes_of, select_episodes, train_q, transitions_of
 from bestofq.reports import off_policy
 from bestofq.reports.costs import Label, spread_labels
-from bestofq.reports.off_policy import auc
-from bestofq.reports.stats import PairedDifference, Quantity, Tries, attempts_of, paired_difference, success_rate
+from bestofq.reports.stats import PairedDifference, Tries, attempts_of, paired_difference, success_rate
 from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
-from bestofq.reports.table import Table, columns
+from bestofq.reports.table import Cell, Table, columns
 from bestofq.rollouts.console import console
-from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
 
-CONFIG = Path("experiments/ladder/shop.toml")
+CONFIG, RESULTS = Path("experiments/ladder/shop.toml"), Path(__file__).parent / "estimate"
 LEARNED, HELD_OUT, PLAYED = (Path("runs") / f"estimate-{name}" for name in ("learned", "held-out", "played"))
 GOALS = "P??00[0-3]?-2"
 """Other goals for the same products: no Q learned from them."""
@@ -174,7 +169,6 @@ class Predicted(FrozenModel):
     """What held-out logs say of one Q-function."""
 
     auc: float
-    siblings: float | None = None  # share of pairs ranked right
     lift: PairedDifference | None = None  # over the first candidate, by `off_policy.local_approximation`
 
 
@@ -187,76 +181,28 @@ class Judged(FrozenModel):
     measured: PairedDifference
 
 
-class Score(FrozenModel):
-    """How well the estimate told the differences of all Q-functions."""
-
-    correlation: float
-    error: float  # mean of |predicted - measured|
-    width: float  # mean of the intervals
-    covered: int  # predicted and measured differ by no more than both intervals allow
-    deploy: int  # verdicts "deploy", and how many of them were measured to gain
-    deploy_right: int
-    harmful: int  # verdicts "do not deploy", and how many of them were measured not to gain
-    harmful_right: int
-
-
-def predicted(log: LoggedChoices, siblings: Sequence[tuple[int, float, float]]) -> Predicted:
-    lift = off_policy.local_approximation(log, off_policy.greedy(log), off_policy.first(log)).difference
-    ranked = Quantity({task: (right, pairs) for task, right, pairs in siblings}).value
-    return Predicted(auc=auc(log).value or 0.5, siblings=ranked, lift=lift)
-
-
-def predict(group: Mapping[str, Made]) -> None:
-    """Kept beside each Q-function."""
-    models = _models(next(iter(group.values())))
-    with Store.open(HELD_OUT) as store:
-        logs = logs_of(models, store, store.summaries(run="seed"))
-    _, alone = tabulate(logs.episodes, EmbeddingTexts())
-    for name in group:
-        file = LEARNED / name / "predicted.json"
-        if file.exists():
-            continue
-        log = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
-        pairs = ranked_right(alone, siblings(alone), off_policy.taken_q(log).astype(np.float32))
-        file.write_text(predicted(log, pairs).model_dump_json(), "utf-8")
-
-
-class Siblings(NamedTuple):
-    """P pairs of rows of the transitions: one state and task, two actions."""
-
-    better: Ints  # [P], of episodes that succeeded
-    worse: Ints  # [P], of episodes that did not
-
-
-def siblings(data: Transitions) -> Siblings:
-    """All such pairs, of episodes that lie one after the other and end at a terminal row."""
-    won = data.reward[ends_of(data)] > 0
-    pages: dict[tuple[int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for row, page in enumerate(zip(data.task.tolist(), data.state.tolist(), strict=True)):
-        pages[page][0 if won[row] else 1].append(row)
-    pairs = [pair for page in pages.values() for pair in product(*page) if data.action[pair[0]] != data.action[pair[1]]]
-    better, worse = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return Siblings(better, worse)
-
-
-def ranked_right(data: Transitions, pairs: Siblings, worth: Floats) -> list[tuple[int, float, float]]:
-    """By task: pairs whose better action is worth more, ties by half, and all pairs. `worth` [T], such as Q."""
-    better, worse = (worth[rows] for rows in pairs)
-    right = (better > worse) + 0.5 * (better == worse)
-    tasks = np.unique(data.task, return_inverse=True)[1][pairs.better]
-    return [
-        (task, float(right[tasks == task].sum()), float((tasks == task).sum())) for task in np.unique(tasks).tolist()
-    ]
-
-
-def judge(name: str) -> Judged:
-    """DataError where it has not played."""
-    ours, theirs = (_attempts(one) for one in (name, "prompting"))
+def judge(name: str, log: LoggedChoices, ours: Tries, theirs: Tries) -> Judged:
+    """Hold what the log says against what was played. DataError if that and the first candidate share no task."""
     measured = paired_difference(ours, theirs)
     if measured is None:
         raise DataError(f"{name} and prompting played no task in common: run experiments/estimate/run.sh")
-    predicted = Predicted.model_validate_json((LEARNED / name / "predicted.json").read_bytes())
+    lift = off_policy.local_approximation(log, off_policy.greedy(log), off_policy.first(log)).difference
+    predicted = Predicted(auc=off_policy.auc(log).value or 0.5, lift=lift)
     return Judged(name=name, predicted=predicted, success=success_rate(ours).mean, measured=measured)
+
+
+def learned() -> list[Judged]:
+    """All Q-functions that were made."""
+    return [one for group in GROUPS.values() for one in _judge_group(group)]
+
+
+def _judge_group(group: Mapping[str, Made]) -> Iterator[Judged]:
+    models = _models(next(iter(group.values())))
+    with Store.open(HELD_OUT) as store:
+        logs = logs_of(models, store, store.summaries(run="seed"))
+    for name in group:
+        log = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
+        yield judge(name, log, _attempts(name), _attempts("prompting"))
 
 
 def _attempts(name: str) -> Tries:
@@ -264,63 +210,58 @@ def _attempts(name: str) -> Tries:
         return attempts_of(store.summaries())
 
 
-def score_of(judged: Sequence[Judged]) -> Score:
+def score_of(judged: Sequence[Judged]) -> dict[str, float]:
+    """How well the estimate told the differences of all Q-functions.
+
+    `error`: the mean of |predicted - measured|. `width`: that of the intervals. `covered`: predicted and measured
+    differ by no more than both intervals allow. `deploy`, `harmful`: verdicts "deploy" and "do not deploy", and how
+    many of them were right: measured to gain, and not to gain.
+    """
     pairs = [(lift, one.measured) for one in judged if (lift := one.predicted.lift) is not None]
     told, came = (np.array([pair[at].mean for pair in pairs]) for at in (0, 1))
     half = [((a.high - a.low) / 2, (b.high - b.low) / 2) for a, b in pairs]
     deploy, harmful = ([b.mean for a, b in pairs if a.clear and (a.mean > 0) == gains] for gains in (True, False))
-    return Score(
-        correlation=float(np.corrcoef(told, came)[0, 1]),
-        error=float(np.abs(told - came).mean()),
-        width=float(np.mean([2 * a for a, _ in half])),
-        covered=sum(bool(abs(x - y) <= np.hypot(a, b)) for x, y, (a, b) in zip(told, came, half, strict=True)),
-        deploy=len(deploy),
-        deploy_right=sum(gain > 0 for gain in deploy),
-        harmful=len(harmful),
-        harmful_right=sum(gain <= 0 for gain in harmful),
-    )
+    return {
+        "correlation": float(np.corrcoef(told, came)[0, 1]),
+        "error": float(np.abs(told - came).mean()),
+        "width": float(np.mean([2 * a for a, _ in half])),
+        "covered": sum(bool(abs(x - y) <= np.hypot(a, b)) for x, y, (a, b) in zip(told, came, half, strict=True)),
+        "deploy": len(deploy),
+        "deploy_right": sum(gain > 0 for gain in deploy),
+        "harmful": len(harmful),
+        "harmful_right": sum(gain <= 0 for gain in harmful),
+    }
 
 
-def learned() -> list[Judged]:
-    """All Q-functions that were made."""
-    for group in GROUPS.values():
-        predict(group)
-    return [judge(name) for group in GROUPS.values() for name in group]
-
-
-def write(folder: Path, name: str, found: Sequence[Judged]) -> None:
+def write(name: str, found: Sequence[Judged]) -> None:
     """`NAME.json`, `NAME.md` and the picture `NAME.svg`."""
     judged = sorted(found, key=lambda one: one.measured.mean)
     score = score_of(judged)
     gains = [one.measured.mean for one in judged]
     result = {
         **made_by(load_config(BestOfQSettings, CONFIG, ())),
-        "score": score.model_dump(),
+        "score": score,
         "auc": float(np.corrcoef([one.predicted.auc for one in judged], gains)[0, 1]),
         "rankers": [one.model_dump() for one in judged],
     }
-    (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    write_json(RESULTS / f"{name}.json", result)
     tables = score_table(score, len(judged)).to_markdown(), q_table(judged).to_markdown()
-    (folder / f"{name}.md").write_text("\n".join(tables), "utf-8")
-    (folder / f"{name}.svg").write_text(predicted_svg(judged), "utf-8")
+    (RESULTS / f"{name}.md").write_text("\n".join(tables), "utf-8")
+    (RESULTS / f"{name}.svg").write_text(predicted_svg(judged), "utf-8")
 
 
-def score_table(score: Score, number: int) -> Table:
+def score_table(score: Mapping[str, float], number: int) -> Table:
     heads = ("correlation", "error %", "width %", "covered", "deploy, right", "do not deploy, right")
-    cells = (
-        *(score.correlation, score.error, score.width, f"{score.covered} of {number}"),
-        *(f"{score.deploy_right} of {score.deploy}", f"{score.harmful_right} of {score.harmful}"),
-    )
+    verdicts = (f"{score[f'{verdict}_right']} of {score[verdict]}" for verdict in ("deploy", "harmful"))
+    means = (score[name] for name in ("correlation", "error", "width"))
+    cells: tuple[Cell, ...] = (*means, f"{score['covered']} of {number}", *verdicts)
     return Table.of("score", "The estimate", columns(*heads, digits=2), [cells])
 
 
 def q_table(judged: Sequence[Judged]) -> Table:
-    rows = [
-        (one.name, one.predicted.auc, one.predicted.siblings, one.success, one.measured, one.predicted.lift)
-        for one in judged
-    ]
+    rows = [(one.name, one.predicted.auc, one.success, one.measured, one.predicted.lift) for one in judged]
     heads = (
-        *columns("Q", "AUC", "siblings", digits=2),
+        *columns("Q", "AUC", digits=2),
         *columns("success %", "measured %", "predicted %", signed=["measured", "predicted"]),
     )
     return Table.of("q", "Q-functions", heads, rows)
@@ -342,7 +283,7 @@ def predicted_svg(judged: Sequence[Judged]) -> Markup:
         Label.at(plot.at_x(ours.mean), plot.at_y(lift.mean), one.name, 0.6 * plot.width) for one, ours, lift in told
     ]
     return figure(
-        TEMPLATES.from_string(Path(__file__).parent.joinpath("estimate/predicted.jinja").read_text("utf-8")),
+        TEMPLATES.from_string((RESULTS / "predicted.jinja").read_text("utf-8")),
         "Predicted and measured difference to the first candidate",
         plot=plot,
         labels=spread_labels(labels),

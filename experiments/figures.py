@@ -4,10 +4,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from bestofq.cli.writing import write_json
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.naming import place
 from bestofq.reports.rows import BASELINE
@@ -20,11 +19,9 @@ from experiments.estimating import Judged, predicted_svg
 from experiments.learning_curve import CurvePoint, learning_curve_svg
 
 
-def figures(
-    experiments: Annotated[Path, typer.Option(help="Folder of the studies.")] = Path("experiments"),
-) -> None:
+def figures() -> None:
     """Draw every committed picture again, from the results beside it."""
-    for path, picture in drawn(experiments):
+    for path, picture in drawn(Path("experiments")):
         if not path.exists() or path.read_text("utf-8") != picture:
             path.write_text(picture, "utf-8")
             console.print(f"drawn: {path}")
@@ -40,6 +37,16 @@ def drawn(experiments: Path) -> Iterator[tuple[Path, str]]:
             left.discard(file)
     for file in sorted(left):
         yield file, re.sub("<style>.*?</style>", f"<style>{STYLE}</style>", file.read_text("utf-8"), flags=re.S)
+
+
+def write_results(folder: Path, result: Mapping[str, Any], tables: str) -> None:
+    """Write a study's `result.json` and `table.md`, and draw its pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "result.json", result)
+    (folder / "table.md").write_text(tables, "utf-8")
+    for name, picture in draw_pictures(folder, result).items():
+        (folder / name).write_text(picture, "utf-8")
+    console.print(f"written: {folder / 'result.json'}")
 
 
 def draw_pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Failure analysis without an oracle: was the golden step among the candidates (Best-of-Q, 4.5, Fig. 3 and 10)?
+"""Failure analysis without an oracle: was the golden step among the candidates (Best-of-Q, 4.5, H, Fig. 3 and 10)?
 
 A golden episode is the shortest successful one of the same task. The paper does not say which of its steps an agent's
 step is held against. Here: the one taken on the same page; on a page that the golden episode never saw, the first of
@@ -7,37 +7,101 @@ its steps that the agent has not done yet. Other ways to the goal count as not p
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, field
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bestofq.agents.prompting import GOLDEN, prompt_hash
+from bestofq.agents.json_replies import object_schema
+from bestofq.agents.prompting import GOLDEN, prompt_hash, render
+from bestofq.agents.structured_output import Prompt, Prompts, ask_json
 from bestofq.cli.config import load_config
 from bestofq.cli.options import RUNS, BaseUrl, Budget, Set, Stored, StoreOption
 from bestofq.cli.shared import budget_of, set_by
 from bestofq.cli.writing import check_out, print_usage, write_out
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
+from bestofq.core.actions import identity
 from bestofq.core.concurrency import run_all, run_interruptible
-from bestofq.core.decision import Episode
-from bestofq.core.errors import InputError
+from bestofq.core.decision import Candidate, Episode
+from bestofq.core.errors import InputError, ReplyError
 from bestofq.core.frozen import FrozenModel
+from bestofq.core.language import Request, user
+from bestofq.core.protocols import LanguageModel
 from bestofq.core.usage import Usage
 from bestofq.models.chat import ChatConfig
-from bestofq.recipes.identity import current_provenance
+from bestofq.recipes.identity import commit, this_command
 from bestofq.reports.origin import origin, runs_of
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-from experiments.golden_matcher import GoldenMatcher
-from experiments.recall import failure_split_svg, recall_table, split_failures
+from experiments.recall import failure_split_svg, recall_table
 
 CONCURRENCY = 8  # episodes analysed at once
+_SCHEMA = object_schema(
+    {"rationale": {"type": "string"}, "contained": {"type": "boolean"}, "matched_index": {"type": ["integer", "null"]}}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """Which candidate means what the golden step does; `read` is False where no reply could be read."""
+
+    index: int | None
+    rationale: str
+    read: bool = True
+    usage: tuple[Usage, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldenMatcher:
+    """A chat model says whether a golden step is among candidates, in meaning. It is asked greedily. A candidate that
+    says the same is found without asking; of several, the same action."""
+
+    model: LanguageModel
+
+    @property
+    def name(self) -> str:
+        """The model and the prompts' hash."""
+        return f"{self.model.name}, prompt {prompt_hash(GOLDEN)[:8]}"
+
+    async def match(self, goal: str, golden: Candidate, candidates: Sequence[Candidate]) -> Match:
+        """ModelError when the endpoint gives no reply. A reply that cannot be read gets one repair turn."""
+        same = [index for index, candidate in enumerate(candidates) if candidate.label == golden.label]
+        if len(same) > 1:
+            same = [i for i in same if identity(candidates[i].action) == identity(golden.action)]
+        if same:
+            return Match(index=same[0], rationale="it says the same")
+        # What Fig. 10 asks for, in our words.
+        text = render("golden_user", goal=goal, golden=golden, candidates=candidates)
+        messages = user(text, system=render("golden_system"))
+
+        async def prompts() -> Prompts:
+            yield Prompt(request=Request(messages=messages, schema=_SCHEMA, name="match"))
+
+        found, usage = await ask_json(
+            self.model,
+            prompts(),
+            lambda data: _read(data, len(candidates)),
+            "judge",
+            lambda error: Match(index=None, rationale=str(error), read=False),
+        )
+        return replace(found, usage=usage)
+
+
+def _read(data: dict[str, Any], count: int) -> Match:
+    """ReplyError in words that help the model fix it."""
+    if not isinstance(data.get("contained"), bool):
+        raise ReplyError('"contained" must be true or false')
+    rationale = " ".join(str(data.get("rationale", "")).split())
+    index = data.get("matched_index") if data["contained"] else None
+    if data["contained"] and (isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count):
+        raise ReplyError(f'"matched_index" is {index!r}: it must be a whole number from 0 to {count - 1}')
+    return Match(index=index, rationale=rationale)
 
 
 class GoldenStep(FrozenModel):
@@ -55,29 +119,13 @@ class GoldenStep(FrozenModel):
 
 @dataclass(kw_only=True)
 class GoldenFindings:
-    """What an agent's episodes showed."""
+    """What an agent's failures showed."""
 
     steps: list[GoldenStep] = field(default_factory=list)
     episodes: int = 0
     without_golden: int = 0  # episodes of tasks that nobody solved
-    own_golden: int = 0  # episodes that are themselves the golden one of their task
-    golden: list[EpisodeSummary] = field(default_factory=list)  # what was held against, one a task
     unread: int = 0  # steps about which no reply could be read
     usage: list[Usage] = field(default_factory=list)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Golden:
-    """Which episodes are golden: those of `ids`; without, the shortest success of a task in `run`, or in all runs, of
-    `agent`, or of any. `store` None: the store of the episodes that are analysed."""
-
-    store: Store | None = None
-    run: str | None = None
-    agent: str | None = None
-    ids: Sequence[str] = ()
-
-
-ANY = Golden()
 
 
 async def golden_findings(
@@ -86,73 +134,46 @@ async def golden_findings(
     *,
     run: str,
     agent: str,
-    golden: Golden = ANY,
-    failures: bool = True,
-    limit: int | None = None,
-    on_episode: Callable[[], None] | None = None,
+    golden_store: Store | None = None,
+    golden_run: str | None = None,
+    golden_agent: str | None = None,
+    on_episode: Callable[[], None] = lambda: None,
 ) -> GoldenFindings:
-    """The agent's finished episodes in a run (its failures only, unless `failures` is False), `limit` at most, against
-    golden ones other than themselves.
+    """The agent's failures in a run, against golden episodes: by default of any agent in any run of the same store.
 
-    Raises InputError when there is no episode to analyse, no golden one for any of them, or none as named; ModelError
-    when the model gives no reply.
+    Raises InputError when there is no failure to analyse or no golden episode for any; ModelError when the model gives
+    no reply.
     """
-    theirs = [e for e in store.summaries(run=run, agent=agent) if e.decided and e.steps]
-    theirs = [e for e in theirs if not (failures and e.success)]
-    if not theirs:
-        kind = "failed" if failures else "finished"
-        raise InputError(f"there is no {kind} episode of agent {agent!r} in run {run!r}")
-    source = golden.store or store
-    chosen = _golden(source, golden)
-    solved = [(e, chosen[e.key[:2]]) for e in theirs if e.key[:2] in chosen]
-    pairs = [(e, best) for e, best in solved if best.id != e.id][:limit]
-    own = sum(best.id == e.id for e, best in solved)
-    if not solved:
-        where = f" in run {golden.run!r}" if golden.run else ""
-        whose = f" by {golden.agent}" if golden.agent else " as in --golden-episode" if golden.ids else ""
-        raise InputError(f"none of the {len(theirs)} episodes has a task solved{whose}{where}: no golden episode")
+    failed = [e for e in store.summaries(run=run, agent=agent) if e.decided and e.steps and not e.success]
+    if not failed:
+        raise InputError(f"there is no failed episode of agent {agent!r} in run {run!r}")
+    source = golden_store or store
+    best = shortest_successes(source, golden_run, golden_agent)
+    pairs = [(e, best[e.key[:2]]) for e in failed if e.key[:2] in best]
     if not pairs:
-        raise InputError(
-            f"{own} of the episodes are the golden ones themselves, the others have none: "
-            "choose another's by --golden-agent, --golden-run or --golden-store"
-        )
-    found = GoldenFindings(
-        without_golden=len(theirs) - len(solved),
-        own_golden=own,
-        golden=list({best.id: best for _, best in pairs}.values()),
-    )
+        where = f" in run {golden_run!r}" if golden_run else ""
+        whose = f" by {golden_agent}" if golden_agent else ""
+        raise InputError(f"none of the {len(failed)} episodes has a task solved{whose}{where}: no golden episode")
+    found = GoldenFindings(without_golden=len(failed) - len(pairs))
     gate = asyncio.Semaphore(CONCURRENCY)
 
-    async def one(summary: EpisodeSummary, best: EpisodeSummary) -> None:
+    async def one(summary: EpisodeSummary, golden: EpisodeSummary) -> None:
         async with gate:
-            await hold_against(store.episode(summary.id), source.episode(best.id), matcher, found)
+            await hold_against(store.episode(summary.id), source.episode(golden.id), matcher, found)
         found.episodes += 1
-        if on_episode is not None:
-            on_episode()
+        on_episode()
 
-    await run_all(one(summary, best) for summary, best in pairs)
+    await run_all(one(*pair) for pair in pairs)
     found.steps.sort(key=lambda step: (step.task, step.episode, step.step))
     return found
 
 
-def _golden(store: Store, golden: Golden) -> dict[tuple[str, str], EpisodeSummary]:
-    """By suite and task, the shortest success. InputError where there is no such run, or one of `ids` is none."""
-    run, agent, ids = golden.run, golden.agent, golden.ids
-    if ids and (run or agent):
-        raise InputError("--golden-episode says which episode is golden: leave out --golden-run and --golden-agent")
+def shortest_successes(store: Store, run: str | None, agent: str | None) -> dict[tuple[str, str], EpisodeSummary]:
+    """By suite and task, of an agent in a run, or of all. InputError where there is no such run."""
     names = [record.name for record in store.runs()]
     if run is not None and run not in names:
         raise InputError(f"there is no run {run!r} for golden episodes: give --golden-run one of {', '.join(names)}")
-    found = store.summaries(run=run, agent=agent)
-    known = {episode.id: episode for episode in found}
-    for episode in ids:
-        if episode not in known or not known[episode].success or not known[episode].steps:
-            what = "no success" if episode in known else "not in the store"
-            raise InputError(
-                f"the episode {episode!r} is {what}: give --golden-episode the id of a successful one, as "
-                "`bestofq view STORE` shows, and --golden-store its folder"
-            )
-    won = [e for e in ([known[episode] for episode in ids] if ids else found) if e.success and e.steps]
+    won = [e for e in store.summaries(run=run, agent=agent) if e.success and e.steps]
     longest_first = sorted(won, key=lambda e: e.steps)[::-1]
     return {e.key[:2]: e for e in longest_first}
 
@@ -199,11 +220,6 @@ def golden(
     golden_store: Annotated[
         Location | None, StoreOption("--golden-store", help="Of golden episodes. Default: --store.")
     ] = None,
-    golden_episode: Annotated[
-        list[str] | None, typer.Option(help="Id of a golden one. Repeatable. Default: each task's shortest success.")
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Successful episodes too, not failures alone.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="So many episodes at most.")] = None,
     set_: Set = None,
     out: Annotated[Path | None, typer.Option(help="JSON file for the result.")] = None,
     svg: Annotated[Path | None, typer.Option(help="File for the picture (Fig. 3), SVG.")] = None,
@@ -215,26 +231,23 @@ def golden(
     models = Models(BestOfQSettings(endpoints={"judge": chat}), budget_of(budget))
     matcher = GoldenMatcher(model=models.in_role(chat))
 
-    async def work(source: Store, which: Golden) -> GoldenFindings:
+    async def work(opened: Store, source: Store) -> GoldenFindings:
         with bar() as progress:
-            line = progress.add_task("episodes", total=limit)
+            line = progress.add_task("episodes", total=None)
             async with aclosing(models):
                 return await golden_findings(
-                    source,
+                    opened,
                     matcher,
                     run=run,
                     agent=agent,
-                    golden=which,
-                    failures=not all_,
-                    limit=limit,
+                    golden_store=source,
+                    golden_run=golden_run,
+                    golden_agent=golden_agent,
                     on_episode=lambda: progress.advance(line),
                 )
 
-    with ExitStack() as stack:
-        opened = stack.enter_context(Store.open(store, read_only=True))
-        theirs = stack.enter_context(Store.open(golden_store, read_only=True)) if golden_store else None
-        which = Golden(store=theirs, run=golden_run, agent=golden_agent, ids=golden_episode or ())
-        found = run_interruptible(work(opened, which))
+    with Store.open(store, read_only=True) as opened, Store.open(golden_store or store, read_only=True) as source:
+        found = run_interruptible(work(opened, source))
         played = [tally for tally in opened.tallies([run]) if tally.agent == agent]
         made = {agent: origin(played, runs_of(opened))}
     rater = f"{matcher.name}, against one golden episode a task"
@@ -242,22 +255,19 @@ def golden(
     console.print(table)
     console.print(
         f"{found.episodes} episodes; {found.without_golden} more have no golden episode; "
-        f"{found.own_golden} are their own golden one; {found.unread} steps left out, no reply about them could be read"
+        f"{found.unread} steps left out, no reply about them could be read"
     )
     print_usage(found.usage, "the model")
     if out is not None:
-        here = current_provenance(prompts=prompt_hash(GOLDEN), seed=0)
         result = {
             "run": run,
             "agent": agent,
             "store": str(store),
             "golden_store": str(golden_store or store),
-            "golden": [{"id": e.id, "run": e.run, "agent": e.agent, "task": e.key.task} for e in found.golden],
-            "commit": here.commit,
-            "command": here.command,
+            "commit": commit(),
+            "command": this_command(),
             "matcher": matcher.name,
             "episodes": found.episodes,
-            "own_golden": found.own_golden,
             "recall": table.model_dump(mode="json"),
             "without_golden": found.without_golden,
             "unread": found.unread,
@@ -265,4 +275,4 @@ def golden(
         }
         write_out(out, result)
     if svg is not None and found.steps:
-        write_out(svg, failure_split_svg(*split_failures(found.steps)))
+        write_out(svg, failure_split_svg(found.steps))

@@ -7,7 +7,6 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from bestofq.core.errors import InputError
 from bestofq.core.frozen import FrozenModel
 from bestofq.reports import stats
 from bestofq.reports.report import Report
@@ -39,9 +38,7 @@ def learning_curve_svg(
     by: Literal["episodes", "successes"] = "episodes",
 ) -> Markup:
     """Success against episodes in the training set, with a dashed line for the baseline's name and success (Fig. 4); by
-    `successes` against the successful ones among them (Fig. 8, b and d). InputError without a point."""
-    if not points:
-        raise InputError("a learning curve needs at least 1 point")
+    `successes` against the successful ones among them (Fig. 8, b and d). It needs a point."""
     known = sorted(((getattr(p, by), p) for p in points), key=lambda one: one[0])
     unit = "episodes" if by == "episodes" else "successful episodes"
     rates = rate_ticks(y for p in points for y in (p.success, p.high, baseline[1] if baseline else 0.0))
@@ -51,7 +48,7 @@ def learning_curve_svg(
         f"Learning curve: success against {unit} in the training set",
         plot=Plot(x=(0, last), y=(0, rates[-1][0])),
         rates=rates,
-        ticks=count_ticks(last),
+        ticks=[(number, f"{number:,.0f}") for number in nice_ticks(0, max(last, 5)) if number <= last],
         unit=unit,
         baseline=baseline,
         known=known,
@@ -100,8 +97,3 @@ def add_curves(found: Report, store: Store) -> Report:
         Figure("curve-successes", "Success by successful episodes (Fig. 8)", svgs[1]),
     ]
     return replace(found, figures=[*found.figures, *figures])
-
-
-def count_ticks(last: int) -> list[tuple[float, str]]:
-    """Round whole numbers from 0 to at most `last`, with their labels."""
-    return [(number, f"{number:,.0f}") for number in nice_ticks(0, max(last, 5)) if number <= last]

@@ -18,15 +18,16 @@ from bestofq.agents.dialects.commands import parse_reply
 from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.core.decision import DECIDED, Candidate, Episode, Scores, State, state_at
 from bestofq.core.logged import LoggedChoices
+from bestofq.core.usage import Usage
 from bestofq.envs.suites import make_suite
 from bestofq.learning.memory import Memory
 from bestofq.recipes.api import play
 from bestofq.recipes.estimate import Logs, rank_logs
-from bestofq.reports.stats import attempts_of, paired_difference, success_rate
+from bestofq.reports.stats import attempts_of
 from bestofq.store.store import Store
 from bestofq.testing import ScriptedProposer
 from bestofq_sites.webshop.settings import WebShopSettings
-from experiments.estimating import Judged, predicted
+from experiments.estimating import Judged, judge
 from experiments.ranking import judge_of
 
 STRENGTHS = (-3.0, -1.5, -0.7, -0.3, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.5, 5.0)
@@ -64,30 +65,27 @@ def propose(state: State, n: int) -> list[str]:
     return list(dict.fromkeys(drawn))
 
 
-_KINDS: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-
-
-def _kinds(state: State) -> tuple[list[str], list[str]]:
+def _kinds(state: State) -> list[list[str]]:
     """Commands that are right on this page, and the others."""
-    seen, key = state.observation, (state.task.id, state.observation.text)
-    if key not in _KINDS:
-        box = next((one for one in seen.elements if one.role == "searchbox"), None)
-        if box is None:
-            commands = [f"click [{one.mark}]" for one in seen.elements]
-        else:  # the goal, or a part of it
-            words = state.task.goal.split()
-            commands = [f'write [{box.mark}] "{" ".join(words[cut:])}" enter' for cut in (0, 3, 6)]
-        good = right(state, [parse_reply(command, seen) for command in commands])
-        both = [[c for c, ok in zip(commands, good, strict=True) if ok == wanted] for wanted in (True, False)]
-        _KINDS[key] = (both[0], both[1])
-    return _KINDS[key]
+    seen = state.observation
+    box = next((one for one in seen.elements if one.role == "searchbox"), None)
+    if box is None:
+        commands = [f"click [{one.mark}]" for one in seen.elements]
+    else:  # the goal, or a part of it
+        words = state.task.goal.split()
+        commands = [f'write [{box.mark}] "{" ".join(words[cut:])}" enter' for cut in (0, 3, 6)]
+    good = right(state, [parse_reply(command, seen) for command in commands])
+    return [[c for c, ok in zip(commands, good, strict=True) if ok == wanted] for wanted in (True, False)]
 
 
 @dataclass(frozen=True)
 class Noisy:
-    """`Scorer`."""
+    """`Scorer`, which a gate can hold."""
 
     strength: float
+
+    async def prepare(self, state: State) -> tuple[Usage, ...]:
+        return ()
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         return Scores(values=tuple(self.values(state, candidates)))
@@ -140,9 +138,5 @@ def judged() -> list[Judged]:
         found = []
         for strength in STRENGTHS:
             log, name = ranked(logs, Noisy(strength)), f"{strength:g}"
-            ours = attempts_of(store.summaries(agent=name))
-            measured = paired_difference(ours, alone)
-            assert measured is not None  # all play the same tasks
-            success = success_rate(ours).mean
-            found.append(Judged(name=name, predicted=predicted(log, []), success=success, measured=measured))
+            found.append(judge(name, log, attempts_of(store.summaries(agent=name)), alone))
     return found

@@ -11,6 +11,7 @@ import csv
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ COLUMNS = ("store", "run", "agent", "split", "task", "repeat", "outcome", "steps
 DRAWS = 10_000
 
 
-def write(path: Path, folders: list[str]) -> None:
+def write(path: Path, *folders: str) -> None:
     rows = []
     for folder in map(Path, folders):
         with Store.open(folder, read_only=True) as store:
@@ -79,15 +80,6 @@ def mean(gain: NDArray[Any], size: NDArray[Any]) -> str:
     return f"{gain.sum() / size.sum():+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
-def main() -> None:
-    what, path, *rest = sys.argv[1:]
-    if what == "write":
-        write(Path(path), rest)
-    elif what == "families":
-        families(Path(path))
-    else:
-        gains(Path(path), rest[0])
-
-
 if __name__ == "__main__":
-    main()
+    programs: dict[str, Callable[..., None]] = {"write": write, "gains": gains, "families": families}
+    programs[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

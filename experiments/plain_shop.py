@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 
 from bestofq_sites.local_site.page import Button, Page
 from bestofq_sites.local_site.suite import LocalSuite
-from bestofq_sites.webshop.pages import BUY, Shop
+from bestofq_sites.webshop.pages import BUY, Item, Shop
 from bestofq_sites.webshop.settings import WebShopSettings
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
-from bestofq_sites.webshop.views import Item
 
 
 class PlainShop(Shop):

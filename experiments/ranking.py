@@ -23,7 +23,7 @@ from bestofq.envs.miniwob.suite import MiniWob
 from bestofq.envs.suites import make_suite
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
-from bestofq.reports.table import Row, Table, columns
+from bestofq.reports.table import Table, columns
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
@@ -31,8 +31,8 @@ from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.suite import LocalSuite
 from bestofq_sites.local_site.text import TextEnv, at_once
 from bestofq_sites.quirks.suite import Quirks
+from bestofq_sites.webshop.pages import from_url
 from bestofq_sites.webshop.suite import WebShop
-from bestofq_sites.webshop.views import from_url
 from experiments.oracles.booking import BookingOracle
 from experiments.oracles.miniwob.solvers import SOLVERS, advise
 from experiments.oracles.miniwob.view import Unsolved
@@ -50,18 +50,10 @@ class OracleStep(NamedTuple):
     chosen: int
 
 
-class Ranking(NamedTuple):
-    """Steps of one kind of page. The shares are of the steps that held a right action, None where there is none."""
-
-    steps: int
-    proposed: float  # share of all steps with a right action among the candidates
-    chosen: float | None  # the agent's choice was right
-    first: float | None  # the proposer's first was right
-    chance: float | None  # a uniform choice would have been right
-    contested: int  # steps that held right and wrong actions
-    contested_chosen: float | None
-    contested_first: float | None
-    contested_chance: float | None
+Ranking = Mapping[str, float | None]
+"""Of steps of one kind of page: how many (`steps`), and the share with a right action among the candidates
+(`proposed`). Of these the shares in which the agent's choice (`chosen`), the proposer's first (`first`) or a uniform
+choice (`chance`) is right. The same of the `contested` steps, which hold right and wrong actions. None of no step."""
 
 
 def by_kind(steps: Iterable[OracleStep]) -> Mapping[str, Ranking]:
@@ -77,11 +69,12 @@ def _ranking(rated: Sequence[OracleStep]) -> Ranking:
     """What `recall` counts. Only at contested steps is anything lost: where all are right, any choice is."""
     steps, held, _, contested, *lost = np.sum([*rated_counts(rated).values()], axis=0).tolist()
 
-    def shares(whole: float) -> tuple[float | None, float | None, float | None]:
-        chosen, first, chance = (1 - part / whole if whole else None for part in lost)
-        return chosen, first, chance
+    def shares(whole: float, prefix: str = "") -> Ranking:
+        names = (f"{prefix}{name}" for name in ("chosen", "first", "chance"))
+        return {name: 1 - part / whole if whole else None for name, part in zip(names, lost, strict=True)}
 
-    return Ranking(int(steps), held / steps, *shares(held), int(contested), *shares(contested))
+    found: dict[str, float | None] = {"steps": int(steps), "proposed": held / steps, **shares(held)}
+    return {**found, "contested": int(contested), **shares(contested, "contested_")}
 
 
 def oracle_steps(
@@ -201,9 +194,5 @@ def ranking_table(title: str, rows: Mapping[str, Ranking]) -> Table:
     """A row a kind of page or task."""
     shares = ("right chosen %", "first right %", "chance %")
     contested = ("contested: steps", *(f"contested: {name}" for name in shares))
-    return Table(
-        name="ranking",
-        title=title,
-        columns=columns("page", "steps", "right proposed %", *shares, *contested),
-        rows=tuple(Row(cells=(kind, *row)) for kind, row in rows.items()),
-    )
+    heads = columns("page", "steps", "right proposed %", *shares, *contested)
+    return Table.of("ranking", title, heads, [(kind, *row.values()) for kind, row in rows.items()])

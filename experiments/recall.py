@@ -13,7 +13,6 @@ from typing import Protocol
 import numpy as np
 from markupsafe import Markup
 
-from bestofq.core.errors import InputError
 from bestofq.reports.naming import shown
 from bestofq.reports.report import Report
 from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, PairedDifference, Quantity, Span
@@ -86,14 +85,6 @@ def subtract(ours: Quantity, theirs: Quantity) -> PairedDifference | None:
     return Quantity(both, span, difference).difference
 
 
-def split_failures(rated: Sequence[Rated]) -> tuple[Sequence[int], Sequence[Interval | None]]:
-    steps, held, chosen, *_ = sum(rated_counts(rated).values(), np.zeros(7)).astype(int).tolist()
-    shares = rated_shares(rated)
-    proposed, missed, taken = (shares[name].measure.interval for name in ("recall", "missed", "chosen"))
-    not_proposed = proposed and Interval(low=1 - proposed.high, high=1 - proposed.low)
-    return (steps - held, held - chosen, chosen), (not_proposed, missed, taken)
-
-
 def recall_table(
     rated: Mapping[str, Sequence[Rated]],
     *,
@@ -131,21 +122,28 @@ def add_recall(found: Report, rated: Mapping[str, Sequence[Rated]]) -> Report:
         return found
     of = {agent: sum(e.steps for e in found.episodes if e.agent == agent) for agent in agents}
     table = recall_table({agent: rated[agent] for agent in agents}, rater="an oracle", of=of, made=found.made)
-    splits = {agent: split_failures(rated[agent]) for agent in agents if count_decisive_steps(rated[agent])}
     figures = [
-        Figure(f"failures-{agent}", f"Where steps go wrong (Fig. 3): {shown(agent)}", failure_split_svg(*split))
-        for agent, split in splits.items()
+        Figure(f"failures-{agent}", f"Where steps go wrong (Fig. 3): {shown(agent)}", failure_split_svg(rated[agent]))
+        for agent in agents
+        if count_decisive_steps(rated[agent])
     ]
     return replace(found, tables=[*found.tables, table], figures=[*found.figures, *figures])
 
 
-def failure_split_svg(counts: Sequence[int], intervals: Sequence[Interval | None] = (None, None, None)) -> Markup:
+def failure_split_svg(rated: Sequence[Rated]) -> Markup:
     """Where steps go wrong, as one bar (Fig. 3): no good action proposed, one proposed and another chosen, a good one
-    chosen; with intervals of their shares. InputError without a step."""
-    if not any(counts):
-        raise InputError("a failure split needs at least 1 step that was judged")
-    names = ("no good action proposed", "proposed, not chosen", "good action chosen")
-    before = (0, *accumulate(counts[:-1]))
-    parts = zip(names, ("not-proposed", "not-chosen", "good"), counts, before, intervals, strict=True)
+    chosen; with intervals of their shares. It needs a rated step."""
+    steps, held, chosen, *_ = np.sum([*rated_counts(rated).values()], axis=0).astype(int).tolist()
+    shares = rated_shares(rated)
+    proposed, *intervals = (shares[name].measure.interval for name in ("recall", "missed", "chosen"))
+    counts = steps - held, held - chosen, chosen
+    parts = zip(
+        ("no good action proposed", "proposed, not chosen", "good action chosen"),
+        ("not-proposed", "not-chosen", "good"),
+        counts,
+        (0, *accumulate(counts[:-1])),
+        (proposed and Interval(low=1 - proposed.high, high=1 - proposed.low), *intervals),
+        strict=True,
+    )
     title = "Share of steps by what became of the good action"
-    return figure(TEMPLATE, title, height=93 if all(intervals) else 76, parts=list(parts), steps=sum(counts))
+    return figure(TEMPLATE, title, height=93, parts=list(parts), steps=steps)

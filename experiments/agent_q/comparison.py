@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+import torch
 import typer
 
+from bestofq.agents.proposers import SamplingProposer
 from bestofq.agents.scorers.learned import Values
 from bestofq.cli.options import CommonOptions, Config, Data, Set
 from bestofq.cli.shared import models_of
-from bestofq.cli.writing import write_json
-from bestofq.config.agents import AgentKind
+from bestofq.config.agents import AGENTS, AgentConfig, AgentKind, dialect_of
 from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
+from bestofq.core.language import Generation, Reply, Request
+from bestofq.models.local import LocalModel
 from bestofq.recipes import policy_training
 from bestofq.recipes.agent_q import grow_training_trees
 from bestofq.recipes.collect import Play, collect
@@ -29,15 +32,38 @@ from bestofq.recipes.q_training import train_on_runs
 from bestofq.reports.searches import search_rows
 from bestofq.rollouts.console import console
 from bestofq.store.store import Store
-from experiments.agent_q import beam  # noqa: F401  the agent of that name
 from experiments.agent_q.methods import method_episodes, method_results, method_table, write_method_episodes
-from experiments.figures import draw_pictures
+from experiments.figures import write_results
 
-VALUES_RUN = "values"
 ZERO, RFT, DPO, BEAM, MCTS = "zero-shot", "RFT", "DPO", "DPO + beam", "MCTS"
 REFERENCE_MCTS = "RFT + MCTS"
 AGENT_Q, UNFED, AGENT_Q_MCTS = "Agent Q", "Agent Q, no feedback", "Agent Q + MCTS"
 BEST_OF_Q, MCTS_Q = "Agent Q + learned Q", "Agent Q + MCTS, Q̂ learned"
+
+
+@dataclass(frozen=True)
+class BeamModel:
+    """`LanguageModel` whose only reply is the likeliest that a beam search of width 4 finds: search over one action
+    (4.1), by transformers' own `generate`."""
+
+    model: LocalModel
+    name: str
+
+    @torch.inference_mode()
+    async def generate(self, request: Request) -> Generation:
+        local, prompt = self.model, self.model.encode(*request.messages)
+        limits = {"num_beams": 4, "do_sample": False, "length_penalty": 0.0, "max_new_tokens": request.max_tokens}
+        ids = local.model.generate(torch.tensor([prompt], device=local.device), **limits)[0, len(prompt) :]
+        reply = Reply(local.tokenizer.decode(ids, skip_special_tokens=True), ids=tuple(ids.tolist()))
+        return Generation((reply,), len(prompt), len(ids))
+
+
+def propose_by_beam(models: Models) -> SamplingProposer:
+    model, dialect = BeamModel(models.local, models.local.name), dialect_of(models.settings)
+    return SamplingProposer(model, max_new_tokens=models.settings.model.most_tokens, dialect=dialect)
+
+
+AGENTS["beam"] = AgentConfig(single=True, propose=propose_by_beam)
 
 
 class Pass(NamedTuple):
@@ -52,110 +78,91 @@ ORDER = (ZERO, RFT, DPO, BEAM, UNFED, AGENT_Q, MCTS, REFERENCE_MCTS, AGENT_Q_MCT
 """The methods, as tables list them."""
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """`tasks` held-out tasks and, for each of `seeds`, a trained model a method; what an earlier call finished is not
-    done again. What needs no training is measured with seed 0 alone."""
+async def compare_methods(
+    models: Models, store: Store, out: Path, *, tasks: int, seeds: Sequence[int], from_rft: bool
+) -> Mapping[str, list[Pass]]:
+    """Return the passes of each method over `tasks` held-out tasks, for each of `seeds` a trained model a method.
 
-    models: Models
-    suite: OpenSuite
-    store: Store
-    out: Path
-    tasks: int
-    seeds: Sequence[int]
-    from_rft: bool  # DPO and Agent Q begin from the RFT model (6.2), not from the base model (4.1)
-
-    async def run(self) -> Mapping[str, list[Pass]]:
-        """The passes of each method over the held-out tasks."""
-        passes: dict[str, list[Pass]] = {}
+    Trees, models and episodes are in `store` and `out`; what an earlier call finished is not done again. What needs no
+    training is measured with seed 0 alone. `from_rft`: DPO and Agent Q begin from the RFT model (6.2), not from the
+    base model (4.1).
+    """
+    passes: dict[str, list[Pass]] = {}
+    async with open_suite(models) as suite:
 
         async def measure(
             method: str, seed: int, policy: Models, kind: AgentKind, values: Values | None = None
         ) -> None:
             run = f"{method} {seed}"
-            await collect(
-                policy, self.suite, self.store, run, Play(kind, values=values, split="test", limit=self.tasks)
-            )
+            await collect(policy, suite, store, run, Play(kind, values=values, split="test", limit=tasks))
             passes.setdefault(method, []).append(Pass(seed, run, kind))
 
-        for seed in self.seeds:
+        for seed in seeds:
+            folder = out / f"seed-{seed}"
             if seed == 0:
-                await measure(ZERO, seed, self.models, "prompting")
-            trained = await self._train(seed)
+                await measure(ZERO, seed, models, "prompting")
+            trained = await _train(seeded(models, seed), suite, store, folder, seed, from_rft=from_rft)
             for method, policy in trained.items():
                 await measure(method, seed, policy, "prompting")
             await measure(AGENT_Q_MCTS, seed, stop_at_success(trained[AGENT_Q]), "mcts")
             await measure(BEAM, seed, trained[DPO], "beam")
             if seed == 0:
-                await measure(MCTS, seed, stop_at_success(self.models), "mcts")
-            if self.from_rft:
+                await measure(MCTS, seed, stop_at_success(models), "mcts")
+            if from_rft:
                 await measure(REFERENCE_MCTS, seed, stop_at_success(trained[RFT]), "mcts")
-            values = await self._values(seed, trained[AGENT_Q])
-            await measure(BEST_OF_Q, seed, trained[AGENT_Q], "best-of-q", values)
-            await measure(MCTS_Q, seed, stop_at_success(fed_by(trained[AGENT_Q], "q")), "mcts", values)
-        return {method: passes[method] for method in ORDER if method in passes}
-
-    async def _train(self, seed: int) -> dict[str, Models]:
-        """The policies of one training seed, each of training tasks that no other seed sees."""
-        base, folder = seeded(self.models, seed), self.out / f"seed-{seed}"
-        part = 2 * seed
-        trees = await grow_training_trees(base, self.suite, self.store, f"search {seed}", part=part)
-        rft = base.with_model(policy_training.reinforce(base, trees, folder / "rft"))
-        policy = base
-        if self.from_rft:  # 6.2: the others begin from the RFT model
-            policy, part = rft, part + 1
-            trees = await grow_training_trees(policy, self.suite, self.store, f"search rft {seed}", part=part)
-        unfed = fed_by(policy, "none")
-        alone = await grow_training_trees(unfed, self.suite, self.store, f"search no feedback {seed}", part=part)
-        learned = {
-            DPO: (policy, list(policy_training.trajectory_pairs(policy, trees)), "dpo"),
-            UNFED: (unfed, list(policy_training.step_pairs(unfed, alone)), "no-feedback"),
-            AGENT_Q: (policy, list(policy_training.step_pairs(policy, trees)), "agent-q"),
-        }
-        policies = {RFT: rft}
-        for method, (begun, pairs, name) in learned.items():
-            policy_training.need_pairs(pairs, len(trees))
-            console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
-            tuned = policy_training.tune(begun, pairs, folder / name)
-            policies[method] = policy.with_model(tuned)
-        return policies
-
-    async def _values(self, seed: int, policy: Models) -> Values:
-        """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""
-        run = f"{VALUES_RUN} {seed}"
-        await collect(policy, self.suite, self.store, run, Play("explore", policy.settings.seed_runs))
-        return train_on_runs(policy, self.store, [run], self.out / f"seed-{seed}" / "q")
+            explored, policy = f"values {seed}", trained[AGENT_Q]
+            await collect(policy, suite, store, explored, Play("explore", policy.settings.seed_runs))
+            values = train_on_runs(policy, store, [explored], folder / "q")
+            await measure(BEST_OF_Q, seed, policy, "best-of-q", values)
+            await measure(MCTS_Q, seed, stop_at_success(fed_by(policy, "q")), "mcts", values)
+    return {method: passes[method] for method in ORDER if method in passes}
 
 
-async def compare_methods(
-    models: Models, store: Store, out: Path, *, tasks: int, seeds: Sequence[int], from_rft: bool
-) -> Mapping[str, list[Pass]]:
-    """Trees, models and episodes in `store` and `out`; the passes of each method."""
-    async with open_suite(models) as suite:
-        return await Comparison(models, suite, store, out, tasks, seeds, from_rft).run()
+async def _train(
+    base: Models, suite: OpenSuite, store: Store, folder: Path, seed: int, *, from_rft: bool
+) -> dict[str, Models]:
+    """The policies of one training seed, each of training tasks that no other seed sees."""
+    part = 2 * seed
+    trees = await grow_training_trees(base, suite, store, f"search {seed}", part=part)
+    rft = base.with_model(policy_training.reinforce(base, trees, folder / "rft"))
+    policy = base
+    if from_rft:  # 6.2: the others begin from the RFT model
+        policy, part = rft, part + 1
+        trees = await grow_training_trees(policy, suite, store, f"search rft {seed}", part=part)
+    unfed = fed_by(policy, "none")
+    alone = await grow_training_trees(unfed, suite, store, f"search no feedback {seed}", part=part)
+    learned = {
+        DPO: (policy, list(policy_training.trajectory_pairs(policy, trees)), "dpo"),
+        UNFED: (unfed, list(policy_training.step_pairs(unfed, alone)), "no-feedback"),
+        AGENT_Q: (policy, list(policy_training.step_pairs(policy, trees)), "agent-q"),
+    }
+    policies = {RFT: rft}
+    for method, (begun, pairs, name) in learned.items():
+        policy_training.need_pairs(pairs, len(trees))
+        console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
+        policies[method] = policy.with_model(policy_training.tune(begun, pairs, folder / name))
+    return policies
 
 
 def seeded(models: Models, seed: int) -> Models:
     """The same with another seed, of the draws and of the training."""
-    chosen = models.settings.agent_q
-    learning = chosen.model_copy(update={"dpo": chosen.dpo.model_copy(update={"seed": seed})})
-    return models.with_settings(models.settings.model_copy(update={"seed": seed, "agent_q": learning}))
+    dpo = models.settings.agent_q.dpo.model_copy(update={"seed": seed})
+    return _with_agent_q(models.with_settings(models.settings.model_copy(update={"seed": seed})), dpo=dpo)
 
 
 def stop_at_success(models: Models) -> Models:
     """The same with searches that end after a rollout that the environment rewards, as at inference (5.1, 6.2)."""
-    chosen = models.settings.agent_q
-    search = chosen.search.model_copy(update={"stop_at_success": True})
-    agent_q = chosen.model_copy(update={"search": search})
-    return models.with_settings(models.settings.model_copy(update={"agent_q": agent_q}))
+    return _with_agent_q(models, search=models.settings.agent_q.search.model_copy(update={"stop_at_success": True}))
 
 
 def fed_by(models: Models, feedback: str) -> Models:
     """The same with nodes ranked by another; without feedback Q is the searched one alone (Eq. 10 with α = 1)."""
-    update: dict[str, object] = {"feedback": feedback, **({"alpha": 1.0} if feedback == "none" else {})}
-    return models.with_settings(
-        models.settings.model_copy(update={"agent_q": models.settings.agent_q.model_copy(update=update)})
-    )
+    return _with_agent_q(models, feedback=feedback, **({"alpha": 1.0} if feedback == "none" else {}))
+
+
+def _with_agent_q(models: Models, **changes: object) -> Models:
+    agent_q = models.settings.agent_q.model_copy(update=changes)
+    return models.with_settings(models.settings.model_copy(update={"agent_q": agent_q}))
 
 
 def agent_q(
@@ -177,7 +184,8 @@ def agent_q(
         episodes = method_episodes(store, passes)
     episodes.sort(key=lambda e: (ORDER.index(e.method), e.model, e.task))
     methods = method_results(episodes, baseline=ZERO, at_once=policy.settings.suite.at_once)
-    results.mkdir(parents=True, exist_ok=True)
+    table = method_table(methods)
+    console.print(table.with_title(f"{policy.settings.suite.name}: held-out test tasks"))
     result = {
         **made_by(policy.settings),
         "tasks": tasks,
@@ -186,11 +194,5 @@ def agent_q(
         "searches": [row.model_dump(mode="json") for row in searches],
         "test": methods.model_dump(mode="json"),
     }
+    write_results(results, result, table.to_markdown())
     write_method_episodes(results / "episodes.csv", episodes)
-    write_json(results / "result.json", result)
-    table = method_table(methods)
-    (results / "table.md").write_text(table.to_markdown(), "utf-8")
-    for name, picture in draw_pictures(results, result).items():
-        (results / name).write_text(picture, "utf-8")
-    console.print(table.with_title(f"{policy.settings.suite.name}: held-out test tasks"))
-    console.print(f"written: {results / 'result.json'}")

@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import log10
 from pathlib import Path
 from typing import get_args
@@ -17,7 +17,7 @@ from bestofq.reports.costs import Label, spread_labels
 from bestofq.reports.naming import tones
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference
 from bestofq.reports.svg import TEMPLATES, Plot, figure, rate_ticks
-from bestofq.reports.table import Row, Table, columns
+from bestofq.reports.table import Table, columns
 from bestofq.store.store import Store
 from experiments.agent_q import over_models
 
@@ -71,26 +71,22 @@ class Methods(FrozenModel):
         """What a reader must know about these numbers, one sentence each."""
         searching = [row.agent for row in self.rows if any(agent == "mcts" for _, _, agent in row.passes)]
         embedding = [
-            f"{row.agent}: {' + '.join(f'{calls:.1f} {role}' for role, calls in row.calls.items())}"
+            f"; {row.agent}: {' + '.join(f'{calls:.1f} {role}' for role, calls in row.calls.items())}"
             for row in self.rows
             if "embedder" in row.calls
         ]
+        searches = (
+            f"Searches of {'; '.join(searching)} see the environment's reward at the end of their own rollouts of the "
+            "held-out tasks, as in the paper (5.1, 6.2); nothing else does."
+        )
         return (
             "±: standard error over trained models. In brackets: 95 % over other tasks and, with two models or more, "
             "other trainings: a bootstrap over tasks (differences paired by task) plus Student's t times that error. "
             "A bootstrap over so few models would be too narrow. One model: over tasks alone.",
-            *(
-                (
-                    f"Searches of {'; '.join(searching)} see the environment's reward at the end of their own rollouts "
-                    "of the held-out tasks, as in the paper (5.1, 6.2); nothing else does.",
-                )
-                if searching
-                else ()
-            ),
+            *([searches] if searching else []),
             "Steps, calls, tokens and seconds are means an episode, what a search did included.",
             "A model call is one request of any role, the embedder's too, however many answers or texts it brings"
-            + "".join(f"; {of}" for of in embedding)
-            + ".",
+            f"{''.join(embedding)}.",
             f"Seconds are those an episode took among up to {self.at_once} at once: compare, do not quote.",
         )
 
@@ -100,7 +96,7 @@ def method_episodes(store: Store, methods: Mapping[str, Passes]) -> list[MethodE
     has none."""
     found: list[MethodEpisode] = []
     for name, passes in methods.items():
-        of_method = [one for model, run, agent in passes for one in _pass_episodes(store, name, model, run, agent)]
+        of_method = [one for each in passes for one in _pass_episodes(store, name, *each)]
         if not of_method:
             raise DataError(f"no episode of {name!r} is finished ({', '.join(run for _, run, _ in passes)})")
         found += of_method
@@ -110,35 +106,32 @@ def method_episodes(store: Store, methods: Mapping[str, Passes]) -> list[MethodE
 def _pass_episodes(store: Store, method: str, model: int, run: str, agent: str) -> Iterator[MethodEpisode]:
     decided = {e.id: e for e in store.summaries(run=run, agent=agent, status="finished") if e.decided}
     for episode in store.episodes(run=run, agent=agent, status="finished"):
-        if (summary := decided.get(episode.id)) is None:
-            continue
-        calls: Counter[Role] = Counter()
-        for used in episode.usage:
-            calls[used.role] += used.calls
-        yield MethodEpisode(
-            method=method,
-            model=model,
-            run=run,
-            agent=agent,
-            task=f"{episode.task.suite}/{episode.task.id}",
-            success=summary.success,
-            steps=summary.steps,
-            seconds=round(summary.seconds or 0.0, 2),
-            tokens_out=sum(used.tokens_out for used in episode.usage),
-            calls=calls,
-        )
+        if summary := decided.get(episode.id):
+            calls: Counter[Role] = Counter()
+            for used in episode.usage:
+                calls[used.role] += used.calls
+            yield MethodEpisode(
+                method=method,
+                model=model,
+                run=run,
+                agent=agent,
+                task=f"{episode.task.suite}/{episode.task.id}",
+                success=summary.success,
+                steps=summary.steps,
+                seconds=round(summary.seconds or 0.0, 2),
+                tokens_out=sum(used.tokens_out for used in episode.usage),
+                calls=calls,
+            )
 
 
-def method_results(
-    episodes: Sequence[MethodEpisode], *, baseline: str, at_once: int, resamples: int = stats.RESAMPLES
-) -> Methods:
+def method_results(episodes: Sequence[MethodEpisode], *, baseline: str, at_once: int) -> Methods:
     """A row for each method, the episodes of all its models taken together. DataError where the baseline has none."""
     found = stats.group_by(episodes, lambda episode: episode.method)
     if baseline not in found:
         raise DataError(f"no episode of {baseline!r}, to which the others are compared")
     against = _attempts(found[baseline])
     return Methods(
-        rows=tuple(_row(name, rows, None if name == baseline else against, resamples) for name, rows in found.items()),
+        rows=tuple(_row(name, rows, None if name == baseline else against) for name, rows in found.items()),
         baseline=baseline,
         at_once=at_once,
     )
@@ -147,29 +140,23 @@ def method_results(
 def method_table(found: Methods) -> Table:
     """A row a method."""
     against = f"against {found.baseline}"
-    return Table(
-        name="methods",
-        title="Methods (Agent Q, Figs. 3 and 6)",
-        columns=(
-            *columns("method", "success %", f"{against} %", "models", "tasks", signed=[against]),
-            *columns("steps", "model calls", "of these to rank"),
-            *columns("tokens written", "seconds", digits=0),
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    row.agent,
-                    Measure(value=row.success.mean, interval=row.interval, error=row.success.error),
-                    *(row.difference, row.success.runs, row.tasks),
-                    *map(_without_error, (row.steps, row.all_calls)),
-                    row.calls.get("critic", 0.0),
-                    *map(_without_error, (row.tokens_out, row.seconds)),
-                )
-            )
-            for row in found.rows
-        ),
-        notes=found.notes,
+    heads = (
+        *columns("method", "success %", f"{against} %", "models", "tasks", signed=[against]),
+        *columns("steps", "model calls", "of these to rank"),
+        *columns("tokens written", "seconds", digits=0),
     )
+    cells = [
+        (
+            row.agent,
+            Measure(value=row.success.mean, interval=row.interval, error=row.success.error),
+            *(row.difference, row.success.runs, row.tasks),
+            *map(_without_error, (row.steps, row.all_calls)),
+            row.calls.get("critic", 0.0),
+            *map(_without_error, (row.tokens_out, row.seconds)),
+        )
+        for row in found.rows
+    ]
+    return Table.of("methods", "Methods (Agent Q, Figs. 3 and 6)", heads, cells, *found.notes)
 
 
 def _without_error(measure: Measure) -> Measure:
@@ -180,29 +167,26 @@ def _attempts(episodes: Sequence[MethodEpisode]) -> list[stats.Attempt]:
     return [stats.Attempt(task=e.task, run=e.model, success=e.success, steps=e.steps) for e in episodes]
 
 
-def _row(
-    name: str, episodes: Sequence[MethodEpisode], against: Sequence[stats.Attempt] | None, resamples: int
-) -> MethodRow:
+def _row(name: str, episodes: Sequence[MethodEpisode], against: Sequence[stats.Attempt] | None) -> MethodRow:
     attempts = _attempts(episodes)
     calls: Counter[Role] = Counter()
     for episode in episodes:
         calls.update(episode.calls)
 
-    def mean(values: Sequence[float]) -> Measure:
-        found = [(e.task, e.model, value) for e, value in zip(episodes, values, strict=True)]
-        return over_models.mean(found, resamples=resamples)
+    def mean(of: Callable[[MethodEpisode], float]) -> Measure:
+        return over_models.mean([(episode.task, episode.model, of(episode)) for episode in episodes])
 
     return MethodRow(
         agent=name,
         success=stats.success_rate(stats.Tries.of(attempts)),
-        interval=over_models.success_interval(attempts, resamples=resamples),
-        difference=None if against is None else over_models.paired_difference(attempts, against, resamples=resamples),
+        interval=over_models.success_interval(attempts),
+        difference=None if against is None else over_models.paired_difference(attempts, against),
         tasks=len({episode.task for episode in episodes}),
-        steps=mean([episode.steps for episode in episodes]),
-        all_calls=mean([sum(episode.calls.values()) for episode in episodes]),
+        steps=mean(lambda episode: episode.steps),
+        all_calls=mean(lambda episode: sum(episode.calls.values())),
         calls={role: calls[role] / len(episodes) for role in get_args(Role) if calls[role]},
-        tokens_out=mean([episode.tokens_out for episode in episodes]),
-        seconds=mean([episode.seconds for episode in episodes]),
+        tokens_out=mean(lambda episode: episode.tokens_out),
+        seconds=mean(lambda episode: episode.seconds),
         passes=tuple(sorted({(episode.model, episode.run, episode.agent) for episode in episodes})),
     )
 

@@ -8,8 +8,8 @@ somewhat too wide. `Attempt.run` is the model; one model alone says nothing abou
 that over tasks.
 """
 
-from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -17,69 +17,67 @@ from bestofq.reports import stats
 from bestofq.reports.stats import SIGNED, UNIT, Attempt, Doubles, Interval, Measure, PairedDifference, Span, Tries
 
 
-def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESAMPLES) -> Interval:
+def success_interval(attempts: Sequence[Attempt]) -> Interval:
     """The interval of success, within [0, 1]; InputError without an attempt."""
     tries = Tries.of(attempts)
-    if len(_models(attempts)) < 2:
+    if _has_one_model(tries):
         return stats.success_interval(tries)
-    (drawn,) = _drawn([attempts], tries.tasks, resamples)
+    (drawn,) = _draw_success([attempts], tries.tasks)
     return _bounded(drawn, float(tries.rates.mean()), len(tries.tasks))
 
 
-def mean(values: Sequence[tuple[Hashable, Hashable, float]], *, resamples: int = stats.RESAMPLES) -> Measure:
+def mean(values: Sequence[tuple[Hashable, Hashable, float]]) -> Measure:
     """The mean of (task, model, value) over tasks, with its interval; InputError without a value. Steps, say, which
     are positive and have no upper bound: where all tasks are alike there is no interval."""
-    by_task, by_model = defaultdict(list), defaultdict(list)
-    for task, model, value in values:
-        by_task[task].append(value)
-        by_model[model].append(value)
-    over = stats.mean_over_runs([float(np.mean(found)) for found in by_model.values()])
-    means = np.array([[np.mean(found)] for found in by_task.values()])  # [T, 1]
-    found = Measure(value=float(np.mean(means)), error=over.error)
-    if len(means) < 2:
+    by_task, by_model = (
+        [float(np.mean([one[2] for one in some])) for some in stats.group_by(values, itemgetter(at)).values()]
+        for at in (0, 1)
+    )
+    over = stats.mean_over_runs(by_model)
+    found = Measure(value=float(np.mean(by_task)), error=over.error)
+    if len(by_task) < 2:
         return found
-    rng = np.random.default_rng(0)
-    drawn = stats.resample(means, resamples, rng)[:, 0] / len(means)
-    if over.error is not None:
-        drawn = drawn + over.error * rng.standard_t(over.runs - 1, size=resamples)
+    (drawn,) = _draw_means(np.array(by_task)[:, None], [over])
     bounds = stats.percentiles(np.maximum(drawn, 0.0))
     return found if stats.alike(bounds) else found.model_copy(update={"interval": bounds})
 
 
-def paired_difference(
-    ours: Sequence[Attempt], theirs: Sequence[Attempt], *, resamples: int = stats.RESAMPLES
-) -> PairedDifference | None:
+def paired_difference(ours: Sequence[Attempt], theirs: Sequence[Attempt]) -> PairedDifference | None:
     """Success of `ours` minus that of `theirs`, paired by task; None when they have no task in common.
 
     Models are not paired: where both have several, each side's error is drawn on its own, which is too wide where the
     n-th models of both were trained alike.
     """
-    if len(_models(ours)) < 2 and len(_models(theirs)) < 2:
-        return stats.paired_difference(Tries.of(ours), Tries.of(theirs))
-    mine, other = (stats.task_rates(Tries.of(attempts)) for attempts in (ours, theirs))
+    both = [Tries.of(attempts) for attempts in (ours, theirs)]
+    if all(map(_has_one_model, both)):
+        return stats.paired_difference(*both)
+    mine, other = map(stats.task_rates, both)
     common = [task for task in mine if task in other]
     if not common:
         return None
     mean = float(np.mean([mine[task] - other[task] for task in common]))
-    drawn, against = _drawn([ours, theirs], common, resamples)
+    drawn, against = _draw_success([ours, theirs], common)
     found = _bounded(drawn - against, mean, len(common), SIGNED)
     return PairedDifference(mean=mean, low=found.low, high=found.high, tasks=len(common))
 
 
-def _drawn(methods: Sequence[Sequence[Attempt]], tasks: Sequence[Hashable], resamples: int) -> list[Doubles]:
-    """Each method's success [resamples] on the same drawn tasks, its models' error added, within [0, 1]."""
-    rng = np.random.default_rng(0)
-    rates = [stats.task_rates(Tries.of(attempts)) for attempts in methods]
-    table = np.array([[of_method[task] for of_method in rates] for task in tasks])  # [T, methods]
-    means = stats.resample(table, resamples, rng) / len(tasks)  # [B, methods]
+def _draw_success(methods: Sequence[Sequence[Attempt]], tasks: Sequence[Hashable]) -> Doubles:
+    """Each method's success [M, B] on the same drawn tasks, its models' error added, within [0, 1]."""
     kept = set(tasks)
-    found = []
-    for attempts, drawn in zip(methods, means.T, strict=True):
-        success = stats.success_rate(Tries.of([a for a in attempts if a.task in kept]))
-        if success.error is not None:
-            drawn = drawn + success.error * rng.standard_t(success.runs - 1, size=resamples)
-        found.append(np.clip(drawn, 0, 1))
-    return found
+    tries = [Tries.of([one for one in attempts if one.task in kept]) for attempts in methods]
+    rates = [stats.task_rates(of_method) for of_method in tries]
+    table = np.array([[of_method[task] for of_method in rates] for task in tasks])
+    return np.clip(_draw_means(table, [stats.success_rate(of_method) for of_method in tries]), 0, 1)
+
+
+def _draw_means(values: Doubles, overs: Sequence[stats.Estimate]) -> Doubles:
+    """The means [M, B] of resampled tasks' values [T, M], the models' error added to each."""
+    rng = np.random.default_rng(0)
+    drawn = stats.resample(values, stats.RESAMPLES, rng).T / len(values)
+    for row, over in zip(drawn, overs, strict=True):
+        if over.error is not None:
+            row += over.error * rng.standard_t(over.runs - 1, size=stats.RESAMPLES)
+    return drawn
 
 
 def _bounded(drawn: Doubles, mean: float, tasks: int, span: Span = UNIT) -> Interval:
@@ -88,5 +86,5 @@ def _bounded(drawn: Doubles, mean: float, tasks: int, span: Span = UNIT) -> Inte
     return stats.clopper_pearson_interval(mean, tasks, span) if stats.alike(found) else found
 
 
-def _models(attempts: Sequence[Attempt]) -> set[Hashable]:
-    return {attempt.run for attempt in attempts}
+def _has_one_model(tries: Tries) -> bool:
+    return len(tries.done.T) < 2

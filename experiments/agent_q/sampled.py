@@ -16,7 +16,8 @@ from bestofq.agents.proposers import SamplingProposer
 from bestofq.config import agents
 from bestofq.config.models import Models
 from bestofq.core.decision import Proposal, State
-from bestofq.reports.stats import UNIT, Quantity
+from bestofq.reports.stats import SIGNED, UNIT, Quantity
+from bestofq.reports.table import Cell, Table, columns
 from bestofq.store.store import Store
 from experiments.agent_q.comparison import MCTS
 
@@ -50,6 +51,7 @@ def main() -> None:
         for episode in store.episodes(run=run, status="finished"):
             calls, summary = sum(used.calls for used in episode.usage), summaries[episode.id]
             tasks[summary.task][summary.repeat] = summary.success, calls
+    lines: list[tuple[Cell, ...]] = []
     for k in range(1, min(map(len, tasks.values())) + 1):
         solved, gain, calls = {}, {}, 0
         for task, tries in tasks.items():
@@ -58,16 +60,9 @@ def main() -> None:
             solved[task] = float(first[stop][0]), 1.0
             gain[task] = searched[task] - solved[task][0], 1.0
             calls += sum(count for _, count in first[: stop + 1])
-        rate, more = show(Quantity(solved, UNIT)), show(Quantity(gain, (-1.0, 1.0)))
-        sys.stdout.write(f"{k:3} rollouts: {rate} %, {calls / len(tasks):.1f} calls a task, MCTS {more} points more\n")
-
-
-def show(quantity: Quantity) -> str:
-    """In percent, with its interval over tasks."""
-    found = quantity.measure
-    assert found.value is not None
-    assert found.interval is not None
-    return f"{100 * found.value:.1f} [{100 * found.interval.low:.1f}, {100 * found.interval.high:.1f}]"
+        lines.append((k, Quantity(solved, UNIT).measure, calls / len(tasks), Quantity(gain, SIGNED).measure))
+    heads = columns("rollouts", "success %", "model calls a task", "MCTS more %", signed=["MCTS more"])
+    sys.stdout.write(Table.of("sampled", "Independent rollouts", heads, lines).to_markdown())
 
 
 if __name__ == "__main__":

@@ -25,12 +25,11 @@ from bestofq.cli.config import load_config
 from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.decision import Episode, State
+from bestofq.core.decision import Episode
 from bestofq.core.gate import Gate, Held
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Proposer, Scorer
-from bestofq.core.usage import Usage
 from bestofq.envs.splits import uniform
 from bestofq.learning.config import EpisodeSet
 from bestofq.learning.memory import Experience, Keys, Memory
@@ -174,27 +173,17 @@ async def with_model(env: str, done: set[tuple[str, str]]) -> Rows:
         for kind, count in MADE[env]:
             name = f"{kind.__name__.lower()}, {count} episodes"
             rungs = {rung: where for rung, where in RUNGS[env].items() if (rung, name) not in done}
-            judged = (
-                remember(kind, [*episodes_of(store, select_episodes(store, ["seed"], count))], groups=True)
-                if rungs
-                else None
-            )
+            if not rungs:
+                continue
+            judged = remember(kind, [*episodes_of(store, select_episodes(store, ["seed"], count))], groups=True)
             for rung, where in rungs.items():
                 models = Models(load_config(BestOfQSettings, config, ["value=memory", *where]))
                 async with open_suite(models) as suite:
                     tasks = await suite.tasks("train" if rung == "same tasks" else "test", TASKS)
-                    assert judged is not None
                     yield await compare(suite, tasks, played, (rung, name), judged, make_proposer(models))
 
 
-class Known(noisy.Noisy):
-    """A scorer of known worth that a gate can hold."""
-
-    async def prepare(self, state: State) -> tuple[Usage, ...]:
-        return ()
-
-
-def know(scorer: Known, logged: Sequence[Episode]) -> Judged:
+def know(scorer: noisy.Noisy, logged: Sequence[Episode]) -> Judged:
     return calibrate(scorer, Memory({}, 0.0, 3), {"tasks": noisy.ranked(logged, scorer)})
 
 
@@ -210,7 +199,7 @@ async def scripted(done: set[tuple[str, str]]) -> Rows:
             logged = [one for run in ("seed 0", "seed 1") for one in store.episodes(run=run) if one.steps]
             made: dict[str, Callable[[], Judged]] = {}
             for strength in noisy.STRENGTHS:
-                made[str(strength)] = partial(know, Known(strength), logged)
+                made[str(strength)] = partial(know, noisy.Noisy(strength), logged)
             for kind, count in MADE["scripted"]:
                 made[f"memory, {count} episodes"] = partial(remember, kind, logged[:count], groups=False)
             for name, judge in made.items():

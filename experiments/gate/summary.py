@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bestofq.reports.stats import PairedDifference
 from bestofq.reports.svg import TEMPLATES, Plot, figure
+from bestofq.reports.table import Cell, Table, columns
 from bestofq.rollouts.console import console
 
 HERE = Path("experiments/gate")
@@ -22,39 +24,31 @@ FIGURE = """{% extends "figure.jinja" %}{% import "shapes.jinja" as draw %}{% bl
 {% endblock %}"""
 
 
-def show(points: list[float] | None) -> str:
-    return "–" if points is None else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*points)
-
-
-def error(values: list[float]) -> str:
-    return f"{np.mean(np.abs(values)):.1f} ({np.mean(values):+.1f})" if values else "–"
-
-
-def table(head: str, rows: list[list[str]]) -> None:
-    columns = head.split(" | ")
-    lines = [columns, ["---", *["--:"] * (len(columns) - 1)], *rows]
-    console.print("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n", soft_wrap=True, markup=False)
+def difference(points: list[float]) -> PairedDifference:
+    return PairedDifference(mean=points[0], low=points[1], high=points[2], tasks=0)
 
 
 def main() -> None:
     files = [HERE / f"{env}.json" for env in ("demo", "shop", "scripted")]
     rows: list[dict[str, Any]] = [row for file in files if file.exists() for row in json.loads(file.read_text("utf-8"))]
     shut = {"played": [0.0, 0.0, 0.0], "success": None}
-    lines, errors = [], defaultdict[str, list[float]](list)
+    lines, errors = list[tuple[Cell, ...]](), defaultdict[str, list[float]](list)
     for row in rows:
         gated, predicted = row.get("gated", shut), row["predicted"]
-        first, argmax = (f"{100 * row[kind]['success']:.1f}" for kind in ("first", "argmax"))
-        names = [row["rung"], row["agent"], first, argmax, show(row["argmax"]["played"]), show(predicted["argmax"])]
-        lines.append(
-            [*names, *((show(gated["played"]), show(predicted["gated"])) if "gated" in row else ("shut", "0"))]
-        )
+        open_gate = [gated["played"], predicted["gated"]] if "gated" in row else []
+        found = map(difference, (row["argmax"]["played"], predicted["argmax"], *open_gate))
+        success = (row[kind]["success"] for kind in ("first", "argmax"))
+        lines.append((row["rung"], row["agent"], *success, *found, *(() if open_gate else ("shut", "0"))))
         for kind in ("argmax", "gated") if "gated" in row else ("argmax",):
             errors[f"{row['rung']}, {kind}"].append(predicted[kind][0] - row[kind]["played"][0])
-    table(
-        "tasks | agent | first % | argmax % | argmax, played | argmax, predicted | gated, played | gated, predicted",
-        lines,
-    )
-    table("tasks, agents | mean error (bias)", [[case, error(values)] for case, values in errors.items()])
+    signed = [f"{kind}, {how}" for kind in ("argmax", "gated") for how in ("played", "predicted")]
+    heads = columns("tasks", "agent", "first %", "argmax %", *signed, signed=signed)
+    off = [(case, f"{np.mean(np.abs(values)):.1f} ({np.mean(values):+.1f})") for case, values in errors.items()]
+    for table in (
+        Table.of("gates", "Gates", heads, lines),
+        Table.of("errors", "Errors", columns("tasks, agents", "mean error (bias)"), off),
+    ):
+        console.print(table.to_markdown(), soft_wrap=True, markup=False)
     curves = [(row["argmax"]["played"][0] > 0, np.array([lift for _, lift in row["curve"]])) for row in rows]
     gain, harm = (np.sum([curve for helps, curve in curves if helps is sign], axis=0) for sign in (True, False))
     kept, avoided = gain / gain[0], 1 - harm / harm[0]

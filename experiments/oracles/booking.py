@@ -9,10 +9,19 @@ from collections.abc import Iterator
 from bestofq.core.actions import Action, AskUser, Click, Submit, Write, element_of
 from bestofq.core.observation import Observation
 from bestofq_sites.booking.goals import reply
-from bestofq_sites.booking.pages import COMPLETE
+from bestofq_sites.booking.pages import (
+    COMPLETE,
+    BookingResults,
+    BookingVisit,
+    Chosen,
+    Cities,
+    Done,
+    Home,
+    View,
+    Visited,
+)
 from bestofq_sites.booking.restaurants import RestaurantTable
 from bestofq_sites.booking.suite import Booking
-from bestofq_sites.booking.views import BookingResults, BookingVisit, Chosen, Cities, Done, Home, View, Visited
 from bestofq_sites.booking.writing import clock, long_day, people, short_day
 from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.local_site.web import LocalWebEnv

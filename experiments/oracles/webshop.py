@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from bestofq.core.actions import Action, Click, GoBack, Write
 from bestofq.core.observation import Observation
-from bestofq_sites.webshop.pages import BUY, PAGE_SIZE, Shop
+from bestofq_sites.webshop.pages import BUY, PAGE_SIZE, Bought, Detail, Item, Shop, ShopResults, Start, View
 from bestofq_sites.webshop.products import Product, ShopGoal
 from bestofq_sites.webshop.suite import WebShop
-from bestofq_sites.webshop.views import Bought, Detail, Item, ShopResults, Start, View
 from experiments.oracles.advice import Advice, click_on, mark_of
 
 
@@ -107,33 +106,23 @@ class Oracle:
 
 def is_right(oracle: Oracle, shop: Shop, view: View, observation: Observation, action: Action) -> bool:
     """Whether the action keeps full reward in reach without a detour, as one who knows all would see it."""
+    mark = action.mark if isinstance(action, Click) else None
+    name = next((e.name for e in observation.elements if e.mark == mark), "")
     match view, action:
         case Start(), Write(text=text, enter=True):
             return bool(oracle.good_results(shop, ShopResults(query=" ".join(text.split()))))
-        case ((ShopResults() | Item() | Detail()), Click(mark=int(mark))):
-            name = next((e.name for e in observation.elements if e.mark == mark), "")
-            return _right_click(oracle, shop, view, name)
-        case Item(product_id=product_id), GoBack():
-            return oracle.winner(shop.catalogue[product_id]) is None
-        case _:
-            return False
-
-
-def _right_click(oracle: Oracle, shop: Shop, view: View, name: str) -> bool:
-    match view:
-        case ShopResults():
-            good = oracle.good_results(shop, view)
-            if good:
+        case ShopResults(), Click(mark=int()):
+            if good := oracle.good_results(shop, view):
                 return any(name.endswith(f" {winner.product.name}") for winner in good)
-            later = any(oracle.winner(p) for p in shop.results(view.query)[view.page * 10 :])
+            later = any(oracle.winner(p) for p in shop.results(view.query)[view.page * PAGE_SIZE :])
             return name == ("Next >" if later else "Back to Search")
-        case Item(product_id=product_id, chosen=chosen):
-            winner = oracle.winner(shop.catalogue[product_id])
-            if winner is None:
+        case Item(product_id=product_id, chosen=chosen), Click(mark=int()):
+            if (winner := oracle.winner(shop.catalogue[product_id])) is None:
                 return name in ("< Prev", "Back to Search")
             missing = [value for option, value in winner.options if dict(chosen).get(option) != value]
             return name in missing if missing else name.startswith(BUY)
-        case Detail():
+        case Item(product_id=product_id), GoBack():
+            return oracle.winner(shop.catalogue[product_id]) is None
+        case Detail(), Click(mark=int()):
             return name == "< Prev"
-        case Start() | Bought():
-            return False
+    return False

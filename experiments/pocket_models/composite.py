@@ -18,13 +18,10 @@ from bestofq.core.decision import Candidate, State
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env
-from bestofq_sites.booking import goals as booking_goals
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.text import TextEnv
-from bestofq_sites.webshop.pages import Shop
-from bestofq_sites.webshop.products import ShopGoal
+from bestofq_sites.webshop.pages import Detail, Item, Shop, ShopResults, Start, View
 from bestofq_sites.webshop.suite import WebShop
-from bestofq_sites.webshop.views import Detail, Item, ShopResults, Start, View
 from experiments.oracles.advice import Advice
 from experiments.oracles.booking import BookingOracle
 from experiments.oracles.webshop import Oracle
@@ -67,7 +64,8 @@ def walk_shop(
 ) -> AsyncIterator[Example]:
     """One example for each state of one walk through the shop."""
     env, goal = TextEnv(suite, server=shop), suite.goals[task.id]
-    oracle = Oracle(suite, goal)
+    oracle, options = Oracle(suite, goal), ", ".join(value for _, value in goal.options)
+    plan = "; ".join(["search", "open one that fits", *([f"choose {options}"] if options else []), "buy it"])
 
     def expert(seen: Observation) -> Advice:
         advice = oracle.advise(shop, env.view, seen)
@@ -81,17 +79,16 @@ def walk_shop(
     def wander(seen: Observation) -> Action:
         return _typed(seen, stray(shop, env.view, oracle, seen, rng))
 
-    return _walk(
-        config, env, task, plan_of(goal), _first_of(config, oracle.type, expert, novice, rng), expert, wander, rng
-    )
+    return _walk(config, env, task, plan, oracle.type, expert, novice, wander, rng)
 
 
 def walk_booking(
     config: CompositeDemonstrations, suite: Booking, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
     """One example for each state of one walk through the booking site."""
-    env, goal = TextEnv(suite), suite.goals[task.id]
-    oracle = BookingOracle(suite, task.id)
+    env, oracle = TextEnv(suite), BookingOracle(suite, task.id)
+    there = oracle.restaurant
+    plan = f"open {there.name} in {there.city}; set party, date and time; take a table; give the details"
 
     def expert(seen: Observation) -> Advice:
         advice = oracle.advise(env, seen)
@@ -100,19 +97,10 @@ def walk_booking(
         return advice
 
     def novice(seen: Observation) -> Advice:
-        action = hasty_guest(seen, goal, oracle.restaurant.seatings)
+        action = hasty_guest(seen, oracle.goal, there.seatings)
         return expert(seen) if action is None else Advice("this will do", action, "went on")
 
-    return _walk(
-        config,
-        env,
-        task,
-        booking_plan(goal, suite),
-        _first_of(config, oracle.restaurant.city, expert, novice, rng),
-        expert,
-        lambda seen: stray_guest(seen, rng),
-        rng,
-    )
+    return _walk(config, env, task, plan, there.city, expert, novice, lambda seen: stray_guest(seen, rng), rng)
 
 
 async def _walk(
@@ -120,11 +108,15 @@ async def _walk(
     env: Env,
     task: Task,
     plan: str,
-    advise: Advise,
+    topic: str,
     expert: Advise,
+    novice: Advise,
     wander: Callable[[Observation], Action],
     rng: random.Random,
 ) -> AsyncIterator[Example]:
+    """The walk of the expert, or of the novice. `topic`: the city, or the kind of product."""
+    shows = random.Random(f"known-{topic}").random() < config.familiar or rng.random() < config.skill
+    advise = expert if shows else novice
     state = State(task=task, observation=await env.reset(task, seed=0))
     for _ in range(config.max_steps):
         best = composed(state, advise(state.observation), plan)
@@ -147,15 +139,6 @@ async def _walk(
         state = after(state, taken, result.observation)
 
 
-def _first_of(
-    config: CompositeDemonstrations, topic: str, expert: Advise, novice: Advise, rng: random.Random
-) -> Advise:
-    """Whose advice one walk shows."""
-    if random.Random(f"known-{topic}").random() < config.familiar:
-        return expert
-    return expert if rng.random() < config.skill else novice
-
-
 def composed(state: State, advice: Advice, plan: str) -> Candidate:
     """The advice as a composite action."""
     return Candidate(
@@ -166,22 +149,6 @@ def composed(state: State, advice: Advice, plan: str) -> Candidate:
         explanation=advice.explanation,
         status="continue",
     )
-
-
-def plan_of(goal: ShopGoal) -> str:
-    """What the shopper's instruction asks for, as steps; nothing that it does not say."""
-    options = ", ".join(value for _, value in goal.options)
-    return _steps("search", "open one that fits", *([f"choose {options}"] if options else []), "buy it")
-
-
-def booking_plan(goal: booking_goals.BookingGoal, suite: Booking) -> str:
-    """The same of the guest's."""
-    there = suite.restaurants[goal.restaurant_id]
-    return _steps(f"open {there.name} in {there.city}", "set party, date and time", "take a table", "give the details")
-
-
-def _steps(*steps: str) -> str:
-    return "; ".join(steps)
 
 
 def _typed(observation: Observation, action: Action) -> Action:

@@ -5,11 +5,11 @@ result tells nothing. With chance `noise` the visitor does something else than t
 what is learned in every state, so the model sees how to recover. MiniWoB++'s: `miniwob/demonstrations.py`.
 
 Three prompts are taught: propose (a thought and an action), pick (the best of listed candidates) and review (what of
-the goal one candidate meets: `reviews.py`), several reviews in one text.
+the goal one candidate meets), several reviews in one text.
 """
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -21,12 +21,22 @@ from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Task
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.text import TextEnv
-from bestofq_sites.webshop.pages import BUY, PAGE_SIZE, Search, Shop, buy_name
+from bestofq_sites.webshop.pages import (
+    BUY,
+    PAGE_SIZE,
+    Item,
+    Search,
+    Shop,
+    ShopResults,
+    View,
+    buy_name,
+    choose,
+    link_name,
+)
 from bestofq_sites.webshop.products import Product
 from bestofq_sites.webshop.settings import Splits, WebShopSettings
 from bestofq_sites.webshop.suite import WebShop, real_suite, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
-from bestofq_sites.webshop.views import Item, ShopResults, View, choose
 from experiments.listing import LISTED
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
@@ -40,11 +50,15 @@ from experiments.pocket_models.examples import (
     proposing,
     reviewing,
     some_candidates,
+    verdict,
 )
 from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstrations, demonstrate_miniwob
 from experiments.pocket_models.quirks_demonstrations import QuirksDemonstrations, walk_quirks
-from experiments.pocket_models.reviews import review
 from experiments.pocket_models.visitors import stray
+
+REVIEWS, LOOKUPS = 4, 16  # candidates reviewed, and marks found, after one state at most
+EASY_SHARE = 0.35  # the chance to keep a start or sub-page state
+MAX_STEPS = 12
 
 
 class DemonstrationConfig(FrozenModel):
@@ -59,14 +73,10 @@ class DemonstrationConfig(FrozenModel):
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
     pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
     review_share: float = Field(default=1.0, ge=0, le=1, description="chance that it also teaches reviewing")
-    reviews: int = Field(default=4, ge=1, description="candidates reviewed after one state, at most")
     listing_share: float = Field(
         default=0.0, ge=0, le=1, description="chance that it also teaches listing several actions"
     )
     lookup_share: float = Field(default=0.0, ge=0, le=1, description="chance that it also teaches finding marks")
-    lookups: int = Field(default=16, ge=1, description="marks found after one state, at most")
-    easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
-    max_steps: int = 12
     named: bool = Field(default=False, description="clicks say what they are on: `click large [7]` for `click [7]`")
     miniwob: MiniWobDemonstrations = MiniWobDemonstrations()
     composite: CompositeDemonstrations = CompositeDemonstrations()
@@ -127,9 +137,7 @@ def _composite(
     return walk_booking(config, booking, rng.choice(booking.tasks("train")), rng)
 
 
-@cache
-def _booking(seed: int) -> Booking:
-    return Booking(seed)
+_booking = cache(Booking)
 
 
 async def _walk(
@@ -138,10 +146,10 @@ async def _walk(
     env = TextEnv(suite, server=shop)
     oracle = Oracle(suite, suite.goals[task.id])
     state = State(task=task, observation=await env.reset(task, seed=0))
-    for _ in range(config.max_steps):
+    for _ in range(MAX_STEPS):
         advice = oracle.advise(shop, env.view, state.observation)
         best = candidate(advice.action, state.observation, advice.thought)
-        if isinstance(env.view, ShopResults | Item) or rng.random() < config.easy_share:
+        if isinstance(env.view, ShopResults | Item) or rng.random() < EASY_SHARE:
             yield proposing(state, best, named=config.named)
             others = partial(stray, shop, env.view, oracle, state.observation, rng, ending=True)
             if rng.random() < config.pick_share:
@@ -151,11 +159,11 @@ async def _walk(
                 yield listing(state, some_candidates([best], state.observation, others, rng, count=LISTED), best)
             if config.lookup_share and rng.random() < config.lookup_share:
                 marks = [element.mark for element in state.observation.elements]
-                if drill := looking_up(state, rng.sample(marks, min(config.lookups, len(marks)))):
+                if drill := looking_up(state, rng.sample(marks, min(LOOKUPS, len(marks)))):
                     yield drill
             if isinstance(env.view, ShopResults | Item) and rng.random() < config.review_share:
                 telling = _telling(shop, env.view, state, oracle, rng)
-                listed = some_candidates([best], state.observation, others, rng, count=config.reviews - len(telling))
+                listed = some_candidates([best], state.observation, others, rng, count=REVIEWS - len(telling))
                 reviewed = [*telling, *((env.view, c) for c in listed)]
                 rng.shuffle(reviewed)
                 yield reviewing(state, [(c, review(oracle, shop, view, state, c)) for view, c in reviewed])
@@ -191,3 +199,42 @@ def _telling(shop: Shop, view: View, state: State, oracle: Oracle, rng: random.R
         there = Candidate(action=Click(mark=mark), label=label)
         return [(view, candidate(Click(mark=mark), state.observation)), (imagined, there)]
     return []
+
+
+def review(oracle: Oracle, shop: Shop, view: View, state: State, candidate: Candidate) -> str:
+    """A line on one candidate in one state: what of the goal the action meets, by what can be read in its own label.
+
+    An exercise in reading, not advice. It goes through the words of the goal in their order, says for each whether the
+    label has it, and closes with one word for the whole: `waterproof fits, lamp fits, under 60 not: wrong`. Hidden
+    attributes are not looked up. The list comes before the verdict because a model this small compares two texts only
+    word by word.
+    """
+    checks: list[tuple[str, bool]] = []
+    match view, candidate.action:
+        case ShopResults(), Click(mark=int(mark)):
+            name = state.observation.elements[mark - 1].name
+            product = next((p for p in shop.shown(view) if link_name(p) == name), None)
+            if product is not None:
+                seen = {decision.candidate.label for decision in state.decisions}
+                checks = [*_as_asked(oracle, product, {}), ("new", candidate.label not in seen)]
+        case Item(product_id=product_id, chosen=chosen), Click(mark=int(mark)):
+            element = state.observation.elements[mark - 1]
+            product = shop.catalogue[product_id]
+            if element.name.startswith(BUY):
+                checks = _as_asked(oracle, product, {f"{n} {v}": (n, v) in chosen for n, v in oracle.goal.options})
+            elif element.role == "radio":
+                wanted = {value for _, value in oracle.goal.options}
+                checks = [(element.name, element.name in wanted), ("new", "checked" not in element.states)]
+    if not checks:
+        return "moves on"
+    return verdict(checks)
+
+
+def _as_asked(oracle: Oracle, product: Product, options: Mapping[str, bool]) -> list[tuple[str, bool]]:
+    """What the goal asks of a product, in the order of its words."""
+    name, goal = product.name.lower(), oracle.goal
+    checks = {attribute: attribute in name for attribute in goal.attributes}
+    checks |= {oracle.type: product.query == oracle.type, **options}
+    words = {what: what for what in checks} | {f"{n} {v}": v for n, v in goal.options}
+    ordered = sorted(checks.items(), key=lambda check: goal.instruction.rfind(words[check[0]]))
+    return [*ordered, (f"under {goal.price_limit:.0f}", product.price <= goal.price_limit)]

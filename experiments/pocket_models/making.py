@@ -8,7 +8,7 @@ import asyncio
 import json
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -18,6 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from bestofq.core.errors import CheckpointError
 from bestofq.core.frozen import FrozenModel
 from bestofq.learning.distributed import choose_device
+from bestofq.recipes.identity import this_command
 from bestofq.rollouts.console import console
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from experiments.pocket_models.examples import Example
@@ -65,7 +66,7 @@ def make_pocket_model(config: PocketConfig, out: Path) -> None:
         rows_kept = drill(copying, len(tokenizer), round(copying.share * len(examples)), config.seed)
         tokenized.extend(TokenizedExample(row.tokens, []) for row in rows_kept)  # among all tokens, not as replies
     log: dict[str, object] = {
-        "command": " ".join(["python -m experiments pocket --out FOLDER", *_set(config)]),
+        "command": this_command(),
         "config": config.model_dump(mode="json"),
         "parameters": sum(p.numel() for p in model.parameters()),
         "machine": {"cpu": platform.processor() or platform.machine(), "threads": torch.get_num_threads()},
@@ -126,17 +127,6 @@ def _load(base: Path) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
         return model, PreTrainedTokenizerFast.from_pretrained(base)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{base} is no checkpoint to go on from: {error}") from error
-
-
-def _set(config: FrozenModel, prefix: str = "") -> Iterator[str]:
-    """`--set a.b=c` for each setting that is not the default."""
-    for name, field in type(config).model_fields.items():
-        value = getattr(config, name)
-        if isinstance(value, FrozenModel):
-            yield from _set(value, f"{prefix}{name}.")
-        elif value != field.default:
-            text = json.dumps(list(value), separators=(",", ":")) if isinstance(value, tuple) else str(value)
-            yield f"--set {prefix}{name}={text}"
 
 
 def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, out: Path) -> None:

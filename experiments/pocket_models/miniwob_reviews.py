@@ -1,9 +1,8 @@
 """Reviews of candidates in MiniWoB++: what of the goal an action meets, by goal, past actions and its label alone.
 
-Exercises in reading, not advice, as WebShop's (`pocket/reviews.py`): `kiwi fits, new fits: right`. A button needs what
-the goal names before it to be done: Submit after one of two boxes is `kiwi fits, plum not: wrong`. Judged is only what
-a goal with names tells; what the page alone can tell (a sum, the next tab, the cheapest ticket) is `moves on`, or
-`moves on again`.
+Exercises in reading, not advice, as the shop's: `kiwi fits, new fits: right`. A button needs what the goal names before
+it to be done: Submit after one of two boxes is `kiwi fits, plum not: wrong`. Judged is only what a goal with names
+tells; what the page alone can tell (a sum, the next tab, the cheapest ticket) is `moves on`, or `moves on again`.
 """
 
 import re

@@ -8,8 +8,7 @@ from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation
 from bestofq_sites.booking.goals import BookingGoal
 from bestofq_sites.booking.pages import COMPLETE, DETAILS
-from bestofq_sites.webshop.pages import BUY, Shop, link_name
-from bestofq_sites.webshop.views import Item, ShopResults, Start, View
+from bestofq_sites.webshop.pages import BUY, Item, Shop, ShopResults, Start, View, link_name
 from experiments.oracles.webshop import Oracle
 
 

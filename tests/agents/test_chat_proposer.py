@@ -35,10 +35,9 @@ from bestofq.models.chat import ChatModel
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq_sites.local_site.text import TextEnv
-from bestofq_sites.webshop.pages import ShopVisit
+from bestofq_sites.webshop.pages import ShopVisit, View
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
-from bestofq_sites.webshop.views import View
 
 PAGE = Observation(
     url="http://shop/",

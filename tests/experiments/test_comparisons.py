@@ -44,7 +44,7 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
         again = await compare_methods(models, store, tmp_path, tasks=3, seeds=range(2), from_rft=True)
         assert episodes == sum(len(store.summaries(run=run.name)) for run in store.runs())
-        table = method_results(method_episodes(store, passes), baseline=ZERO, at_once=128, resamples=100)
+        table = method_results(method_episodes(store, passes), baseline=ZERO, at_once=128)
         tasks = [{tree.task.id for tree in store.trees.all(run)} for run in ("search 0", "search rft 0", "search 1")]
     assert passes == again
     assert [len(passes[method]) for method in (ZERO, AGENT_Q, MCTS)] == [1, 2, 1]

@@ -2,7 +2,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bestofq.core.errors import InputError
 from experiments.learning_curve import CurvePoint, learning_curve_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -37,8 +36,3 @@ def test_any_curve_stays_on_the_paper(points: list[tuple[int, float]]) -> None:
         assert 0 <= float(node.get("cx", "")) <= 560
         assert 0 <= float(node.get("cy", "")) <= 300
     assert 2 <= len(of_class(svg, "rule")) <= 12
-
-
-def test_nothing_to_draw_is_refused_in_words() -> None:
-    with pytest.raises(InputError, match="at least 1 point"):
-        learning_curve_svg([])

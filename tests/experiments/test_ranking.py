@@ -28,8 +28,7 @@ from bestofq_sites.local_site.suite import LocalSuite
 from bestofq_sites.local_site.text import TextEnv, at_once
 from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.__main__ import app
-from experiments.golden import golden_findings
-from experiments.golden_matcher import GoldenMatcher
+from experiments.golden import GoldenMatcher, golden_findings
 from experiments.oracles.booking import BookingOracle
 from experiments.ranking import OracleStep, by_kind, judge_of
 
@@ -48,12 +47,22 @@ def test_shares_of_right_choices_by_hand() -> None:
     )
     item = rows["item"]
     assert list(rows) == ["all", "item", "start"]
-    assert (item.steps, item.proposed, item.contested) == (4, 3 / 4, 2)
-    assert (item.chosen, item.first, item.chance) == pytest.approx((2 / 3, 2 / 3, (1 / 3 + 1 / 2 + 1) / 3))
-    assert (item.contested_chosen, item.contested_first) == (1 / 2, 1 / 2)
-    assert item.contested_chance == pytest.approx((1 / 3 + 1 / 2) / 2)
-    assert (rows["start"].proposed, rows["start"].chosen, rows["start"].contested_chosen) == (0, None, None)
-    assert (rows["all"].steps, rows["all"].proposed) == (5, 3 / 5)
+    assert item == pytest.approx(
+        {
+            "steps": 4,
+            "proposed": 3 / 4,
+            "chosen": 2 / 3,
+            "first": 2 / 3,
+            "chance": (1 / 3 + 1 / 2 + 1) / 3,
+            "contested": 2,
+            "contested_chosen": 1 / 2,
+            "contested_first": 1 / 2,
+            "contested_chance": (1 / 3 + 1 / 2) / 2,
+        }
+    )
+    start = rows["start"]
+    assert (start["proposed"], start["chosen"], start["contested_chosen"]) == (0, None, None)
+    assert (rows["all"]["steps"], rows["all"]["proposed"]) == (5, 3 / 5)
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from bestofq.core.errors import InputError
 from bestofq.reports.stats import Interval, PairedDifference, Quantity
-from experiments.recall import failure_split_svg, rated_shares, recall_table, split_failures, subtract
+from experiments.recall import failure_split_svg, rated_shares, recall_table, subtract
 
 
 class Rated(NamedTuple):
@@ -37,7 +36,6 @@ def test_recall_and_regret_by_hand() -> None:
         }
     )
     assert found["saved"].measure.interval == Interval(low=0.0, high=1.0)  # t twice, u twice
-    assert split_failures(rated)[0] == (1, 1, 3)
     (texts,) = recall_table({"a": rated, "b": []}, rater="hand", of={"a": 9}).texts()
     assert (*texts[:3], texts[6]) == ("a", "9", "5", "3")
     assert [text.partition(" ")[0] for text in texts[7:]] == ["33.3", "66.7", "55.6", "+33.3"]
@@ -62,12 +60,11 @@ def test_recall_and_regret_of_two_agents_are_paired_by_task() -> None:
 
 
 def test_the_split_s_parts_are_as_wide_as_their_shares() -> None:
-    drawn = [*ElementTree.fromstring(failure_split_svg((2, 1, 1))).iter()]
+    rated = [Rated("t", (False, False), 0)] * 2 + [Rated("t", (False, True), chosen) for chosen in (0, 1)]
+    drawn = [*ElementTree.fromstring(failure_split_svg(rated)).iter()]
     nodes = {node.get("class"): node for node in reversed(drawn)}  # the first of each: the others are the legend's
     widths = [float(nodes[name].get("width", "")) for name in ("not-proposed", "not-chosen", "good")]
     assert widths == [280.0, 140.0, 140.0]
-    with pytest.raises(InputError, match="at least 1 step"):
-        failure_split_svg((0, 0, 0))
 
 
 def test_a_paired_statistic_draws_the_same_tasks_for_both() -> None:

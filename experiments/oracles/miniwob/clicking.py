@@ -74,7 +74,7 @@ def link_behind_tabs(view: View) -> Advice:
     if view.has(name, "clickable"):
         return click(view.named(name, "clickable"), f"{name} is here")
     for other in view.all("link")[1:]:
-        if not view.did(f"click link {other.name}"):
+        if f"click link {other.name}" not in view.past:
             return click(other, f"{name} is not here, next tab")
     raise Unsolved(f"{name!r} is behind no tab")
 
@@ -138,7 +138,7 @@ def search_engine(view: View) -> Advice:
     if not links:
         return click(view.named("Search", "button"), "search")
     page, row = divmod(ordinal(place), 3)
-    if page and not view.did(f"click link {page + 1}"):
+    if page and f"click link {page + 1}" not in view.past:
         return click(view.named(str(page + 1), "link"), f"the {place} is on page {page + 1}")
     results = [link for link in links if not re.fullmatch(r"\d|<|>|First|Last", link.name)]
     return click(nth(results, row), f"the {place} result")

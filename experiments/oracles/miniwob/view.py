@@ -71,9 +71,6 @@ class View:
                     return near[0]
         raise Unsolved(f"no field stands beside {words!r}")
 
-    def did(self, label: str) -> bool:
-        return label in self.past
-
 
 def matched(pattern: str, text: str) -> tuple[str, ...]:
     """The groups of a pattern anywhere in a text. Raises Unsolved."""

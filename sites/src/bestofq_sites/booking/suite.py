@@ -5,29 +5,17 @@ Train, dev and test each have their own site with their own restaurants.
 
 from importlib.resources import files
 from itertools import chain
-from typing import NamedTuple
 
 from bestofq.core.actions import Action, Click, Submit, Write
 from bestofq.core.observation import Element, Split, Task
 from bestofq.envs.splits import split_of
 from bestofq_sites.booking.goals import BookingGoal, make_goals, reply
-from bestofq_sites.booking.pages import COMPLETE, DETAILS, BookingServer
+from bestofq_sites.booking.pages import COMPLETE, DETAILS, BookingServer, BookingVisit, Details, Reservation, View
 from bestofq_sites.booking.restaurants import Directory, Tables, make_restaurants
 from bestofq_sites.booking.settings import BookingSettings
-from bestofq_sites.booking.views import BookingVisit, Details, View
 from bestofq_sites.local_site.rules import Rules
 
 STEP_LIMIT = 30
-
-
-class Criteria(NamedTuple):
-    """The paper's four (6.1). All must hold; a seating that the guest prefers counts as information of the guest's, the
-    restaurant with date and time: at another one, no table is set for then."""
-
-    date_and_time: bool = False
-    party_size: bool = False
-    user_information: bool = False
-    completed: bool = False
 
 
 class Booking(Rules[BookingGoal, BookingVisit, View | None]):
@@ -62,25 +50,22 @@ class Booking(Rules[BookingGoal, BookingVisit, View | None]):
     def reply(self, task: Task, question: str) -> str:
         return reply(self.goals[task.id], question)
 
-    def criteria(self, task: Task, visit: BookingVisit) -> Criteria:
-        """Which criteria hold, by the site's record: of the reservation, or before it of the table held last."""
-        goal, made = self.goals[task.id], visit.reservation
-        table, details = (visit.held, visit.draft) if made is None else (made.table, made.details)
-        if table is None:
-            return Criteria()
+    def criteria(self, task: Task, made: Reservation) -> dict[str, bool]:
+        """The paper's criteria (6.1), of which the fourth is that something is reserved. A seating that the guest
+        prefers counts as information of the guest's; at another restaurant no table is set for the date and time."""
+        goal, table = self.goals[task.id], made.table
         right = self.tables.nearest(self.restaurants[goal.restaurant_id], goal.plan)
-        return Criteria(
-            date_and_time=(table.restaurant_id, table.day) == (goal.restaurant_id, goal.day) and table.time in right,
-            party_size=table.party == goal.party,
-            user_information=details is not None
-            and goal.seating in (None, table.seating)
-            and _comparison_key(details) == _comparison_key(goal),
-            completed=made is not None,
-        )
+        same_guest = _comparison_key(made.details) == _comparison_key(goal)
+        return {
+            "date and time": (table.restaurant_id, table.day) == (goal.restaurant_id, goal.day) and table.time in right,
+            "party size": table.party == goal.party,
+            "user information": goal.seating in (None, table.seating) and same_guest,
+        }
 
     def reward(self, task: Task, visit: BookingVisit) -> float:
         """1 where the right reservation was made, else 0 (sparse, as the paper's)."""
-        return float(all(self.criteria(task, visit)))
+        made = visit.reservation
+        return float(made is not None and all(self.criteria(task, made).values()))
 
     def commits(self, action: Action, element: Element) -> bool:
         """Whether it makes the reservation, if its form is filled in."""

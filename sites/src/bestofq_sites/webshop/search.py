@@ -15,8 +15,7 @@ What a product is found by is the setting `suite.search_fields`:
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -24,22 +23,14 @@ from bestofq.core.errors import DataError
 from bestofq_sites.webshop.products import Product
 from bestofq_sites.webshop.settings import SearchFields
 
+# bm25s must find no JAX: it would start it, which takes three quarters of a GPU's memory
+_jax = sys.modules.pop("jax", None)
+sys.modules["jax"] = None  # type: ignore[assignment]
+import bm25s  # noqa: E402
 
-@contextmanager
-def _without_jax() -> Iterator[None]:
-    """An import within it finds no JAX: bm25s would start it, which takes three quarters of a GPU's memory."""
-    jax = sys.modules.pop("jax", None)
-    sys.modules["jax"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules["jax"]
-        if jax is not None:
-            sys.modules["jax"] = jax
-
-
-with _without_jax():
-    import bm25s
+del sys.modules["jax"]
+if _jax is not None:
+    sys.modules["jax"] = _jax
 
 RESULTS = 50  # products a search returns at most (Yao et al. 2022)
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG itself

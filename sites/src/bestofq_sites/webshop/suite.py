@@ -15,14 +15,13 @@ from bestofq.core.observation import Element, Split, Task
 from bestofq.envs.splits import split_of
 from bestofq_sites.local_site.rules import Rules
 from bestofq_sites.webshop.goals import human_goals, synthetic_goals
-from bestofq_sites.webshop.pages import BUY, Shop, ShopVisit
+from bestofq_sites.webshop.pages import BUY, Shop, ShopVisit, View
 from bestofq_sites.webshop.products import Catalogue, ShopGoal
 from bestofq_sites.webshop.reward import RewardFunction
 from bestofq_sites.webshop.search import SearchIndex
 from bestofq_sites.webshop.settings import Splits, WebShopSettings
 from bestofq_sites.webshop.source import is_full, load_catalogue, load_written
 from bestofq_sites.webshop.synthetic import SyntheticConfig, make_catalogue, make_goals
-from bestofq_sites.webshop.views import View
 
 STEP_LIMIT = 15
 AGENT_Q_TEST = 1_087  # of 12,087 human goals (Agent Q, section 4)
