@@ -17,7 +17,6 @@ from bestofq.core.errors import BestOfQError
 from experiments.__main__ import app as experiments_app
 from scripts.api import api
 from scripts.notebook import as_ipynb, as_page, cells
-from scripts.tutorial import commands
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")])
@@ -206,9 +205,3 @@ def test_a_notebook_is_a_file_for_jupyter() -> None:
     assert [cell["cell_type"] for cell in made["cells"]] == ["markdown", "code", "code"]
     assert [cell["source"] for cell in made["cells"]] == [text for _, text in cells(NOTEBOOK)]
     assert all({"id", "metadata", "source"} <= {*cell} for cell in made["cells"])
-
-
-def test_the_tutorial_begins_with_the_claim() -> None:
-    first, second, *rest = commands((ROOT / "docs" / "tutorial.md").read_text("utf-8"))
-    assert (first.split()[1], second.split()[1]) == ("doctor", "examples/own_scorer.py")
-    assert [word for command in rest for word in ("collect", "train", "eval", "report") if f" {word} " in command]
