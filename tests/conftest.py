@@ -33,7 +33,14 @@ DURATIONS = Path(__file__).with_name("durations.json")
 """Seconds of each file of tests, as `make test ARGS=--write-durations` measured them."""
 SLOW_SECONDS = 4.0  # of a file, from which it is left out of the quick part
 
-PRELOADED = ("hypothesis", "openai", "transformers.models.llama.modeling_llama", "bestofq_sites.demo")
+PRELOADED = (
+    "hypothesis",
+    "openai",
+    "datasets",
+    "peft",
+    "transformers.models.llama.modeling_llama",
+    "bestofq_sites.demo",
+)
 """What takes long to import, and most workers need."""
 
 _SCHEMAS = count()
