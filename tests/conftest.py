@@ -7,6 +7,7 @@ import ssl
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
 from itertools import count
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from forked import forking
+from execnet import gateway_io
+from forked import ForkedWorker, forking
 from playwright import async_api
 from postgres import postgresql, programs
 from sqlalchemy import create_engine, text
@@ -30,6 +32,16 @@ chat.BACKOFF_SECONDS, chat.MAX_BACKOFF_SECONDS, chat.COOLDOWN_SECONDS = 0.001, 0
 DURATIONS = Path(__file__).with_name("durations.json")
 """Seconds of each file of tests, as `make test ARGS=--write-durations` measured them."""
 SLOW_SECONDS = 4.0  # of a file, from which it is left out of the quick part
+
+PRELOADED = (
+    "hypothesis",
+    "openai",
+    "datasets",
+    "peft",
+    "transformers.models.llama.modeling_llama",
+    "bestofq_sites.demo",
+)
+"""What takes long to import, and most workers need."""
 
 _SCHEMAS = count()
 
@@ -47,6 +59,16 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     """Return what was printed on the console since the last call, in unbroken lines."""
     monkeypatch.setattr(console, "_width", 500)
     return lambda: capsys.readouterr().out
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before pytest-xdist begins its workers: they take ten seconds each to import PyTorch and Transformers."""
+    if session.config.getoption("numprocesses"):
+        forks = ExitStack()
+        forks.enter_context(forking(*PRELOADED))
+        session.config.add_cleanup(forks.close)
+        gateway_io.Popen2IOMaster = ForkedWorker
 
 
 @pytest.hookimpl(wrapper=True)

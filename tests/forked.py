@@ -1,6 +1,8 @@
 """Processes that need import nothing: forks of one that was forked from pytest's own before the first test, when all is
-imported and no thread, no loop and no browser has begun."""
+imported and no thread, no loop and no browser has begun. The workers of pytest-xdist are such forks, too."""
 
+import atexit
+import gc
 import os
 import pickle
 import runpy
@@ -10,10 +12,14 @@ import socket
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from execnet.gateway_base import ExecModel, Popen2IO
 
 
 class Forked:
@@ -74,13 +80,48 @@ def launch_forks(launch: Callable[[list[str]], object], words: list[str]) -> Non
     launch(words)
 
 
+class ForkedWorker(Popen2IO):
+    """A worker of pytest-xdist, for execnet's Popen2IOMaster: a fork instead of a Python that imports all again."""
+
+    def __init__(self, command: Sequence[str], execmodel: ExecModel) -> None:
+        with TemporaryDirectory() as folder:
+            there, back = (Path(folder, name) for name in ("there", "back"))
+            for pipe in (there, back):
+                os.mkfifo(pipe)
+            self._process = Forked(Path("/dev/stderr"), _run_python, command[-1], there, back)
+            outfile = os.fdopen(os.open(there, os.O_WRONLY), "wb")
+            infile = os.fdopen(os.open(back, os.O_RDONLY), "rb")
+        super().__init__(outfile, infile, execmodel)
+
+    def wait(self) -> int:
+        return self._process.wait()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+def _run_python(code: str, stdin: Path, stdout: Path) -> None:
+    """What `python -c CODE` does, between two pipes."""
+    os.dup2(os.open(stdin, os.O_RDONLY), 0)
+    os.dup2(os.open(stdout, os.O_WRONLY), 1)
+    sys.stdin = os.fdopen(0, closefd=False)
+    try:
+        exec(code, {})
+    finally:
+        atexit._run_exitfuncs()
+
+
 @contextmanager
-def forking() -> Iterator[None]:
-    """The process that they are forks of."""
+def forking(*modules: str) -> Iterator[None]:
+    """The process that they are forks of. It imports `modules` first."""
     Forked._server, asked = socket.socketpair(type=socket.SOCK_SEQPACKET)
     with Forked._server, asked, warnings.catch_warnings(action="ignore"):
         if (server := os.fork()) == 0:
             Forked._server.close()
+            gc.disable()  # imports leave no garbage
+            for name in modules:
+                import_module(name)
+            gc.enable()
             _serve(asked)
         asked.close()
         yield

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scripted_values import Lengths, Sum
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.embedding_texts import EmbeddingTexts
@@ -18,7 +19,6 @@ from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Proposa
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import CheckpointError, DataError, InputError
 from bestofq.core.observation import Element, Observation, Screenshot, Task
-from bestofq.core.transitions import Floats
 from bestofq.learning.memory import FILE, Memory
 from bestofq.store.codec import pack, unpack
 
@@ -34,25 +34,6 @@ CANDIDATES = tuple(
     Candidate(action=Click(mark=m), label=f"click link {name}", log_prob=log_prob, reply=f" r{m}\nclick [{m}]")
     for m, name, log_prob in ((1, "Red", -0.5), (2, "Blue", -3.0))
 )
-
-
-class Lengths:
-    """An embedder whose vector is the length of the text."""
-
-    spec = EmbedSpec(model="lengths", revision="1", dim=1)
-
-    async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
-        return np.array([[len(item.text)] for item in items], dtype=np.float32), 7 * len(items)
-
-
-class Sum:
-    """Q is the sum of its three vectors' numbers, V that of two."""
-
-    def q(self, state: Floats, action: Floats, task: Floats) -> Floats:
-        return (state[:, None] + action + task[:, None])[..., 0]
-
-    def v(self, state: Floats, task: Floats) -> Floats:
-        return (state + task)[..., 0]
 
 
 class Both:

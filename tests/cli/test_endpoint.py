@@ -7,7 +7,7 @@ import re
 import shutil
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 import httpx
 import pytest
 from broken_server import BrokenServer, Fault
+from forked import Forked
+from huggingface_hub import constants
 
 from bestofq.cli.commands import app
 from bestofq.cli.main import exit_with
@@ -260,18 +262,11 @@ async def transformers_serve(folder: Path) -> AsyncIterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     where = ("--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32")
-    with (folder / "log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "transformers.cli.transformers", "serve", "pocket", *where),
-            cwd=folder,
-            env={**os.environ, "HF_HUB_OFFLINE": "1"},
-            stdout=log,
-            stderr=log,
-        )
+    process = Forked(folder / "log", run_transformers, folder, ("serve", "pocket", *where))
     try:
         async with httpx.AsyncClient() as client, asyncio.timeout(180):
             while True:
-                assert process.returncode is None, (folder / "log").read_text()
+                assert process.runs, process.said
                 try:
                     await client.get(f"http://127.0.0.1:{port}/health")
                     break
@@ -280,7 +275,14 @@ async def transformers_serve(folder: Path) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.kill()
-        await process.wait()
+
+
+def run_transformers(folder: Path, words: Sequence[str]) -> None:
+    from transformers.cli.transformers import app  # it takes a second to import
+
+    os.chdir(folder)
+    constants.HF_HUB_OFFLINE = True
+    app(words)
 
 
 async def decisions(folder: Path, agents: list[AgentKind], chat: ChatConfig | None = None) -> list[list[Decision]]:

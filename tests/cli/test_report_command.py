@@ -98,12 +98,13 @@ def test_the_pages_lie_in_the_folder_asked_for_or_in_the_store_s(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "store"]
 
 
-def test_looking_at_runs_loads_no_model_and_no_browser(folder: Path) -> None:
+def test_looking_at_runs_loads_no_model_and_no_browser(folder: Path, tmp_path: Path) -> None:
     """As typed, in a process of its own; `view` ends at a port that is none of this machine's."""
     commands = (
         ["report", str(folder), "--table", "all", "--html", str(folder / "out")],
         ["report", str(folder), "--by", "agent"],
         ["view", str(folder), "--host", "203.0.113.1"],
+        ["view", str(tmp_path / "nothing")],
     )
     code = (
         "import sys\n"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scripted_values import Lengths, Sum
 from tiny_vision import save_tiny_vision
 
 from bestofq.agents.dialects.composite import COMPOSITE
@@ -28,12 +29,11 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.actions import Click
 from bestofq.core.decision import Episode, Proposal, State, Verdict
-from bestofq.core.embedding import EmbedConfig, EmbedItem, EmbedSpec
+from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Message, Request, user
 from bestofq.core.observation import Screenshot
 from bestofq.core.protocols import Judge, LanguageModel, Proposer, Scorer
-from bestofq.core.transitions import Floats
 from bestofq.learning.memory import Memory
 from bestofq.models.cached_embedder import CachedEmbedder
 from bestofq.models.chat import ChatConfig, ChatModel
@@ -107,27 +107,6 @@ async def test_elements_are_those_of_the_page_and_labels_name_them(proposer: Pro
         assert isinstance(candidate.action, Click)
         named = next(element.name for element in PAGE.elements if element.mark == candidate.action.mark)
         assert named in candidate.label
-
-
-class Lengths:
-    """An embedder whose vector is the length of the text."""
-
-    spec = EmbedSpec(model="lengths", revision="1", dim=1)
-
-    async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
-        return np.array([[len(item.text)] for item in items], dtype=np.float32), len(items)
-
-
-class Sum:
-    """Q is the sum of its three vectors, V that of two."""
-
-    def q(self, state: Floats, action: Floats, task: Floats) -> Floats:
-        return (state[:, None] + action + task[:, None])[..., 0]
-
-    def v(self, state: Floats, task: Floats) -> Floats:
-        return (state + task)[..., 0]
-
-    def prepare(self, state: Floats, task: Floats) -> None: ...
 
 
 def second(request: Request) -> Sequence[str]:

@@ -42,16 +42,11 @@ def test_every_field_is_kept(tmp_path: Path) -> None:
     assert last.observation.text == "Thank you for order 2"
 
 
-def test_an_action_without_an_equivalent_stays_as_it_was_written(tmp_path: Path) -> None:
+def test_an_action_without_an_equivalent_stays_as_it_was_written_and_no_outcome_is_unjudged(tmp_path: Path) -> None:
     log = written(tmp_path / "log.jsonl", {"goal": "zoom", "steps": [{"action": "pinch the map by 2.0"}]})
     (episode,) = imported("jsonl", log, tmp_path / "store")
     candidate = episode.steps[0].decision.candidate
     assert (candidate.action, candidate.label) == (Other(text="pinch the map by 2.0"), "pinch the map by 2.0")
-
-
-def test_without_an_outcome_an_episode_is_unjudged(tmp_path: Path) -> None:
-    log = written(tmp_path / "log.jsonl", shop_episode(1, outcome=None))
-    (episode,) = imported("jsonl", log, tmp_path / "store")
     assert (episode.verdict.outcome, episode.verdict.reward) == ("unjudged", 0.0)
 
 

@@ -65,12 +65,6 @@ def test_a_password_in_an_address_is_hidden_and_what_it_looks_for_is_not() -> No
     assert hide(start) == "https://ann:***@shop.test/?keyword=lantern"
 
 
-@pytest_asyncio.fixture(loop_scope="session", scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with Browser.launch() as made:
-        yield made
-
-
 async def page(_: Request) -> HTMLResponse:
     return HTMLResponse("<title>Kettles</title><a href=/more>More</a>")
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import pytest_asyncio
 from scripted_shop import SearchField
 
 from bestofq.browser.browser import Browser
@@ -106,12 +105,6 @@ async def searched(
         await begin(models, suite, store, "search", "train")
         [tree] = await search_tasks(models, suite, store, "search", [task])
     return tree
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    async with Browser.launch() as made:
-        yield made
 
 
 @pytest.mark.asyncio(loop_scope="session")

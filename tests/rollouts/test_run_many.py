@@ -198,19 +198,16 @@ async def test_running_out_of_steps_is_a_failure_that_terminates(store: Store) -
     assert not any(step.truncated for step in episode.steps)
 
 
-async def test_a_broken_browser_cuts_the_episode(store: Store) -> None:
-    episode = await run(store, Breaks(BrowserError("Chromium crashed")))
-    assert episode.verdict == Verdict(reward=0.0, outcome="infra_error", reason="BrowserError: Chromium crashed")
-    assert [step.truncated for step in episode.steps] == [False, True]
-    assert store.summaries() == []
-    assert store.summaries(status="cut")[0].steps == 2
-
-
-async def test_a_fault_in_the_code_cuts_the_episode_and_is_logged(
+async def test_a_broken_browser_or_a_fault_in_the_code_cuts_the_episode(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    episode = await run(store, Breaks(KeyError("mark")))
-    assert episode.verdict.outcome == "infra_error"
+    heard: list[Step] = []
+    episode = await run(store, Breaks(BrowserError("Chromium crashed")), on_step=heard.append)
+    assert episode.verdict == Verdict(reward=0.0, outcome="infra_error", reason="BrowserError: Chromium crashed")
+    assert [step.truncated for step in episode.steps] == [step.truncated for step in heard] == [False, True]
+    assert store.summaries() == []
+    assert store.summaries(status="cut")[0].steps == 2
+    assert (await run(store, Breaks(KeyError("mark")), repeat=1)).verdict.outcome == "infra_error"
     assert "KeyError" in caplog.text
 
 
@@ -334,19 +331,6 @@ async def test_an_agent_sees_its_past_and_never_a_reward(store: Store) -> None:
     assert [len(decisions) for decisions in seen] == [0, 1, 2]
     assert seen[2] == tuple(step.decision for step in episode.steps[:2])
     assert "reward" not in State.model_fields
-
-
-async def test_the_step_that_an_episode_was_cut_in_is_heard_of_once(tmp_path: Path) -> None:
-    class Crash(LineEnv):
-        async def step(self, action: Action) -> StepResult:
-            raise BrowserError("Chromium crashed")
-
-    heard: list[Step] = []
-    with Store.open(tmp_path) as store:
-        await store.begin_run("r", {}, Provenance(version="test"))
-        options = EpisodeOptions(on_step=heard.append)
-        await record_episode(line_agent(), Crash(), line_task("t"), store=store, run="r", options=options)
-    assert [step.truncated for step in heard] == [True]
 
 
 async def test_the_main_loop_needs_no_store(store: Store) -> None:

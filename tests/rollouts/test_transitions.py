@@ -32,10 +32,12 @@ class Plain:
         return EmbedItem(text=task.goal)
 
 
-async def play(folder: Path, *replies: str, limit: int = 30) -> Episode:
+async def play(folder: Path, *replies: str | list[str], limit: int = 30) -> Episode:
     with Store.open(folder) as store:
         await store.begin_run("r", {}, Provenance(version="test"))
-        agent = line_agent(selector=GreedySelector(), replies=[[reply] for reply in replies])
+        agent = line_agent(
+            selector=GreedySelector(), replies=[[one] if isinstance(one, str) else one for one in replies]
+        )
         done = await record_episode(
             agent, LineEnv(), line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=limit)
         )
@@ -138,13 +140,7 @@ async def test_each_distinct_item_has_one_row(tmp_path: Path) -> None:
 
 
 async def test_all_candidates_are_given_to_who_asks(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await store.begin_run("r", {}, Provenance(version="test"))
-        agent = line_agent(selector=GreedySelector(), replies=[["click [2]", "click [1]"], ["click [2]"]])
-        done = await record_episode(
-            agent, LineEnv(), line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=2)
-        )
-        episode = store.episode(done.id)
+    episode = await play(tmp_path, ["click [2]", "click [1]"], "click [2]", limit=2)
     assert tabulate([episode], Plain())[1].candidates is None
     items, rows = tabulate([episode], Plain(), candidates=True)
     (back,) = (i for i, item in enumerate(items) if item.text == "click link one back")

@@ -218,12 +218,6 @@ async def site() -> AsyncIterator[Site]:
         yield made
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    async with Browser.launch() as made:
-        yield made
-
-
 def visitor(state: State, _n: int) -> Sequence[str]:
     """Any door, or what leads to them."""
     named = {element.name: element.mark for element in state.observation.elements}

@@ -8,17 +8,20 @@ from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from forked import Forked
 from sqlalchemy import update
 from store_nouns import PROVENANCE, decision, picture, step, task
 
 from bestofq.core.decision import Decision
+from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import BestOfQError, DataError
 from bestofq.store import database, schema
 from bestofq.store.codec import pack, unpack
 from bestofq.store.store import Store
 
+SPEC = EmbedSpec(model="m", revision="1", dim=2)
 UNSCORED = (  # `store_nouns.decision()` as it was packed then
     b"eH3SrwYBI+hHI6Ic4Z1aAkqzyE7xLFHILFYAhqYeiqMKchLzoCFUAWInQqwDCYDiprQYi9uNTBGOf9SwDOxsdHfijItEhRig5pQYJYVs"
     b"mCOJiZvg1MSi5AzcgUuUP7A51JioAPUvyYCkfkpsB6V3RDYwBGYBcx1QcGLmAxNEPjAkP39aGKDlUGNcWdQUmEUBX9XJew=="
@@ -136,7 +139,13 @@ async def test_a_url_takes_a_folder_for_its_pictures(tmp_path: Path) -> None:
         Store.open(url)
     with Store.open(url, files=tmp_path / "files") as store:
         await store.begin_run("r", {}, PROVENANCE)
-        assert [run.name for run in store.runs()] == ["r"]
+        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        await store.append_step(episode, step(0, screenshot=picture()))
+        store.vectors(SPEC).put_many({"k": np.array([1, 2], dtype=np.float32)})
+    with Store.open(url, files=tmp_path / "files") as store:
+        [read] = store.episode(episode).steps
+        assert store.screenshots.load(read.observation.screenshot) == picture()
+        assert store.vectors(SPEC).get_many(["k", "other"])["k"].tolist() == [1, 2]
 
 
 async def test_a_closed_store_says_so(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -202,16 +201,6 @@ def test_where_it_listens(tmp_path: Path) -> None:
         assert not is_loopback(everywhere)
     with pytest.raises(DataError, match="holds no bestofq store"):
         view(tmp_path / "nothing")
-
-
-def test_the_command_says_what_is_wrong_without_loading_what_it_does_not_need(tmp_path: Path) -> None:
-    code = "import sys; from bestofq.cli.main import run\ntry: run()\nfinally: print('torch' in sys.modules)"
-    command = [sys.executable, "-c", code, "view", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    said = " ".join(done.stdout.split())
-    assert said.startswith("error: ")
-    assert said.endswith("holds no bestofq store: collect episodes into it first False")
 
 
 def say(address: str) -> None:
