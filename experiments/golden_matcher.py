@@ -6,7 +6,7 @@ from typing import Any
 
 from bestofq.agents.json_replies import object_schema
 from bestofq.agents.prompting import GOLDEN, prompt_hash, render
-from bestofq.agents.structured_output import Prompt, Prompts, ask_json
+from bestofq.agents.structured_output import Prompts, ask_json
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError
@@ -52,7 +52,7 @@ class GoldenMatcher:
         messages = user(text, system=render("golden_system"))
 
         async def prompts() -> Prompts:
-            yield Prompt(request=Request(messages=messages, schema=_SCHEMA, name="match"))
+            yield Request(messages=messages, schema=_SCHEMA, name="match"), None
 
         found, usage = await ask_json(
             self.model,

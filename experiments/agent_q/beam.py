@@ -8,6 +8,7 @@ from bestofq.agents.proposers import SamplingProposer
 from bestofq.config.agents import AGENTS, AgentConfig, dialect_of
 from bestofq.config.models import Models
 from bestofq.core.language import Generation, Reply, Request
+from bestofq.core.usage import Usage
 from bestofq.models.local import LocalModel
 
 
@@ -24,7 +25,8 @@ class BeamModel:
         limits = {"num_beams": 4, "do_sample": False, "length_penalty": 0.0, "max_new_tokens": request.max_tokens}
         ids = local.model.generate(torch.tensor([prompt], device=local.device), **limits)[0, len(prompt) :]
         reply = Reply(local.tokenizer.decode(ids, skip_special_tokens=True), ids=tuple(ids.tolist()))
-        return Generation((reply,), len(prompt), len(ids))
+        usage = Usage(role=request.role, tokens_in=len(prompt), tokens_out=len(ids), calls=1)
+        return Generation((reply,), usage)
 
 
 def propose_by_beam(models: Models) -> SamplingProposer:
