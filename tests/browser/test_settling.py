@@ -142,6 +142,9 @@ RESTLESS = {
     "awaited polling": "(async () => { for (;;) { await fetch('/quick'); await sleep(100) } })()",
     "long polling": "fetch('/never/poll')",
     "spinner": "out.animate({ opacity: [0, 1] }, { duration: 900, iterations: Infinity }); out.className = 'spinner'",
+    "busy icon": "new Worker('data:,onmessage=0'); out.innerHTML = `<svg><circle class=icon-busy cx=9 cy=9 r=9></svg>`",
+    "named after loading": "new Worker('data:,onmessage=0'); out.className = 'lazy-loading'; out.textContent = ''; "
+    "out.style.height = '9px'",
     "feed": "setInterval(() => out.append(document.createElement('hr')), 200)",
     "counter": "fetch('/never/collect?page=1')",
     "pushes": "setInterval(() => history.pushState(0, '', '/p' + Math.random()), 5)",

@@ -10,7 +10,7 @@ globalThis.bestofq = (() => {
     CharacterData: "data",
     Text: "assignedSlot",
     Element: "tagName localName namespaceURI id previousElementSibling shadowRoot assignedSlot firstElementChild getAttribute hasAttribute "
-      + "matches closest querySelector querySelectorAll getBoundingClientRect getClientRects checkVisibility "
+      + "matches closest querySelector querySelectorAll getAnimations getBoundingClientRect getClientRects checkVisibility "
       + "clientLeft clientTop clientWidth clientHeight scrollWidth scrollHeight currentCSSZoom scrollIntoView scrollBy scrollLeft scrollTop",
     Document: "documentElement body title defaultView scrollingElement createRange getElementById elementFromPoint "
       + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelector querySelectorAll activeElement styleSheets",

@@ -10,8 +10,9 @@ Object.assign(globalThis.bestofq, (() => {
   const ANIMATED = 1500; // ms that an animation may last
   const OFTEN = 3; // changes of one place that make it restless
   const PAINT = /color|shadow|outline|fill|stroke|filter|decoration/; // transitions that move nothing
-  const SIGNS = "[aria-busy=true],[role=progressbar],progress,[class*=skeleton i],[class*=spin i],[class*=shimmer i],"
-    + "[class*=load i],[class*=busy i]";
+  const BUSY = "[aria-busy=true],[role=progressbar],progress";
+  const SIGNS = `:is(${BUSY},[class*=skeleton i],[class*=spin i],[class*=shimmer i],[class*=load i],[class*=busy i])`
+    + ":not(svg *)"; // part of an icon
   const SIGN = /skeleton|spinner|shimmer|(^|[-_])(loading|loader|busy|spin)([-_]|$)/i;
   const WORDS = new RegExp("^((still |now )?\\p{L}+ing\\b.{0,40}(…|\\.{3})|(loading|please wait|one moment|just a moment)"
     + "( please)?\\W*|(wird geladen|bitte warten|chargement|cargando|carregando|caricamento|загрузка|読み込み中|加载中)\\W*)$", "iu");
@@ -123,21 +124,24 @@ Object.assign(globalThis.bestofq, (() => {
       && el[$.checkVisibility]({ opacityProperty: true, visibilityProperty: true });
   };
 
-  // A visible sign of work under way that is not known to stay: its words, else its name.
+  // A visible sign of work under way that is not known to stay: its words, else its name; and whether more than the
+  // name of its class says so.
   function sign() {
     for (const root of watched) {
       for (const el of root[$.querySelectorAll](SIGNS)) {
         const named = Array.from((el[$.getAttribute]("class") || "").split(/\s+/)).some((name) => SIGN.test(name));
         const measured = el[$.hasAttribute]("aria-valuenow") || is(el, "progress") && el[$.hasAttribute]("value");
-        if (!named && (measured || !el[$.matches]("[aria-busy=true],[role=progressbar],progress"))) continue;
-        if (!resigned.has(el) && inView(el)) return [el, squeeze(el[$.textContent]).slice(0, 40) || "a sign of work"];
+        const busy = !measured && el[$.matches](BUSY);
+        if (!named && !busy || resigned.has(el) || !inView(el)) continue;
+        const text = squeeze(el[$.textContent]).slice(0, 40), moving = el[$.getAnimations]({ subtree: true }).length > 0;
+        return [el, text || "a sign of work", Boolean(busy || text || moving)];
       }
       const body = root[$.body] || root, walker = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
       for (let left = 3000; left > 0 && walker.nextNode(); left -= 1) {
         const node = walker.currentNode, text = node[$.data].trim();
         if (text.length < 5 || text.length > 60 || !WORDS.test(text)) continue;
         const el = flatParent(node);
-        if (isElement(el) && !resigned.has(node) && !is(el, "option", "script", "style") && inView(el)) return [node, text];
+        if (isElement(el) && !resigned.has(node) && !is(el, "option", "script", "style") && inView(el)) return [node, text, true];
       }
     }
     return null;
@@ -194,12 +198,12 @@ Object.assign(globalThis.bestofq, (() => {
       const calm = quiet <= 0 && wait <= 0;
       why = calm ? "" : "changing";
       if (calm && patient) {
-        const later = open || lively || waits.some(([, left, , again]) => !again && left < 10_000);
+        const later = open || waits.some(([, left, , again]) => !again && left < 10_000);
         const shown = sign(), loaded = performance.timing.loadEventEnd;
         const blind = lively || sinceAsked < 1000 || !whole; // it may change by what cannot be seen here
         const young = !whole && (!loaded || at - loaded + performance.timeOrigin < SOON);
-        if (empty() && (gone < RESTLESS || later)) why = "is empty";
-        else if (shown && (gone < RESTLESS || later)) why = words(shown);
+        if (empty() && (gone < RESTLESS || later || lively)) why = "is empty";
+        else if (shown && (gone < RESTLESS || later || lively && (shown[2] || gone < LATE))) why = words(shown);
         else if (stream && !changed && gone < (load ? RESTLESS : LATE)) why = "silent";
         else if (acted && !load && !changed && blind && gone < FIRST) why = "unchanged";
         else if (load && young && gone < RESTLESS) why = "young";
