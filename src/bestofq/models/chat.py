@@ -371,11 +371,8 @@ class ChatModel:
         read, written = (count or 0 for count in counts)
         replies = [_reply(choice, written) for choice in choices]
         if self.config.token_ids and request.log_probs:
-            told = [_drawn_tokens(completion, choice, self.config.place) for choice in choices]
-            replies = [
-                replace(reply, ids=ids, log_prob=log_prob, prompt_hash=prompt)
-                for reply, (ids, log_prob, prompt) in zip(replies, told, strict=True)
-            ]
+            told = (_drawn_tokens(completion, choice, self.config.place) for choice in choices)
+            replies = [replace(reply, **tokens) for reply, tokens in zip(replies, told, strict=True)]
         usd = None if None in counts else self._price.usd(read, written)
         usage = Usage(role=request.role, tokens_in=read, tokens_out=written, calls=1, usd=usd)
         return Generation(tuple(replies), usage)
@@ -423,8 +420,8 @@ def _reply(choice: Any, tokens: int) -> Reply:
     return Reply(text, sum(one.logprob for one in drawn) if drawn else None, (), finish, tokens)
 
 
-def _drawn_tokens(completion: Any, choice: Any, where: str) -> tuple[tuple[int, ...], float, str]:
-    """Return a choice's drawn tokens, the sum of their log-probabilities, and `ids_hash` of the prompt's tokens.
+def _drawn_tokens(completion: Any, choice: Any, where: str) -> dict[str, Any]:
+    """Return what a `Reply` keeps of a choice's drawn tokens: ids, their log-probability, `ids_hash` of the prompt.
 
     `return_token_ids` asks for them: of vLLM from 0.10.2 (the prompt's are in the completion), of SGLang from July 2026
     (the prompt's are in the choice). ConfigError if the server gave none, or not one log-probability for each token.
@@ -437,7 +434,7 @@ def _drawn_tokens(completion: Any, choice: Any, where: str) -> tuple[tuple[int, 
     if len(log_probs) != len(ids):
         count = f"{len(log_probs)} log-probabilities (logprobs) of {len(ids)} tokens"
         raise ConfigError(f"{where} gave {count}; {NEEDS}")
-    return tuple(map(int, ids)), sum(log_probs), ids_hash(prompt)
+    return {"ids": tuple(map(int, ids)), "log_prob": sum(log_probs), "prompt_hash": ids_hash(prompt)}
 
 
 async def check_token_ids(model: ChatModel, temperature: float, setting: str, tokens: "PromptTokens | None") -> None:
