@@ -99,7 +99,8 @@ def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], ep
         told = estimate_lift(both[0], learned_set(out)[0], both[1])
         _keep(told, out)
     console.print(verdict_line(told), highlight=False, markup=False)
-    console.print(gate_line(told), highlight=False, markup=False)
+    if models.settings.gate != "off":
+        console.print(gate_line(told), highlight=False, markup=False)
 
 
 def _keep(told: OffPolicyEstimate, q: Path) -> None:

@@ -117,7 +117,7 @@ def verdict_line(found: OffPolicyEstimate) -> str:
         wanted = f", of {'one task' if tasks == 1 else f'{tasks} tasks'} alone; collect more tasks"
     else:
         wanted = "" if found.verdict != "not enough episodes" or more is None else f"; about {more:,} more would tell"
-    return f"{found.verdict}: expected {points(found.lift)} over the first candidate{wanted}{ranks}"
+    return f"{found.verdict}: expected {points(found.lift)} over the first candidate without a gate{wanted}{ranks}"
 
 
 def gate_line(found: OffPolicyEstimate) -> str:
@@ -126,7 +126,8 @@ def gate_line(found: OffPolicyEstimate) -> str:
         return "The gate is shut: these episodes do not tell what another choice would have brought"
     opened = [f"{name!r}" for name, limit in zip(FAMILIARITY, found.thresholds, strict=True) if limit is not None]
     if not opened:
-        more = f"; about {count_of(found.more, 'more episode')} would tell" if found.more else ""
-        return f"The gate is shut, and the agent takes the first candidate: no other choice is shown to help{more}"
+        unclear = found.more if found.verdict == "not enough episodes" else None
+        more = f"; about {count_of(unclear, 'more episode')} would tell" if unclear else ""
+        return f"The gate is shut, and the agent takes the first candidate: no other choice is sure to help{more}"
     again = f"; where tasks come again {points(found.again)}" if found.again else ""
     return f"The gate opens where {' or '.join(opened)}: expected {points(found.gated)} over the first candidate{again}"
