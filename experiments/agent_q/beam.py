@@ -25,8 +25,7 @@ class BeamModel:
         limits = {"num_beams": 4, "do_sample": False, "length_penalty": 0.0, "max_new_tokens": request.max_tokens}
         ids = local.model.generate(torch.tensor([prompt], device=local.device), **limits)[0, len(prompt) :]
         reply = Reply(local.tokenizer.decode(ids, skip_special_tokens=True), ids=tuple(ids.tolist()))
-        usage = Usage(role=request.role, tokens_in=len(prompt), tokens_out=len(ids), calls=1)
-        return Generation((reply,), usage)
+        return Generation((reply,), Usage(role=request.role, tokens_in=len(prompt), tokens_out=len(ids), calls=1))
 
 
 def propose_by_beam(models: Models) -> SamplingProposer:

@@ -78,8 +78,8 @@ class IQLConfig(FrozenModel):
         L_Q(θ) = E[ (r(s, a) + γ V_ψ(s') - Q_θ(s, a))² ]
 
     A terminal step has no V(s'). Q_target is a copy of Q. The optimizer is Adam, one for each network, and both rates
-    fall to 0 by a cosine. The defaults are appendix B's, with three exceptions: `steps` (B: 50,000), `network.hidden`
-    (B: `paper`) and a dropout rate, of which the paper says nothing.
+    fall to 0 by a cosine. The defaults are appendix B's, with two exceptions: `steps` (B: 50,000) and `network.hidden`
+    (B: `paper`). The paper gives no dropout rate.
 
     Args:
         expectile: τ. The larger it is, the closer V comes to the best action in the data.

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
@@ -19,8 +19,10 @@ from bestofq.reports.stats import distinct, group_by
 from bestofq.store.configuration import AGENTS
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.schema import Status
-from bestofq.store.store import Store
 from bestofq.store.tally import Tally
+
+if TYPE_CHECKING:
+    from bestofq.store.store import Store
 
 DIGITS = 6  # of a Q-function's hash that are shown, unless more are needed to distinguish two
 BASELINE = "prompting"
@@ -46,14 +48,14 @@ class Selection:
     split: str | None = None
     baseline: str | None = None
 
-    def in_runs(self, store: Store) -> list[str]:
+    def in_runs(self, store: "Store") -> list[str]:
         """The names of its runs. DataError on one that the store does not have."""
         known = [run.name for run in store.runs()]
         if missing := [run for run in self.runs or () if run not in known]:
             raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
         return known if self.runs is None else [*distinct(self.runs)]
 
-    def tallies(self, store: Store) -> list[Tally]:
+    def tallies(self, store: "Store") -> list[Tally]:
         """Its ended episodes, of all agents. An episode without a step belongs to its agent's only Q-function in its
         run."""
         runs = self.in_runs(store)
@@ -62,7 +64,7 @@ class Selection:
         only = {key: known[0][2] for key, known in several.items() if len(known) == 1}
         return [t._replace(checkpoint=t.checkpoint or only.get((t.run, t.agent))) for t in found]
 
-    def summaries(self, store: Store, *, status: Status = "finished") -> list[EpisodeSummary]:
+    def summaries(self, store: "Store", *, status: Status = "finished") -> list[EpisodeSummary]:
         runs = self.in_runs(store)
         return [e for run in runs for e in store.summaries(run=run, split=self.split, status=status)]
 
@@ -116,7 +118,7 @@ class Rows(dict[str, AgentRow]):
         return min(((row.agent != BASELINE, row.name) for row in self.values() if row.is_main), default=(0, None))[1]
 
 
-def read_rows(store: Store, selection: Selection = EVERYTHING) -> Rows:
+def read_rows(store: "Store", selection: Selection = EVERYTHING) -> Rows:
     """The rows of the selection's finished episodes, whichever agents are shown.
 
     An agent's only row on the table's own split has the agent's name. If it has several there, the hashes of their
