@@ -16,7 +16,7 @@ import typer
 
 from bestofq.agents.json_replies import object_schema
 from bestofq.agents.prompting import GOLDEN, prompt_hash, render
-from bestofq.agents.structured_output import Prompt, Prompts, ask_json
+from bestofq.agents.structured_output import Prompts, ask_json
 from bestofq.cli.config import load_config
 from bestofq.cli.options import RUNS, BaseUrl, Budget, Set, Stored, StoreOption
 from bestofq.cli.shared import budget_of, set_by
@@ -81,7 +81,7 @@ class GoldenMatcher:
         messages = user(text, system=render("golden_system"))
 
         async def prompts() -> Prompts:
-            yield Prompt(request=Request(messages=messages, schema=_SCHEMA, name="match"))
+            yield Request(messages=messages, schema=_SCHEMA, name="match"), None
 
         found, usage = await ask_json(
             self.model,
