@@ -174,8 +174,7 @@ def shortest_successes(store: Store, run: str | None, agent: str | None) -> dict
     if run is not None and run not in names:
         raise InputError(f"there is no run {run!r} for golden episodes: give --golden-run one of {', '.join(names)}")
     won = [e for e in store.summaries(run=run, agent=agent) if e.success and e.steps]
-    longest_first = sorted(won, key=lambda e: e.steps)[::-1]
-    return {e.key[:2]: e for e in longest_first}
+    return {e.key[:2]: e for e in sorted(won, key=lambda e: e.steps)[::-1]}  # the shortest comes last and stays
 
 
 async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher, found: GoldenFindings) -> None:
