@@ -28,9 +28,7 @@ from experiments.agent_q.methods import (
 from experiments.best_of_q import COMPARED, run_best_of_q
 
 
-async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_the_same_tasks(
-    tmp_path: Path, weights: str
-) -> None:
+async def test_each_seed_trains_apart_and_all_methods_play_the_same_tasks(tmp_path: Path, weights: str) -> None:
     settings = models_with(24, candidates=8, model=weights).settings
     changes: dict[str, dict[str, object]] = {
         "agent_q": {"tasks": 3},
