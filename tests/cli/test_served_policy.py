@@ -314,7 +314,7 @@ def test_one_process_goes_on_with_what_two_began(work: Path, killed: Path) -> No
 
 
 @pytest.mark.parametrize("two", ["ddp", "fsdp"])
-def test_two_processes_learn_the_adapters_that_one_does(
+def test_two_processes_learn_adapters_as_one_does(
     work: Path, two: str, tmp_path: Path, killed: Path, sharded: str
 ) -> None:
     done = CliRunner().invoke(app, arguments(work, str(tmp_path / "alone"), ADAPTERS), catch_exceptions=False)

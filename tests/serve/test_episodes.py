@@ -187,7 +187,7 @@ async def test_a_step_that_cannot_be_stored_costs_neither_its_reply_nor_the_epis
     assert "is not recorded: the store cannot be written (database is locked)" in said
 
 
-async def test_an_outcome_that_cannot_be_stored_is_refused_and_can_be_given_again(
+async def test_an_outcome_that_cannot_be_stored_can_be_given_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_BUSY_MS", 50)

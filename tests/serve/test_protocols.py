@@ -36,9 +36,7 @@ def used(number: int, **arguments: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_{number}", "name": "click", "input": arguments}
 
 
-async def test_a_function_call_of_the_responses_api_is_a_decision_and_the_previous_response_tells_whose(
-    tmp_path: Path,
-) -> None:
+async def test_a_call_of_the_responses_api_is_a_decision_and_the_previous_response_tells_whose(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: response(count, called(count, on=count)))
     async with serving(upstream, tmp_path) as agent, agent.openai() as client:
         latest: dict[str, Any] = {}

@@ -86,7 +86,7 @@ async def test_what_is_no_decision_passes_through(tmp_path: Path) -> None:
     odd = [{"role": "assistant", "tool_calls": [5]}], [{"role": "user", "content": "<browser_state>" * 40_000}]
     async with serving(upstream, tmp_path, explore=0.5) as agent:
         for more in [{"messages": messages} for messages in odd] + [{"temperature": "hot"}]:
-            got = await agent.ask({**browser_use("x", 1), **more})
+            got = await agent.ask({**browser_use("x", 1), **more}, timeout=9)
             assert got.status_code == 200
 
 
@@ -228,7 +228,7 @@ async def test_who_asks_again_gets_the_same_reply(tmp_path: Path) -> None:
         ({"answer": "I am done"}, "unjudged"),
     ],
 )
-async def test_the_agent_s_own_judge_is_believed_and_the_agent_is_not(
+async def test_the_agent_s_judge_is_believed_and_the_agent_not(
     tmp_path: Path, said: dict[str, Any], outcome: str
 ) -> None:
     def reply(body: Body, count: int) -> str:

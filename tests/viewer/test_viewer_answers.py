@@ -212,9 +212,7 @@ def serve_folder(folder: Path, host: str) -> None:
 
 
 @pytest.mark.parametrize(("host", "asks"), [("127.0.0.1", False), ("127.0.0.2", False), ("0.0.0.0", True)])
-def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(
-    folder: Path, tmp_path: Path, host: str, asks: bool
-) -> None:
+def test_a_served_store_prints_its_address_and_stops(folder: Path, tmp_path: Path, host: str, asks: bool) -> None:
     process = Forked(tmp_path / "log", serve_folder, folder, host)
     while not process.said and process.runs:
         time.sleep(0.02)
