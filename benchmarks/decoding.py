@@ -67,7 +67,7 @@ def theirs(model: LocalModel, asked: Sequence[Request]) -> int:
 
 
 def _tokens(generations: Sequence[Generation]) -> int:
-    return sum(generation.reply_tokens for generation in generations)
+    return sum(generation.usage.tokens_out for generation in generations)
 
 
 def measured(runs: dict[str, Run], rounds: int) -> dict[str, dict[str, float]]:

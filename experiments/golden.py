@@ -16,7 +16,7 @@ import typer
 
 from bestofq.agents.json_replies import object_schema
 from bestofq.agents.prompting import GOLDEN, prompt_hash, render
-from bestofq.agents.structured_output import Prompt, Prompts, ask_json
+from bestofq.agents.structured_output import Prompts, ask_json
 from bestofq.cli.config import load_config
 from bestofq.cli.options import RUNS, BaseUrl, Budget, Set, Stored, StoreOption
 from bestofq.cli.shared import budget_of, set_by
@@ -81,7 +81,7 @@ class GoldenMatcher:
         messages = user(text, system=render("golden_system"))
 
         async def prompts() -> Prompts:
-            yield Prompt(request=Request(messages=messages, schema=_SCHEMA, name="match"))
+            yield Request(messages=messages, schema=_SCHEMA, name="match"), None
 
         found, usage = await ask_json(
             self.model,
@@ -174,8 +174,7 @@ def shortest_successes(store: Store, run: str | None, agent: str | None) -> dict
     if run is not None and run not in names:
         raise InputError(f"there is no run {run!r} for golden episodes: give --golden-run one of {', '.join(names)}")
     won = [e for e in store.summaries(run=run, agent=agent) if e.success and e.steps]
-    longest_first = sorted(won, key=lambda e: e.steps)[::-1]
-    return {e.key[:2]: e for e in longest_first}
+    return {e.key[:2]: e for e in sorted(won, key=lambda e: e.steps)[::-1]}  # the shortest comes last and stays
 
 
 async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher, found: GoldenFindings) -> None:

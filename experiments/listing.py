@@ -60,12 +60,11 @@ class ListingProposer:
                 seed=state.step_seed,
             )
         )
-        usage = generation.usage("proposer")
         lists = (listed(reply.text, state.observation) for reply in generation.replies)
         candidates: Sequence[Candidate] = next(filter(None, lists), [])
         if not candidates:
-            raise ReplyError(f"{self.model.name} lists no action", usage=(usage,))
-        return Proposal(candidates=tuple(candidates[:n]), usage=(usage,))
+            raise ReplyError(f"{self.model.name} lists no action", usage=(generation.usage,))
+        return Proposal(candidates=tuple(candidates[:n]), usage=(generation.usage,))
 
 
 def make_proposer(models: Models) -> ListingProposer:

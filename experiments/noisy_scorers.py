@@ -126,7 +126,7 @@ def ranked(episodes: Sequence[Episode], scorer: Noisy) -> LoggedChoices:
             candidates = step.decision.candidates
             state = state_at(episode.task, episode.steps[:at], step.observation)
             next(rows)[: len(candidates)] = scorer.values(state, candidates)
-    return replace(choices, q=q, value=q.max(axis=1))
+    return replace(choices, q=q)
 
 
 def judged() -> list[Judged]:

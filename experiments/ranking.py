@@ -154,8 +154,7 @@ def _quirks(pairs: Iterable[tuple[Episode, Episode]], suite: Quirks) -> Iterator
 
 
 def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool]) -> OracleStep:
-    task = (episode.task.suite, episode.task.id)
-    return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen)
+    return OracleStep(kind, (episode.task.suite, episode.task.id), tuple(right), decision.chosen)
 
 
 def rank(

@@ -21,7 +21,6 @@ MODULES = (
     "bestofq.core.loading",
     "bestofq.store.store",
     "bestofq.learning.iql",
-    "bestofq.learning.training",
     "bestofq.learning.tracking",
     "bestofq.learning.checkpoint",
     "bestofq.learning.value",

@@ -28,7 +28,6 @@ def log_of(*episodes: tuple[str, bool, Sequence[STEP]], epsilon: float = 0.5) ->
         success=np.array([won for _, won, _ in episodes]),
         q=np.array([row(q, -np.inf) for _, q, _ in steps], np.float32),
         level=np.array([row([4] * len(q), 0) for _, q, _ in steps], np.int64),
-        value=np.zeros(len(steps), np.float32),
         chosen=np.array([taken for _, _, taken in steps]),
         propensity=np.array([row(p, 0.0) for p in probable], np.float32),
     )

@@ -84,7 +84,7 @@ def model_app(model: LocalModel) -> Starlette:
             return _refusal(400, f"maximum context length is {context} tokens: prompt and max_tokens make {length}")
         generation = await model.generate(wanted)
         replies = generation.replies * body.n if greedy else generation.replies
-        completion = _completion(model, replies, generation.prompt_tokens, body.logprobs)
+        completion = _completion(model, replies, generation.usage.tokens_in, body.logprobs)
         if body.return_token_ids:
             completion["prompt_token_ids"] = model.encode(*wanted.messages)
             for choice, reply in zip(completion["choices"], replies, strict=True):

@@ -23,6 +23,7 @@ from bestofq.config.agents import AGENTS, AgentConfig, AgentKind, dialect_of
 from bestofq.config.context import OpenSuite, open_suite
 from bestofq.config.models import Models
 from bestofq.core.language import Generation, Reply, Request
+from bestofq.core.usage import Usage
 from bestofq.models.local import LocalModel
 from bestofq.recipes import policy_training
 from bestofq.recipes.agent_q import grow_training_trees
@@ -55,7 +56,7 @@ class BeamModel:
         limits = {"num_beams": 4, "do_sample": False, "length_penalty": 0.0, "max_new_tokens": request.max_tokens}
         ids = local.model.generate(torch.tensor([prompt], device=local.device), **limits)[0, len(prompt) :]
         reply = Reply(local.tokenizer.decode(ids, skip_special_tokens=True), ids=tuple(ids.tolist()))
-        return Generation((reply,), len(prompt), len(ids))
+        return Generation((reply,), Usage(role=request.role, tokens_in=len(prompt), tokens_out=len(ids), calls=1))
 
 
 def propose_by_beam(models: Models) -> SamplingProposer:

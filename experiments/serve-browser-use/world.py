@@ -136,7 +136,7 @@ class Adapter:
                 )
             )
             [reply] = generation.replies
-            tokens = (generation.prompt_tokens, reply.tokens)
+            tokens = (generation.usage.tokens_in, reply.tokens)
             try:
                 candidate = COMMANDS.parse(reply.text, page.seen)
             except ReplyError:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bestofq.core.embedding import EmbedSpec
-from bestofq.learning.config import PAPER, NetworkConfig
+from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork, fold_projections, parameter_counts
 from bestofq.learning.value import ValueModel
 
@@ -22,7 +22,7 @@ def test_the_papers_sizes() -> None:
         assert parameters(VNetwork(2048)) == pytest.approx(8.04e6, rel=5e-4)
 
 
-def test_the_paper_preset_is_appendix_b() -> None:
+def test_the_defaults_are_appendix_b() -> None:
     numbers = {
         "expectile": 0.7,
         "discount": 0.99,
@@ -32,11 +32,10 @@ def test_the_paper_preset_is_appendix_b() -> None:
         "weight_decay": 1e-4,
         "clip_norm": 1.0,
         "batch_size": 128,
-        "steps": 50_000,
     }
-    assert {name: getattr(PAPER, name) for name in numbers} == numbers
+    assert {name: getattr(IQLConfig(), name) for name in numbers} == numbers
     for dim in (256, 2048):
-        shape = PAPER.at(dim).network
+        shape = IQLConfig(network=NetworkConfig(project=1024, hidden="paper")).at(dim).network
         assert (shape.project, shape.hidden, shape.scaling) == (1024, (1024, 1024, 512, 256, 128, 64), None)
 
 

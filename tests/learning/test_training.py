@@ -1,7 +1,5 @@
-"""A training that a signal ends is saved after the step under way, and continues bit for bit."""
+"""A training that was stopped continues bit for bit; its curves."""
 
-import os
-import signal
 import sys
 from pathlib import Path
 
@@ -16,39 +14,24 @@ from bestofq.learning.checkpoint import load_learner, save_learner, training_ten
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.tracking import open_tracker
-from bestofq.learning.training import train_stoppable
 
 
-@pytest.mark.parametrize(
-    ("number", "ending", "code"),
-    [(signal.SIGINT, KeyboardInterrupt, None), (signal.SIGTERM, SystemExit, 143)],
-    ids=["SIGINT", "SIGTERM"],
-)
-def test_a_signal_saves_and_ends_the_training(
-    number: signal.Signals,
-    ending: type[BaseException],
-    code: int | None,
-    tmp_path: Path,
-    data: Transitions,
-    config: IQLConfig,
-    embed: EmbedSpec,
+def test_a_stopped_training_continues_bit_for_bit_from_what_was_saved(
+    tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec
 ) -> None:
     def save(iql: IQL) -> None:
         save_learner(tmp_path, iql, embed=embed, train_n=3)
 
     def stop_at_40(iql: IQL) -> None:
         if iql.step == 40:
-            os.kill(os.getpid(), number)
+            raise KeyboardInterrupt
 
-    config = config.model_copy(update={"steps": 60})
-    before = signal.getsignal(number)
-    with pytest.raises(ending) as caught:
-        train_stoppable(data, config, save=save, on_step=stop_at_40)
-    assert getattr(caught.value, "code", None) == code
-    assert signal.getsignal(number) == before
+    config = config.model_copy(update={"steps": 60, "checkpoint_seconds": 0.0})
+    with pytest.raises(KeyboardInterrupt):
+        train_iql(data, config, save=save, on_step=stop_at_40)
     begun = load_learner(tmp_path, embed=embed)
-    assert begun.step in (40, 41)  # Python handles a signal between two of its instructions
-    ended, through = train_stoppable(data, config, begun=begun, save=save), train_iql(data, config)
+    assert begun.step == 39
+    ended, through = train_iql(data, config, resume=begun, save=save), train_iql(data, config)
     one, other = training_tensors(ended), training_tensors(through)
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
@@ -57,8 +40,8 @@ def test_a_signal_saves_and_ends_the_training(
 def test_it_is_saved_by_time_and_not_after_the_last_step(data: Transitions, config: IQLConfig) -> None:
     saved: list[int] = []
     config = config.model_copy(update={"steps": 5, "checkpoint_seconds": 0.0})
-    train_stoppable(data, config, save=lambda iql: saved.append(iql.step))
-    train_stoppable(data, config.model_copy(update={"checkpoint_seconds": 1e9}), save=lambda iql: saved.append(-1))
+    train_iql(data, config, save=lambda iql: saved.append(iql.step))
+    train_iql(data, config.model_copy(update={"checkpoint_seconds": 1e9}), save=lambda iql: saved.append(-1))
     assert saved == [1, 2, 3, 4]
 
 

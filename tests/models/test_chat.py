@@ -67,7 +67,7 @@ async def test_a_reply_with_its_usage() -> None:
         said = await asked.generate(ASK)
     [reply] = said.replies
     assert (json_of(reply, dict), reply.finish) == ({"a": 1}, "stop")
-    assert (said.prompt_tokens, said.reply_tokens, said.calls) == (100, 20, 1)
+    assert (said.usage.tokens_in, said.usage.tokens_out, said.usage.calls) == (100, 20, 1)
     sent = server.requests[0]
     assert sent["messages"] == [{"role": "user", "content": "hello"}]
     assert sent["response_format"]["json_schema"]["schema"] == SCHEMA
@@ -97,7 +97,7 @@ async def test_tokens_that_were_not_counted_have_no_price() -> None:
     script: list[Fault] = ["uncounted", "miscounted", "overcounted"]
     async with BrokenServer(good, script=script) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
         replies = [await asked.generate(ASK) for _ in range(4)]
-    counted = [(said.prompt_tokens, said.reply_tokens, said.usd) for said in replies]
+    counted = [(said.usage.tokens_in, said.usage.tokens_out, said.usage.usd) for said in replies]
     assert counted == [*[(0, 0, None)] * 3, (100, 20, pytest.approx(140e-6))]
 
 
@@ -112,7 +112,7 @@ async def test_a_budget_is_not_kept_where_tokens_are_not_counted() -> None:
         asked.budget.limit = 1.0
         counted = await asked.generate(ASK)
         await asked.generate(ASK)
-        assert asked.budget.spent == 2 * (counted.usd or 0) > 0  # as much as the dearest before it
+        assert asked.budget.spent == 2 * (counted.usage.usd or 0) > 0  # as much as the dearest before it
 
 
 async def test_calls_that_wait_for_their_turn_are_not_sent_once_the_budget_is_spent() -> None:

@@ -200,7 +200,7 @@ def test_who_cannot_take_a_role_is_refused(folder: Path, tmp_path: Path) -> None
 
 def test_a_reply_is_as_long_as_it_asks_whatever_else_is_in_the_batch(model: LocalModel) -> None:
     short, long = (Request(messages=user("say"), max_tokens=count) for count in (3, 30))
-    assert [one.reply_tokens <= 3 for one in model.generate_batch([short, long])] == [True, False]
+    assert [one.usage.tokens_out <= 3 for one in model.generate_batch([short, long])] == [True, False]
 
 
 def test_which_models_are_asked_with_instructions(folder: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bestofq.agents.dialects.json import point_of
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import picture_unit, render
-from bestofq.agents.structured_output import Prompt, Prompts, ask
+from bestofq.agents.structured_output import Prompts, ask
 from bestofq.core.decision import Located
 from bestofq.core.errors import ConfigError, ReplyError
 from bestofq.core.language import Reply, Request, user
@@ -53,7 +53,7 @@ class VisionLocalizer:
             picture = await self.model.picture(shot, pixels)
             text = render("localizer", target=target, unit=picture_unit(picture))
             request = Request(messages=user(text, (shot,)), schema=POINT, name="click", pixels=picture.limits.most)
-            yield Prompt(request=request, picture=picture)
+            yield request, picture
             if picture.half is None:
                 return
             pixels = picture.half

@@ -19,13 +19,7 @@ from bestofq.core.picture import Picture
 
 HISTORY = 8  # past actions shown, the last ones
 LOCAL = ("state", "propose", "pick", "review")  # what a local model reads
-CHAT = (
-    "candidates_system",
-    "candidates_user",
-    "picker_system",
-    "picker_user",
-    "localizer",
-)  # what a chat endpoint reads
+CHAT = ("candidates_system", "candidates_user", "picker_system", "picker_user", "localizer")  # what an endpoint reads
 TEMPERATURE, SAMPLES_PER_CANDIDATE = 0.8, 3  # of a local model's draws but the greedy first
 SCREENSHOTS = 15  # a judge is shown: `max_attached_imgs` in the run_eval.sh of WebVoyager
 JUDGE = ("judge_system", "judge_user")  # what a judge reads

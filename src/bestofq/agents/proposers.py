@@ -61,7 +61,7 @@ class SamplingProposer:
                 log_probs=True,
             )
         )
-        usage, dialect = (generation.usage("proposer"),), self.dialect
+        usage, dialect = (generation.usage,), self.dialect
         try:
             candidates = _read_each(
                 generation.replies,

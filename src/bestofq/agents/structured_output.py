@@ -6,7 +6,7 @@ reader that raises ReplyError.
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from bestofq.agents.json_replies import json_of
@@ -21,16 +21,9 @@ T = TypeVar("T")
 SHOWN = 30  # past actions, the last ones, to a model with instructions
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prompt:
-    """A request in one of its lengths."""
-
-    request: Request
-    picture: Picture | None = None  # the one that points of the reply are on, as it is sent
-
-
-Prompts = AsyncGenerator[Prompt, None]
-"""The same request from its longest to its shortest. The next one is taken if the model has no room for the last."""
+Prompts = AsyncGenerator[tuple[Request, Picture | None], None]
+"""The same request from its longest to its shortest, with the picture that points of the reply are on, as it is sent.
+The next one is taken if the model has no room for the last."""
 
 Reader = Callable[[Sequence[Reply], Picture | None], T]
 """What replies to a prompt with this picture mean. ReplyError, in words that help the model to correct it."""
@@ -77,27 +70,25 @@ async def ask(
     first_replies: list[str] = []
     fresh = max(1, n or 1)  # seeds after the first: an endpoint may take one for each reply of the first attempt
     async with aclosing(prompts):
-        prompt = await anext(prompts)
+        request, picture = await anext(prompts)
 
         async def generate(tail: Sequence[Message] = (), later: int = 0, **changes: Any) -> Sequence[Reply]:
-            nonlocal prompt
+            nonlocal request, picture
             while True:
-                request = prompt.request
                 messages, seed = (*request.messages, *tail), None if request.seed is None else request.seed + later
+                asked = replace(request, messages=messages, seed=seed, role=role, **changes)
                 try:
-                    generation = await model.generate(
-                        replace(request, messages=messages, seed=seed, role=role, **changes)
-                    )
+                    generation = await model.generate(asked)
                 except ContextError as error:
                     if tail:  # no room for a repair turn: a sample of its own
                         tail, later = (), fresh + 1
                     elif shorter := await anext(prompts, None):
-                        prompt = shorter
+                        request, picture = shorter
                     else:
                         raise
                     usage.extend(error.usage)
                 else:
-                    usage.append(generation.usage(role))
+                    usage.append(generation.usage)
                     return generation.replies
 
         tail: Sequence[Message] = ()
@@ -111,7 +102,7 @@ async def ask(
                     replies = await (generate(later=fresh) if attempt > 1 else generate(tail))
                 first_replies.append(replies[0].text)
                 try:
-                    return read(replies, prompt.picture), merge_usage(usage)
+                    return read(replies, picture), merge_usage(usage)
                 except ReplyError as error:
                     problem = error
                     if replies[0].finish == "refused":  # and would be again
@@ -155,7 +146,7 @@ async def state_prompts(
     picture = await model.picture(shot) if shot else None
     history = min(SHOWN, len(state.decisions))
 
-    def prompt() -> Prompt:
+    def prompt() -> tuple[Request, Picture | None]:
         shots = (*earlier, *((shot,) if shot and picture else ()))
         changed = replace(
             request,
@@ -163,7 +154,7 @@ async def state_prompts(
             seed=state.step_seed,
             pixels=picture.limits.most if picture else None,
         )
-        return Prompt(request=changed, picture=picture)
+        return changed, picture
 
     yield prompt()
     while shot and picture and picture.half is not None:

@@ -51,7 +51,7 @@ def setting_fields(
     for name, field in cls.model_fields.items():
         value = getattr(values, name, None)
         below = [type(value)] if isinstance(value, BaseModel) else _configs_of(field.annotation)
-        if below and _is_named(field.annotation):
+        if below and get_origin(field.annotation) is dict:
             tables = value if isinstance(value, dict) else {"NAME": None}
             for key, table in tables.items():
                 yield from setting_fields(below[0], table, f"{above}{name}.{key}.")
@@ -166,10 +166,6 @@ def _name_setting(cls: type[BaseModel], place: Sequence[str | int], *, unknown: 
         else:
             table = f"{name}.name={part}"
     return name, table, key
-
-
-def _is_named(annotation: Any) -> bool:
-    return get_origin(annotation) is dict
 
 
 def _configs_of(annotation: Any) -> list[type[BaseModel]]:

@@ -15,7 +15,7 @@ from bestofq.core.decision import DECIDED
 from bestofq.core.errors import DataError
 from bestofq.interop.importing import check_log, import_log
 from bestofq.recipes.identity import current_provenance
-from bestofq.reports.table import Row, Table, columns
+from bestofq.reports.table import Table, columns
 from bestofq.rollouts.console import console
 from bestofq.rollouts.progress import bar
 from bestofq.store.location import Location
@@ -61,12 +61,6 @@ def import_(
     )
     judge = f"bestofq judge --store {place} --run {run} --model …"
     notes = (f"Unjudged episodes teach nothing and count in no success rate: {judge}",) if unjudged else ()
-    table = Table(
-        name="imported",
-        title=f"{path}, read as {kind}, in the run {run} of {place}",
-        columns=columns("what", "count", "of these"),
-        rows=tuple(Row(cells=row) for row in counts),
-        notes=notes,
-    )
-    console.print(table)
+    title = f"{path}, read as {kind}, in the run {run} of {place}"
+    console.print(Table.of("imported", title, columns("what", "count", "of these"), counts, *notes))
     console.print(f"see them: bestofq view {place}", highlight=False, soft_wrap=True, markup=False)

@@ -61,8 +61,8 @@ def judge(
     config = load_config(ChatConfig, None, [*set_by({"model": model, "base_url": base_url}), *(set_ or ())])
     models = Models(BestOfQSettings(endpoints={"judge": config}), budget_of(budget))
 
-    shown = 0 if base_url == HERE else SCREENSHOTS
-    shown = shown if screenshots is None else screenshots
+    if screenshots is None:
+        screenshots = 0 if base_url == HERE else SCREENSHOTS
 
     async def work(store: Store, todo: Sequence[EpisodeSummary]) -> None:
         usage: list[Usage] = []
@@ -81,7 +81,7 @@ def judge(
         print_usage(usage, "the judge")
 
     with Store.open(place, read_only=True) if dry_run else open_existing_store(place) as opened:
-        asked = ChatJudge(model=models.in_role(config), screenshots=shown, criteria=criteria)
+        asked = ChatJudge(model=models.in_role(config), screenshots=screenshots, criteria=criteria)
         todo = episodes_to_judge(opened, run, asked, agent=agent, which=which)
         if dry_run:
             console.print(f"{asked.model.name} would judge {count_of(len(todo), 'episode')} of {run} in {place}")

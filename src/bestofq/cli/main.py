@@ -39,8 +39,8 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
     handler = RichHandler(console=console, show_path=False)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], format="%(message)s")
     try:
-        for word in sys.argv:
-            _check_encoding(word)
+        if odd := [word for word in sys.argv if word != word.encode(errors="ignore").decode()]:
+            raise InputError(f"the argument {odd[0]!r} is not UTF-8: type it in UTF-8, or rename the file")
         command()
     except BestOfQError as error:
         message, code = str(error), error.exit_code
@@ -64,14 +64,6 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
         raise SystemExit(0)
     console.print(f"[red]error:[/red] {escape(message)}", highlight=False)
     raise SystemExit(code)
-
-
-def _check_encoding(word: str) -> None:
-    """InputError if it is no UTF-8, because no store could hold it."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"the argument {word!r} is not UTF-8: type it in UTF-8, or rename the file") from None
 
 
 if __name__ == "__main__":

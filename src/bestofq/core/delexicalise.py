@@ -6,7 +6,7 @@
 
 import re
 from collections.abc import Collection
-from functools import lru_cache
+from functools import lru_cache, partial
 from urllib.parse import unquote, urlsplit
 
 GOAL_WORD = "_"
@@ -58,7 +58,7 @@ def delexicalise(text: str, goal: str = "") -> str:
     The result is a fixed point: `delexicalise(delexicalise(text, goal), goal)` changes nothing.
     """
     words, limit = _read_goal(goal)
-    return " ".join(_TOKEN.sub(lambda found: _replace(found, words, limit), text).casefold().split())
+    return " ".join(_TOKEN.sub(partial(_replace, words=words, limit=limit), text).casefold().split())
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -77,7 +77,8 @@ def _replace(found: re.Match[str], words: Collection[str], limit: float | None) 
     kind, text = str(found.lastgroup), found.group()
     if kind in ("url", "path"):
         parts = urlsplit(text).path.split("/")
-        return "/".join("{id}" if _is_id(part) else _delexicalise_part(part, words) for part in parts) or "/"
+        replace = partial(_replace, words=words, limit=None)
+        return "/".join("{id}" if _is_id(part) else _TOKEN.sub(replace, part) for part in parts) or "/"
     text = text.casefold()
     if kind in ("kind", "word", "number", "id") and text in words:
         return GOAL_WORD
@@ -89,10 +90,6 @@ def _replace(found: re.Match[str], words: Collection[str], limit: float | None) 
         case "price" if limit is not None:
             return "{within}" if _amount(text) <= limit else "{beyond}"
     return f"{{{kind}}}"
-
-
-def _delexicalise_part(part: str, words: Collection[str]) -> str:
-    return _TOKEN.sub(lambda found: _replace(found, words, None), part)
 
 
 def _is_id(part: str) -> bool:

@@ -66,7 +66,7 @@ class Request:
     name: str = "reply"  # of the schema
     pixels: int | None = None  # of a picture, at most; None: the model's own limit
     log_probs: bool = False  # of the replies; a local model always gives them, an endpoint may give none
-    role: Role = "proposer"  # whose usage an error keeps, where calls were paid for before the one that failed
+    role: Role = "proposer"  # whose usage it is
 
     @property
     def prompt(self) -> str:
@@ -108,21 +108,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The replies to a request and what they took."""
+    """The replies to a request and what they took, in the request's role. Seconds include waits and failed attempts."""
 
     replies: tuple[Reply, ...]
-    prompt_tokens: int
-    reply_tokens: int
-    calls: int = 1
-    seconds: float = 0.0  # waits and failed attempts included
-    usd: float | None = None  # None: the price is not known
-
-    def usage(self, role: Role) -> Usage:
-        return Usage(
-            role=role,
-            tokens_in=self.prompt_tokens,
-            tokens_out=self.reply_tokens,
-            calls=self.calls,
-            seconds=self.seconds,
-            usd=self.usd,
-        )
+    usage: Usage

@@ -20,16 +20,7 @@ from bestofq.core.errors import ConfigError, SetupError
 
 T = TypeVar("T")
 Kind = Literal[
-    "suite",
-    "suite_setting",
-    "scorer",
-    "proposer",
-    "judge",
-    "embedder",
-    "reader",
-    "model",
-    "q_function",
-    "command",
+    "suite", "suite_setting", "scorer", "proposer", "judge", "embedder", "reader", "model", "q_function", "command"
 ]
 SITES: Mapping[str, tuple[str, ...]] = {
     "suite": ("webshop", "booking", "quirks"),

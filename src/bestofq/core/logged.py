@@ -9,7 +9,7 @@ import numpy as np
 
 from bestofq.core.transitions import Bools, Floats, Ints
 
-_BY_STEP = ("q", "level", "value", "chosen", "propensity")
+_BY_STEP = ("q", "level", "chosen", "propensity")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,7 +21,6 @@ class LoggedChoices:
     success: Bools  # [E]
     q: Floats  # [T, N] of each candidate; -∞ beyond the last
     level: Ints  # [T, N] how familiar each candidate is (`core.gate.FAMILIARITY`), 0 beyond the last
-    value: Floats  # [T] V(s)
     chosen: Ints  # [T] the column taken
     propensity: Floats  # [T, N] with which the agent takes each candidate, 0 beyond the last; NaN: it does not tell
 

@@ -78,7 +78,8 @@ class IQLConfig(FrozenModel):
         L_Q(θ) = E[ (r(s, a) + γ V_ψ(s') - Q_θ(s, a))² ]
 
     A terminal step has no V(s'). Q_target is a copy of Q. The optimizer is Adam, one for each network, and both rates
-    fall to 0 by a cosine. `PAPER` states each of the paper's numbers; the default has fewer steps and smaller networks.
+    fall to 0 by a cosine. The defaults are appendix B's, with two exceptions: `steps` (B: 50,000) and `network.hidden`
+    (B: `paper`). The paper gives no dropout rate.
 
     Args:
         expectile: τ. The larger it is, the closer V comes to the best action in the data.
@@ -118,21 +119,6 @@ class IQLConfig(FrozenModel):
     def at(self, dim: int) -> "IQLConfig":
         """The same with the widths that its networks have for vectors of `dim` numbers."""
         return self.model_copy(update={"network": self.network.at(dim)})
-
-
-PAPER = IQLConfig(
-    expectile=0.7,  # 0.8 for GPT-4.1's data
-    discount=0.99,
-    target_update_every=100,
-    lr_q=3e-4,
-    lr_v=3e-4,
-    weight_decay=1e-4,
-    clip_norm=1.0,
-    batch_size=128,
-    steps=50_000,
-    network=NetworkConfig(project=PAPER_PROJECT, hidden="paper"),
-)
-"""The settings of Best-of-Q, appendix B. The paper gives no dropout rate; its "50,000 epochs" are read as steps."""
 
 
 class TuningRates(FrozenModel):

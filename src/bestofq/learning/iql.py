@@ -148,13 +148,16 @@ def train_iql(
     resume: IQL | None = None,
     log: Log = discard_log,
     on_step: Callable[[IQL], Any] | None = None,
+    save: Callable[[IQL], Any] | None = None,
 ) -> IQL:
     """Train Q and V on `data`, up to `config.steps` steps.
 
     Args:
-        resume: a loaded checkpoint of the same data and settings, from which the training continues.
+        resume: what `save` kept of the same data and settings. The result is then bit for bit that of a training which
+            never stopped.
         log: gets the means since the row before, the rate of Q and the seconds of this process.
         on_step: called after each step.
+        save: called every `config.checkpoint_seconds`, and not after the last step.
 
     Raises: DataError, CheckpointError.
     """
@@ -172,6 +175,7 @@ def train_iql(
         iql.value_once(batches)
         update = choose_update(iql, batches)
         sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
+        saved = began
         while iql.step < iql.config.steps:
             sums += update()
             if iql.step == iql.config.steps or iql.step % iql.config.log_every == 0:
@@ -181,6 +185,10 @@ def train_iql(
                 sums, since = torch.zeros_like(sums), iql.step
             if on_step is not None:
                 on_step(iql)
+            due = iql.step < iql.config.steps and time.perf_counter() - saved >= iql.config.checkpoint_seconds
+            if due and save is not None:
+                save(iql)
+                saved = time.perf_counter()
     return iql
 
 

@@ -65,7 +65,9 @@ def train_policy(
         return done
     torch.manual_seed(config.seed)
     model = _prepare_model(model, config)
-    share = _is_agreed(accelerator, lambda: can_share(model))
+    agreed = [accelerator.is_main_process and can_share(model)]  # under FSDP only that process may hold the weights
+    extra("accelerate.utils").broadcast_object_list(agreed)
+    [share] = agreed
     rank, size = accelerator.process_index, accelerator.num_processes
     batches = PairBatches(items, objective.turns, config, share=share, rank=rank, size=size)
     trained = (weight for weight in model.parameters() if weight.requires_grad)  # a list would keep them whole
@@ -171,13 +173,6 @@ def with_adapters(model: Any, rank: int) -> Any:
     with warnings.catch_warnings():  # PEFT and TRL still say `gradient_checkpointing`, which transformers warns of
         warnings.filterwarnings("ignore", r"`\w*gradient_checkpointing\w*` is deprecated", FutureWarning)
         return peft.get_peft_model(model, adapters)
-
-
-def _is_agreed(accelerator: Any, ask: Callable[[], bool]) -> bool:
-    """What the main process finds, for all: under FSDP only it may hold the weights."""
-    answer = [ask() if accelerator.is_main_process else False]
-    extra("accelerate.utils").broadcast_object_list(answer)
-    return answer[0]
 
 
 def _fsdp(accelerator: Any) -> bool:

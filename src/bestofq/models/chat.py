@@ -25,7 +25,7 @@ from bestofq.core.language import Finish, Generation, Message, Reply, Request, b
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.core.secrets import hide
-from bestofq.core.usage import attach_usage, merge_usage, token_count
+from bestofq.core.usage import Usage, attach_usage, merge_usage, token_count
 from bestofq.models.endpoint import (
     NEEDS,
     ApiError,
@@ -204,7 +204,7 @@ class ChatModel:
         SetupError: nobody was there by then, or for `STARTING` seconds.
         """
         generations: list[Generation] = []
-        with attach_usage(one.usage(request.role) for one in generations):
+        with attach_usage(one.usage for one in generations):
             replies: list[Reply] = []
             if request.greedy:
                 replies += (await self._call_whole(replace(request, n=1), generations))[:1]
@@ -214,8 +214,8 @@ class ChatModel:
                 replies += drawn[:missing]
         if request.one_line:
             replies = [replace(reply, text=reply.text.partition("\n")[0]) for reply in replies]
-        [used] = merge_usage(one.usage(request.role) for one in generations)
-        return Generation(tuple(replies), used.tokens_in, used.tokens_out, used.calls, used.seconds, used.usd)
+        [usage] = merge_usage(one.usage for one in generations)
+        return Generation(tuple(replies), usage)
 
     async def _call_whole(self, request: Request, generations: list[Generation]) -> Sequence[Reply]:
         """Return the replies of one call, or of a second with twice the token limit if one with a schema was cut and
@@ -244,26 +244,28 @@ class ChatModel:
                 started = time.monotonic()
                 try:
                     completion = await self._wait(self._arguments(request, messages, refused), request)
-                    found = self._read(completion, where if self.config.token_ids and request.log_probs else None)
+                    found = self._read(completion, request)
                 except Exception as error:
                     failure = self._error_of(error, time.monotonic() - started)
                 else:
-                    self._met = True
-                    tokens = found.reply_tokens or sum(len(reply.text) for reply in found.replies) / 4
+                    self._met, used = True, found.usage
+                    tokens = used.tokens_out or sum(len(reply.text) for reply in found.replies) / 4
                     self._speeds.append(max(1.0, tokens) / max(0.001, time.monotonic() - started))
                     self._pace.record_success()
-                    self._dearest = max(self._dearest, found.usd or 0.0)
-                    if found.usd is None and not self._dearest and self.budget.limit < inf:
+                    self._dearest = max(self._dearest, used.usd or 0.0)
+                    if used.usd is None and not self._dearest and self.budget.limit < inf:
                         raise ConfigError(
                             f"--budget {self.budget.limit:g} cannot be kept: {where} does not say how many tokens "
                             "a reply took; have it report usage, or leave --budget out"
                         )
-                    self.budget.spent += self._dearest if found.usd is None else found.usd
-                    return replace(found, seconds=round(time.monotonic() - began, 4))
+                    self.budget.spent += self._dearest if used.usd is None else used.usd
+                    seconds = round(time.monotonic() - began, 4)
+                    return replace(found, usage=used.model_copy(update={"seconds": seconds}))
                 finally:
                     spent += time.monotonic() - started
                 if failure.kind == "refused":  # the page is filtered, and would be again
-                    return Generation((Reply(failure.what, counted=0, finish="refused"),) * request.n, 0, 0)
+                    refusal = Reply(failure.what, counted=0, finish="refused")
+                    return Generation((refusal,) * request.n, Usage(role=request.role, calls=1))
                 if failure.kind == "overload":
                     self._pace.record_overload(number)
                 if failure.setting is None and self._pace.record_failure():
@@ -359,22 +361,21 @@ class ChatModel:
             found["response_format"] = {"type": "json_schema", "json_schema": schema}
         return found
 
-    def _read(self, completion: Any, where: str | None) -> Generation:
+    def _read(self, completion: Any, request: Request) -> Generation:
         """Replies and tokens of a completion; without a price if tokens were not counted. Errors as
-        `raise_provider_error`. `where`: whose token ids are wanted too, errors as `_drawn_tokens`."""
+        `raise_provider_error`, and if token ids are wanted as `_drawn_tokens`."""
         raise_provider_error(completion)
         choices = completion.choices
         usage = getattr(completion, "usage", None)
         counts = [token_count(getattr(usage, f"{kind}_tokens", None)) for kind in ("prompt", "completion")]
         read, written = (count or 0 for count in counts)
         replies = [_reply(choice, written) for choice in choices]
-        if where is not None:
-            told = [_drawn_tokens(completion, choice, where) for choice in choices]
-            replies = [
-                replace(reply, ids=ids, log_prob=log_prob, prompt_hash=prompt)
-                for reply, (ids, log_prob, prompt) in zip(replies, told, strict=True)
-            ]
-        return Generation(tuple(replies), read, written, usd=None if None in counts else self._price.usd(read, written))
+        if self.config.token_ids and request.log_probs:
+            told = (_drawn_tokens(completion, choice, self.config.place) for choice in choices)
+            replies = [replace(reply, **tokens) for reply, tokens in zip(replies, told, strict=True)]
+        usd = None if None in counts else self._price.usd(read, written)
+        usage = Usage(role=request.role, tokens_in=read, tokens_out=written, calls=1, usd=usd)
+        return Generation(tuple(replies), usage)
 
 
 def _merge_system(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
@@ -419,8 +420,8 @@ def _reply(choice: Any, tokens: int) -> Reply:
     return Reply(text, sum(one.logprob for one in drawn) if drawn else None, (), finish, tokens)
 
 
-def _drawn_tokens(completion: Any, choice: Any, where: str) -> tuple[tuple[int, ...], float, str]:
-    """Return a choice's drawn tokens, the sum of their log-probabilities, and `ids_hash` of the prompt's tokens.
+def _drawn_tokens(completion: Any, choice: Any, where: str) -> dict[str, Any]:
+    """Return what a `Reply` keeps of a choice's drawn tokens: ids, their log-probability, `ids_hash` of the prompt.
 
     `return_token_ids` asks for them: of vLLM from 0.10.2 (the prompt's are in the completion), of SGLang from July 2026
     (the prompt's are in the choice). ConfigError if the server gave none, or not one log-probability for each token.
@@ -433,7 +434,7 @@ def _drawn_tokens(completion: Any, choice: Any, where: str) -> tuple[tuple[int, 
     if len(log_probs) != len(ids):
         count = f"{len(log_probs)} log-probabilities (logprobs) of {len(ids)} tokens"
         raise ConfigError(f"{where} gave {count}; {NEEDS}")
-    return tuple(map(int, ids)), sum(log_probs), ids_hash(prompt)
+    return {"ids": tuple(map(int, ids)), "log_prob": sum(log_probs), "prompt_hash": ids_hash(prompt)}
 
 
 async def check_token_ids(model: ChatModel, temperature: float, setting: str, tokens: "PromptTokens | None") -> None:

@@ -46,14 +46,7 @@ class VisionEmbedder(CachedEmbedder):
     """`Embedder` over a frozen vision-language model of `QWEN`, without its language-model head, on one device."""
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        path: str | Path,
-        *,
-        name: str,
-        revision: str,
-        config: EmbedConfig = DEFAULTS,
+        self, model: Any, tokenizer: Any, path: str | Path, *, name: str, revision: str, config: EmbedConfig = DEFAULTS
     ) -> None:
         """`path`: of the checkpoint, for how pictures are prepared."""
         spec = EmbedSpec(

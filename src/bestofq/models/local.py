@@ -26,6 +26,7 @@ from bestofq.core.errors import ConfigError, ContextError
 from bestofq.core.language import Generation, Message, Reply, Request, break_tokens, ids_hash
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
+from bestofq.core.usage import Usage
 from bestofq.models.batching import MicroBatcher, in_groups
 from bestofq.models.checkpoints import Precision, checkpoint_errors, load_checkpoint, revision_of
 from bestofq.models.constrained import Grammars
@@ -150,7 +151,8 @@ class LocalModel(PromptTokens):
             self._check_room(request)
         started = time.perf_counter()
         generation = await self._batcher.submit(request)
-        return replace(generation, seconds=time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        return replace(generation, usage=generation.usage.model_copy(update={"seconds": seconds}))
 
     def _on_its_share(self, requests: Sequence[Request]) -> list[Generation]:
         """Two batches at once, each on half the cores, are faster than one after the other: small models wait a lot."""
@@ -247,7 +249,7 @@ class LocalModel(PromptTokens):
                 read.append((active, out.hidden_states[-1].view(len(active), draws, -1)[:, 0]))
         drawn = [[[t for t in branch if t >= 0] for branch in row] for row in written.tolist()]
         generations = [
-            self._generation(drawn[row], log_prob[row].tolist(), prompts[row], requests[row].one_line, tokens)
+            self._generation(requests[row], prompts[row], drawn[row], log_prob[row].tolist(), tokens)
             for row, tokens in enumerate(each_log_prob.tolist())
         ]
         if not states:
@@ -257,13 +259,13 @@ class LocalModel(PromptTokens):
 
     def _generation(
         self,
+        request: Request,
+        prompt: Sequence[int],
         branches: Sequence[Sequence[int]],
         log_probs: Sequence[float],
-        prompt: Sequence[int],
-        one_line: bool,
         each: Sequence[Sequence[float]],
     ) -> Generation:
-        ends = {*self._ends.tolist(), *(self._breaks.tolist() if one_line else ())}
+        ends = {*self._ends.tolist(), *(self._breaks.tolist() if request.one_line else ())}
         texts = self.tokenizer.batch_decode(branches, skip_special_tokens=True)
         read = ids_hash(prompt)
         replies = (
@@ -277,7 +279,8 @@ class LocalModel(PromptTokens):
             )
             for text, log_prob, ids, own in zip(texts, log_probs, branches, each, strict=True)
         )
-        return Generation(tuple(replies), len(prompt), sum(map(len, branches)))
+        usage = Usage(role=request.role, tokens_in=len(prompt), tokens_out=sum(map(len, branches)), calls=1)
+        return Generation(tuple(replies), usage)
 
 
 def _most_tokens(request: Request) -> int:

@@ -63,10 +63,9 @@ def rank_logs(logs: Logs, values: Values) -> LoggedChoices:
     memory = values.memory
     if isinstance(values, Memory):
         q = _pad(([values.recall(one) for one in candidates] for candidates in keys), -np.inf)
-        value = np.array([values.recall(candidates[0][:1]) for candidates in keys], np.float32)
     else:
         assert data is not None
-        q, value = _compute_values(data, values)
+        q = _compute_q(data, values)
     levels = ([memory.familiarity(one) if memory else 0 for one in candidates] for candidates in keys)
     probable = (row for episode in found for row in _propensities(episode, epsilons.get(episode.run)))
     return LoggedChoices(
@@ -75,7 +74,6 @@ def rank_logs(logs: Logs, values: Values) -> LoggedChoices:
         success=np.array([one.verdict.outcome == "success" for one in found]),
         q=q,
         level=_pad(levels, 0).astype(np.int64),
-        value=value,
         chosen=chosen,
         propensity=_pad(probable, 0),
     )
@@ -86,17 +84,16 @@ def _pad(rows: Iterable[Iterable[float]], fill: float) -> Floats:
     return np.array([*zip_longest(*rows, fillvalue=fill)], np.float32).T
 
 
-def _compute_values(data: Transitions, values: ValueModel) -> tuple[Floats, Floats]:
-    """Q [T, N], -∞ where there is no candidate, and V [T]."""
+def _compute_q(data: Transitions, values: ValueModel) -> Floats:
+    """[T, N], -∞ where there is no candidate."""
     actions = data.candidates
     assert actions is not None
-    q, v = [], []
+    q = []
     for start in range(0, len(data), _ROWS):
         part = slice(start, start + _ROWS)
         state, task = data.vectors[data.state[part]], data.vectors[data.task[part]]
         q.append(values.q(state, data.vectors[actions[part]], task))
-        v.append(values.v(state, task))
-    return np.where(actions < 0, -np.inf, np.concatenate(q)).astype(np.float32), np.concatenate(v)
+    return np.where(actions < 0, -np.inf, np.concatenate(q)).astype(np.float32)
 
 
 def _propensities(episode: Episode, epsilon: object) -> Iterator[Iterable[float]]:

@@ -22,11 +22,10 @@ from bestofq.core.words import count_of
 from bestofq.learning.checkpoint import export_value, load_learner, load_value, save_learner
 from bestofq.learning.config import CARD, IQLConfig
 from bestofq.learning.distributed import choose_device
-from bestofq.learning.iql import IQL
+from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.memory import FILE, Memory
 from bestofq.learning.networks import parameter_counts
 from bestofq.learning.tracking import Log, discard_log
-from bestofq.learning.training import train_stoppable
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.identity import DONE, IDENTITY, UNFINISHED, episode_set, is_done, q_identity, set_begun
 from bestofq.rollouts.console import console
@@ -88,14 +87,8 @@ def train_q(
     unfinished = out / UNFINISHED
     begun = load_learner(unfinished, embed=spec, device=config.device) if (unfinished / CARD).exists() else None
     with training_progress(config, data, at=begun.step if begun else 0) as progress:
-        trained = train_stoppable(
-            data,
-            config,
-            begun=begun,
-            save=partial(save_learner, unfinished, **card),
-            on_step=progress,
-            log=log,
-        )
+        keep = partial(save_learner, unfinished, **card)
+        trained = train_iql(data, config, resume=begun, save=keep, on_step=progress, log=log)
     export_value(out, trained, **card)
     learn_memory(models, store, episodes).save(out)
     (out / DONE).touch()

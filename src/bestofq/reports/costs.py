@@ -50,11 +50,6 @@ class Spent:
     def tokens(self) -> int:
         return self.tokens_in + self.tokens_out
 
-    @property
-    def price(self) -> float | None:
-        """USD; None as soon as a part of it is not known."""
-        return None if self.unpriced else self.usd
-
     def dollars(self, among: int = 1) -> str:
         """USD for each of `among`, in words: `≥` if only a part has a known price."""
         if among == 0:
@@ -184,7 +179,7 @@ def pareto_svg(costs: Costs, baseline: str | None = BASELINE) -> Markup:
     """Success against the cost of a task, with the front that nothing cheaper beats (Best-of-Q, Fig. 2): in USD if
     every price is known, else in tokens. Agents without a verdict have no point."""
     decided = [(row, row.success) for row in costs.rows if row.success is not None]
-    priced = all(row.total.price is not None for row, _ in decided)
+    priced = not any(row.total.unpriced for row, _ in decided)
     points = []
     for row, rate in decided:
         name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent

@@ -13,7 +13,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.transitions import Bools, Ints
+from bestofq.core.transitions import Bools
 from bestofq.reports.stats import SIGNED, UNIT, Doubles, Quantity, share
 
 LEVELS = 200
@@ -39,11 +39,12 @@ def local_approximation(log: LoggedChoices, pi: Doubles, base: Doubles) -> Quant
     nothing. It is biased if choices work together. b_t is the mean success of the episodes that reach step t, which
     changes no expectation. The span for tasks that are all alike is -1 to 1, or as wide as their value.
     """
-    rows, number = np.arange(len(log.chosen)), step_numbers(log)
+    rows, begins = np.arange(len(log.chosen)), np.roll(log.last, 1)
+    number = rows - np.flatnonzero(begins)[log.episode]  # of each step in its episode, from 0
     ratio = (pi - base)[rows, log.chosen] / log.propensity[rows, log.chosen]
     won = log.success[log.episode].astype(np.float64)
     mean = np.bincount(number, won) / np.bincount(number)
-    counts = np.stack([ratio * (won - mean[number]), np.roll(log.last, 1)], axis=1)
+    counts = np.stack([ratio * (won - mean[number]), begins], axis=1)
     found = Quantity(sum_by_task(log, counts), statistic=lambda s: share(s[..., 0], s[..., 1]))
     value = found.value or 0.0
     return found._replace(span=(min(SIGNED[0], value), max(SIGNED[1], value)))
@@ -57,12 +58,6 @@ def known(log: LoggedChoices) -> Bools:
     here = told[log.episode]
     several, free = ((table[here].sum(axis=1) > 1).any() for table in (log.q > -np.inf, log.propensity > 0))
     return np.asarray(told & (free or not several))
-
-
-def step_numbers(log: LoggedChoices) -> Ints:
-    """[T] the number of each step in its episode, from 0."""
-    begins = np.flatnonzero(np.roll(log.last, 1))
-    return np.asarray(np.arange(len(log.episode)) - begins[log.episode])
 
 
 def sum_by_task(log: LoggedChoices, rows: Doubles) -> dict[Hashable, Doubles]:

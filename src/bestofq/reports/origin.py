@@ -32,11 +32,6 @@ def origin(tallies: Iterable[Tally], runs: Runs) -> RowSource:
     )
 
 
-def search_origin(run: RunRecord) -> RowSource:
-    """What made the trees of a run."""
-    return run_origin([run], None)
-
-
 def run_origin(runs: Sequence[RunRecord], n: int | None) -> RowSource:
     """What made a pass in each of these runs, with N candidates a step."""
     return RowSource(
@@ -54,11 +49,8 @@ def requested_candidates(run: RunRecord, agent: str) -> int | None:
     """The candidates a step that a run keeps for an agent. Prompting requests one; None: not known."""
     kept = run.config.get(AGENTS)
     own = kept.get(agent) if isinstance(kept, dict) else None  # the name may hold dots
-    return _number(own.get("n") if isinstance(own, dict) else 1 if agent == BASELINE else None)
-
-
-def _number(value: JsonValue) -> int | None:
-    return value if isinstance(value, int) else None
+    n = own.get("n") if isinstance(own, dict) else 1 if agent == BASELINE else None
+    return n if isinstance(n, int) else None
 
 
 def setting(config: Mapping[str, JsonValue], key: str) -> JsonValue:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
 from bestofq.reports.figures import bars_svg
-from bestofq.reports.origin import search_origin, setting
+from bestofq.reports.origin import run_origin, setting
 from bestofq.reports.reliability import pass_table
 from bestofq.reports.rollout import replay
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
@@ -46,7 +46,7 @@ def gather(
     """Every table and figure of the selection; without a baseline, `Rows.baseline`'s. DataError as `agent_results`."""
     of_runs = {run.name: run for run in store.runs() if selection.runs is None or run.name in selection.runs}
     searches = search_rows(store, list(of_runs), alpha=alpha, threshold=threshold)
-    searched = {row.run: search_origin(of_runs[row.run]) for row in searches}
+    searched = {row.run: run_origin([of_runs[row.run]], None) for row in searches}
     found = Report(
         tables=[search_table(searches, searched)] if searched else [],
         figures=(),

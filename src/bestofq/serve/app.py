@@ -137,24 +137,13 @@ def client_of(request: Request) -> str:
 def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None = None) -> Starlette:
     """The application; `scorer` ranks, and is needed by the modes `shadow` and `rank`."""
     proxy = Proxy(config, upstream.rstrip("/"), sessions, scorer)
-    decisions = [
-        Route(f"{before}/v1/{wire.path}", partial(proxy.decide, wire), methods=["POST"])
-        for wire in (CHAT, RESPONSES, MESSAGES)
-        for before in ("", "/sessions/{session}")
-    ]
-    return Starlette(
-        routes=[
-            *decisions,
-            *(
-                Route(f"{before}/outcome", partial(outcome, sessions), methods=["POST"])
-                for before in ("", "/sessions/{session}")
-            ),
-            Route("/sessions/{session}/v1/{rest:path}", proxy.forward_request, methods=["GET", "POST", "DELETE"]),
-            Route("/v1/{rest:path}", proxy.forward_request, methods=["GET", "POST", "DELETE"]),
-        ],
-        middleware=[Middleware(UpstreamGuard)],
-        lifespan=lambda _: proxy.lifespan(),
-    )
+    routes = []
+    for before in ("/sessions/{session}", ""):
+        for wire in (CHAT, RESPONSES, MESSAGES):
+            routes.append(Route(f"{before}/v1/{wire.path}", partial(proxy.decide, wire), methods=["POST"]))
+        routes.append(Route(f"{before}/outcome", partial(outcome, sessions), methods=["POST"]))
+        routes.append(Route(f"{before}/v1/{{rest:path}}", proxy.forward_request, methods=["GET", "POST", "DELETE"]))
+    return Starlette(routes=routes, middleware=[Middleware(UpstreamGuard)], lifespan=lambda _: proxy.lifespan())
 
 
 async def outcome(sessions: Sessions, request: Request) -> Response:

@@ -84,4 +84,5 @@ class ScriptedModel:
     async def generate(self, request: Request) -> Generation:
         texts = self.replies(request)[: request.n]
         replies = tuple(Reply(text, -len(text) / 100, tuple(text.encode())) for text in texts)
-        return Generation(replies, len(request.prompt.encode()), sum(reply.tokens for reply in replies))
+        read, written = len(request.prompt.encode()), sum(reply.tokens for reply in replies)
+        return Generation(replies, Usage(role=request.role, tokens_in=read, tokens_out=written, calls=1))

@@ -208,8 +208,7 @@ class BookingServer(rules.SiteServer[BookingVisit, View | None]):
         view = self.view(visit, url)
         if not isinstance(view, Chosen) or view.page != "details":
             return visit, url
-        keys = ("name", "phone", "email")
-        details = Details(**{key: " ".join(sent.get(key, "").split()) for key in keys})
+        details = Details(**{key: " ".join(sent.get(key, "").split()) for key in ("name", "phone", "email")})
         if details.wanting:
             return replace(visit, draft=details), url
         return replace(visit, reservation=Reservation(table=view.table, details=details)), to_url(Done())

@@ -7,7 +7,7 @@ from typing import Any
 
 from bestofq.agents.json_replies import object_schema
 from bestofq.agents.prompting import JUDGE, OPENTABLE, SCREENSHOTS, Criteria, prompt_hash, render
-from bestofq.agents.structured_output import Prompt, Prompts, ask_json
+from bestofq.agents.structured_output import Prompts, ask_json
 from bestofq.core.actions import Answer, AskUser
 from bestofq.core.decision import DECIDED, Episode, Outcome, Verdict
 from bestofq.core.errors import ReplyError
@@ -62,7 +62,7 @@ class ChatJudge:
         pictures, page = _pictures(episode, self.screenshots), final.text
         system, schema = ("judge_opentable_system", _OPENTABLE_SCHEMA) if self.criteria else ("judge_system", _SCHEMA)
 
-        def prompt() -> Prompt:
+        def prompt() -> tuple[Request, None]:
             text = render(
                 "judge_user",
                 goal=episode.task.goal,
@@ -75,7 +75,7 @@ class ChatJudge:
             )
             # What He et al. 2024 ask of their judge, in our words, and two classes more.
             messages = user(text, pictures, system=render(system, pictures=len(pictures)))
-            return Prompt(request=Request(messages=messages, schema=schema, name="verdict"))
+            return Request(messages=messages, schema=schema, name="verdict"), None
 
         yield prompt()
         while pictures:

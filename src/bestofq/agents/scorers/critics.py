@@ -84,10 +84,11 @@ class PickerScorer(_Picking):
     model: LanguageModel
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
-        generation = await self.model.generate(Request(messages=user(pick_prompt(state, candidates)), max_tokens=4))
-        number, usage = re.search(r"\d+", generation.replies[0].text), generation.usage("critic")
+        messages = user(pick_prompt(state, candidates))
+        generation = await self.model.generate(Request(messages=messages, max_tokens=4, role="critic"))
+        number = re.search(r"\d+", generation.replies[0].text)
         index = _to_index(int(number.group()) if number else None, len(candidates))
-        return index, count_unusable(usage, index)
+        return index, count_unusable(generation.usage, index)
 
 
 @dataclass(frozen=True)
@@ -164,9 +165,10 @@ class VerifierScorer(_Reviewing):
     model: LanguageModel
 
     async def review(self, state: State, candidate: Candidate) -> tuple[float, Usage]:
-        messages = user(review_prompt(state, candidate))
-        generation = await self.model.generate(Request(messages=messages, max_tokens=REVIEW_TOKENS, one_line=True))
-        return verdict_value(generation.replies[0].text), generation.usage("critic")
+        prompt = user(review_prompt(state, candidate))
+        request = Request(messages=prompt, max_tokens=REVIEW_TOKENS, one_line=True, role="critic")
+        generation = await self.model.generate(request)
+        return verdict_value(generation.replies[0].text), generation.usage
 
 
 @dataclass(frozen=True)
