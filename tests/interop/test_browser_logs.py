@@ -279,7 +279,7 @@ def test_inspect_samples_have_candidates_and_scores(tmp_path: Path) -> None:
     graded = [{"role": "user", "content": "is it right?"}]
 
     def called(asked: object, *replies: object, **more: object) -> dict[str, Any]:
-        return {"event": "model", "input": asked, "output": {"choices": replies}, **more}
+        return {"event": "model", "input": asked, "output": {"choices": [*replies]}, **more}
 
     events = [
         {"event": "sample_init", "sample": 1},
