@@ -153,8 +153,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
     from bestofq_sites.shipped import POCKET
 
     folder = tmp_path_factory.mktemp("weights")
-    shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    save_llama(folder, PreTrainedTokenizerFast.from_pretrained(POCKET), max_position_embeddings=2048, **shape)
+    save_llama(folder, PreTrainedTokenizerFast.from_pretrained(POCKET), max_position_embeddings=2048)
     return str(folder)
 
 

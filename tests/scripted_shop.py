@@ -11,8 +11,10 @@ from bestofq.core.decision import Located
 from bestofq.core.language import Request
 from bestofq.core.observation import Observation, Point
 from bestofq.core.protocols import LanguageModel
+from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.search.config import SearchConfig
 from bestofq.testing.scripted import ScriptedModel
+from bestofq_sites.webshop.settings import WebShopSettings
 
 
 def shopper(request: Request) -> Sequence[str]:
@@ -32,6 +34,16 @@ def shopper(request: Request) -> Sequence[str]:
         words = re.sub(r"[^a-z ]", "", goal.lower()).split()
         return ["search" + "\nTHOUGHT:" + said(f'TYPE [1] "{" ".join(words[3:9])}"')]
     return [said("CLICK [2]")]
+
+
+SMALL_RECIPE = BestOfQSettings(
+    suite=WebShopSettings(train_tasks=3, step_limit=4),
+    iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
+    seed_runs=1,
+    cycles=1,
+    runs_per_cycle=1,
+)
+"""Best-of-Q in one cycle over three tasks."""
 
 
 class SearchField:

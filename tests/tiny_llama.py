@@ -12,8 +12,12 @@ TEMPLATE = (
 )
 
 
-def save_llama(folder: Path, tokenizer: PreTrainedTokenizerFast, **shape: float) -> LlamaForCausalLM:
+SHAPE = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+
+
+def save_llama(folder: Path, tokenizer: PreTrainedTokenizerFast, **changed: float) -> LlamaForCausalLM:
     """Written to `folder` with the tokenizer, whose size and special tokens it takes."""
+    shape = SHAPE | changed
     ends = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), tie_word_embeddings=True, **ends, **shape))
     model.save_pretrained(folder)
@@ -29,7 +33,6 @@ def save_instruct_llama(folder: Path, template: str = TEMPLATE) -> Path:
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=tokens, bos_token="<s>", eos_token="</s>", pad_token="</s>", chat_template=template
     )
-    shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     torch.manual_seed(0)
-    save_llama(folder, tokenizer, **shape, max_position_embeddings=4096)
+    save_llama(folder, tokenizer, max_position_embeddings=4096)
     return folder

@@ -16,10 +16,11 @@ import bestofq as bq
 from bestofq.cli.commands import PANELS, app, load_command
 from bestofq.cli.config import setting_names
 from bestofq.cli.doctor import examine
-from bestofq.cli.options import SUITES
+from bestofq.cli.options import LOGS, SUITES
 from bestofq.cli.writing import write_json
 from bestofq.config.settings import BestOfQSettings
 from bestofq.envs import suites
+from bestofq.interop.importing import READERS
 from scripts.reference import MADE_BY, reference
 
 COMMANDS = [(name, example) for commands in PANELS.values() for name, (_, example) in commands.items()]
@@ -47,8 +48,8 @@ def test_an_example_can_be_typed(name: str, example: str) -> None:
         assert context.params
 
 
-def test_the_suites_named_in_help_are_those_there_are() -> None:
-    assert {*SUITES} == {*suites.KINDS}
+def test_the_suites_and_logs_named_in_help_are_those_there_are() -> None:
+    assert ({*SUITES}, {*LOGS}) == ({*suites.KINDS}, {*READERS})
 
 
 def test_settings_are_shown_with_what_was_changed() -> None:
@@ -108,15 +109,10 @@ def test_every_option_setting_and_name_is_explained() -> None:
     assert [option or name for option, name, meaning in rows if not meaning.strip()] == []
 
 
-PARTS = ("Python", "packages", "PyTorch", "Chromium", "disk")
-
-
-def test_the_table_names_every_part_and_the_code_says_whether_something_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_doctor_names_every_part_and_its_code_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bestofq.cli.findings.console", Console(width=300))
     done = CliRunner().invoke(app, ["doctor"], catch_exceptions=False)
-    for what in (*PARTS, "rendered from loopback: all is well [1]"):
+    for what in ("Python", "packages", "PyTorch", "Chromium", "disk", "rendered from loopback: all is well [1]"):
         assert what in done.output
     assert done.exit_code == int(" missing " in done.output)
 

@@ -317,9 +317,7 @@ async def test_whole_episodes_through_transformers_serve(tmp_path: Path) -> None
     assert (used.tokens_in, used.tokens_out) == (local[0][0].usage[0].tokens_in, local[0][0].usage[0].tokens_out)
 
 
-async def test_all_agents_decide_the_same_through_our_own_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_all_agents_decide_alike_through_our_own_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the seeds have the 31 bits that an endpoint is given."""
     derive = seeds._derive_seed
     monkeypatch.setattr(seeds, "_derive_seed", lambda *of: derive(*of) >> 32)

@@ -13,8 +13,6 @@ from typer.testing import CliRunner
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.judges.chat import OPENTABLE_CRITERIA
-from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.selectors import GreedySelector
 from bestofq.cli.commands import app
 from bestofq.core.actions import Write, action_text
 from bestofq.core.decision import DECIDED, Provenance, State
@@ -28,9 +26,11 @@ from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedProposer
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.text import TextEnv
-from bestofq_sites.webshop.suite import synthetic_suite
+from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
 from experiments.oracles.booking import BookingOracle
+
+Replies = Callable[[State, int], Sequence[str]]
 
 
 async def bestofq(*arguments: str) -> tuple[int, str]:
@@ -51,20 +51,14 @@ def against_env(folder: Path, run: str, model: object, base_url: str, *more: str
 
 
 async def play(
-    folder: Path,
-    run: str,
-    make_env: Callable[[], Env],
-    tasks: Sequence[Task],
-    replies: Callable[[State, int], Sequence[str]],
-    *,
-    step_limit: int,
+    folder: Path, run: str, site: Booking | WebShop, tasks: Sequence[Task], replies: Replies, *, step_limit: int
 ) -> None:
     """Store a run of a scripted agent."""
 
     async def make() -> Env:
-        return make_env()
+        return TextEnv(site)
 
-    agent = Agent(name="script", proposer=ScriptedProposer(replies), scorer=ConstantScorer(), selector=GreedySelector())
+    agent = Agent(name="script", proposer=ScriptedProposer(replies))
     with Store.open(folder) as store:
         await store.begin_run(run, {}, Provenance(version="test"))
         await run_many(tasks, make, agent, store=store, run=run, options=RunOptions(step_limit=step_limit))
@@ -90,7 +84,7 @@ async def shopped(folder: Path) -> int:
             return ["click [1]"]  # never ends
         return ['answer "There is none."'] if len(state.decisions) == 3 else shopper(state, n)
 
-    await play(folder, "shop", lambda: TextEnv(suite), tasks, replies, step_limit=6)
+    await play(folder, "shop", suite, tasks, replies, step_limit=6)
     with Store.open(folder, read_only=True) as store:
         return sum(not summary.reason for summary in store.summaries(run="shop"))
 
@@ -191,7 +185,7 @@ def reserved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         def replies(state: State, _: int) -> list[str]:
             return [ways[state.task.id][len(state.decisions)]]
 
-        await play(folder, "tables", lambda: TextEnv(suite), tasks, replies, step_limit=30)
+        await play(folder, "tables", suite, tasks, replies, step_limit=30)
 
     asyncio.run(reserve())
     return folder

@@ -127,7 +127,7 @@ def test_a_part_that_cannot_be_made_is_refused_before_anything_is_played(
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_scorer_ranks_in_collect_and_eval_which_says_if_all_was_stored_already(
+def test_a_scorer_ranks_in_collect_and_eval_which_plays_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A scorer that fails when it is made may be fixed: its agent has not played yet."""

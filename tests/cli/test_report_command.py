@@ -87,7 +87,7 @@ def test_tables_are_written_with_where_they_come_from(folder: Path, tmp_path: Pa
     assert json.loads((out / "reliability.json").read_text("utf-8"))["name"] == "reliability"
 
 
-def test_the_pages_lie_in_the_folder_asked_for_or_in_the_store_s(
+def test_the_pages_lie_in_the_folder_of_html_or_the_store(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -210,7 +210,7 @@ class Walk(Shop):
         return HTMLResponse("<a href=/?more>More</a>" if not request.url.query else "<p>All there is")
 
 
-async def test_after_kill_9_the_same_command_goes_on_and_asks_for_no_step_again(
+async def test_after_kill_9_it_goes_on_and_asks_for_no_step_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -88,9 +88,7 @@ def grown(trees: list[SearchTree]) -> list[SearchTree]:
     return [tree.model_copy(update={"usage": ()}) for tree in trees]
 
 
-async def test_killed_in_the_middle_it_ends_in_the_trees_of_one_go_and_asks_again_for_what_was_in_flight_alone(
-    tmp_path: Path,
-) -> None:
+async def test_killed_it_ends_in_the_trees_of_one_go_and_asks_again_for_what_was_in_flight(tmp_path: Path) -> None:
     async with FaultServer(shopper) as server:
         whole, said = await search(tmp_path / "once", server)
         assert [tree.visits[0] for tree in whole] == [ROLLOUTS] * TASKS

@@ -17,7 +17,7 @@ from broken_server import BrokenServer
 from forked import Forked, launch_forks
 from launched_commands import reinforce
 from safetensors.torch import load_file
-from tiny_llama import save_llama
+from tiny_llama import TEMPLATE, save_llama
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
@@ -39,10 +39,6 @@ from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq_sites.shipped import POCKET, POCKET_AGENTQ
 from examples.serving.serve_model import model_app
 
-TEMPLATE = (
-    "{% for message in messages %}<{{ message.role }}>{{ message.content }}\n{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}"
-)
 CONFIG = Path(__file__).parents[2] / "experiments" / "agentq-open" / "config.toml"
 DPO: dict[str, Any] = {
     "agent_q.dpo.lr": 1e-3,
@@ -90,9 +86,8 @@ def instructed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("instructed") / "tiny"
     tokenizer = PreTrainedTokenizerFast.from_pretrained(POCKET)
     tokenizer.chat_template = TEMPLATE
-    shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     torch.manual_seed(0)
-    save_llama(folder, tokenizer, max_position_embeddings=8192, **shape)
+    save_llama(folder, tokenizer, max_position_embeddings=8192)
     return folder
 
 
@@ -202,9 +197,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny model, pairs that it drew, and `alone`, what one process learns from them."""
     folder = tmp_path_factory.mktemp("work")
     tokenizer = PreTrainedTokenizerFast.from_pretrained(POCKET)
-    shape = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     torch.manual_seed(0)
-    model = save_llama(folder / "weights", tokenizer, **shape)
+    model = save_llama(folder / "weights", tokenizer, hidden_size=16, num_hidden_layers=2)
     generator = torch.Generator().manual_seed(1)
     pairs = []
     for node in range(NODES):
@@ -314,7 +308,7 @@ def test_one_process_goes_on_with_what_two_began(work: Path, killed: Path) -> No
 
 
 @pytest.mark.parametrize("two", ["ddp", "fsdp"])
-def test_two_processes_learn_the_adapters_that_one_does(
+def test_two_processes_learn_adapters_as_one_does(
     work: Path, two: str, tmp_path: Path, killed: Path, sharded: str
 ) -> None:
     done = CliRunner().invoke(app, arguments(work, str(tmp_path / "alone"), ADAPTERS), catch_exceptions=False)

@@ -64,14 +64,8 @@ def words_of(folder: Path, out: Path, settings: tuple[str, ...], *more: str) -> 
     return ["train", "--store", str(folder / "store"), "--out", str(out), "--no-estimate", *chosen, *more]
 
 
-def train(folder: Path, out: Path, *more: str) -> Result:
-    return CliRunner().invoke(app, words_of(folder, out, TRYING, *more), env={"COLUMNS": "200"})
-
-
-def alone(words: list[str]) -> str:
-    done = CliRunner().invoke(app, words, catch_exceptions=False, env={"COLUMNS": "500"})
-    assert done.exit_code == 0, done.output
-    return done.output
+def train(folder: Path, out: Path, *more: str, settings: tuple[str, ...] = TRYING) -> Result:
+    return CliRunner().invoke(app, words_of(folder, out, settings, *more), env={"COLUMNS": "200"})
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +119,8 @@ def test_the_first_episodes_teach_pass_after_pass(folder: Path, out: Path) -> No
 def killed(folder: Path) -> Path:
     """A training killed after some steps; beside it lies `through`, one that never stopped."""
     out = folder / "killed"
-    alone([*words_of(folder, folder / "through", SMALL), "--log-to", str(folder / "through" / "tensorboard")])
+    whole = train(folder, folder / "through", "--log-to", str(folder / "through" / "tensorboard"), settings=SMALL)
+    assert whole.exit_code == 0, whole.output
     process = Forked(folder / "log", app, words_of(folder, out, (*SMALL, "iql.checkpoint_seconds=0")))
     try:
         while not ((out / UNFINISHED / CARD).exists() and read_card(out / UNFINISHED).step >= 20):
@@ -140,8 +135,8 @@ def killed(folder: Path) -> Path:
 def test_a_killed_training_continues_bit_for_bit(folder: Path, killed: Path) -> None:
     out = shutil.copytree(killed, folder / "alone")
     step = read_card(out / UNFINISHED).step
-    printed = alone(words_of(folder, out, SMALL))
-    assert f"after step {step}" in printed
+    done = train(folder, out, settings=SMALL)
+    assert f"after step {step}" in done.output
     assert not (out / UNFINISHED).exists()
     assert read_card(out).weights == read_card(folder / "through").weights  # named by their hash
     assert [*(folder / "through" / "tensorboard").glob("events*")]

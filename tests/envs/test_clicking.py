@@ -17,8 +17,6 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.localizers import VisionLocalizer
 from bestofq.agents.proposers import ChatProposer
-from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.core.actions import Click
@@ -156,13 +154,7 @@ async def test_points_from_the_proposer_and_words_refused_by_the_localizer(task:
         seen = await env.reset(task, seed=0)
 
         async def turn(seen: Observation, proposer: ChatProposer) -> tuple[Observation, list[tuple[str, int]], str]:
-            agent = Agent(
-                name="a",
-                proposer=proposer,
-                scorer=ConstantScorer(),
-                selector=GreedySelector(),
-                localizer=VisionLocalizer(model),
-            )
+            agent = Agent(name="a", proposer=proposer, localizer=VisionLocalizer(model))
             decision = await agent.decide(State(task=task, observation=seen), np.random.default_rng(0))
             used = [(usage.role, usage.calls) for usage in decision.usage]
             result = await env.step(decision.candidate.action)

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scripted_shop import Scripted, models_with
+from scripted_shop import SMALL_RECIPE, Scripted, models_with
 
 from bestofq.config.models import Models
-from bestofq.config.settings import BestOfQSettings
-from bestofq.learning.config import IQLConfig, NetworkConfig
+from bestofq.learning.config import NetworkConfig
 from bestofq.reports import stats
 from bestofq.reports.stats import Attempt
 from bestofq.store.store import Store
-from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.agent_q import over_models
 from experiments.agent_q.comparison import AGENT_Q, AGENT_Q_MCTS, MCTS, ZERO, compare_methods
 from experiments.agent_q.methods import (
@@ -28,9 +26,7 @@ from experiments.agent_q.methods import (
 from experiments.best_of_q import COMPARED, run_best_of_q
 
 
-async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_the_same_tasks(
-    tmp_path: Path, weights: str
-) -> None:
+async def test_each_seed_trains_apart_and_all_methods_play_the_same_tasks(tmp_path: Path, weights: str) -> None:
     settings = models_with(24, candidates=8, model=weights).settings
     changes: dict[str, dict[str, object]] = {
         "agent_q": {"tasks": 3},
@@ -61,18 +57,9 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
     assert any("see the environment's reward" in note and AGENT_Q_MCTS in note for note in table.notes)
 
 
-SMALL = BestOfQSettings(
-    suite=WebShopSettings(train_tasks=3, step_limit=4),
-    iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
-    seed_runs=1,
-    cycles=1,
-    runs_per_cycle=1,
-)
-
-
 async def test_the_files_hold_the_recipe_s_curve_and_all_agents(tmp_path: Path) -> None:
     out, results = tmp_path / "out", tmp_path / "results"
-    await run_best_of_q(Models(SMALL), out=out, results=results, tasks=1, runs=1, dev_tasks=1)
+    await run_best_of_q(Models(SMALL_RECIPE), out=out, results=results, tasks=1, runs=1, dev_tasks=1)
     with Store.open(out, read_only=True) as store:
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
     found = json.loads((results / "result.json").read_text("utf-8"))

@@ -137,9 +137,7 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
         ("pocket-agentq", composite_prompt, COMPOSED),
     ],
 )
-def test_the_shipped_models_are_small_and_know_their_shop(
-    name: str, prompt_of: Callable[[State], str], says: str
-) -> None:
+def test_shipped_models_are_small_and_know_their_shop(name: str, prompt_of: Callable[[State], str], says: str) -> None:
     model = LocalModel.load(find_model(name), device="cpu")
     parameters = sum(p.numel() for p in model.model.parameters())
     assert 3_000_000 <= parameters <= 10_000_000

@@ -1,17 +1,14 @@
-from typing import NamedTuple
+from functools import partial
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from bestofq.reports.stats import Interval, PairedDifference, Quantity
+from experiments.ranking import OracleStep
 from experiments.recall import failure_split_svg, rated_shares, recall_table, subtract
 
-
-class Rated(NamedTuple):
-    task: str
-    good: tuple[bool, ...]
-    chosen: int
+Rated = partial(OracleStep, "item")
 
 
 def test_recall_and_regret_by_hand() -> None:

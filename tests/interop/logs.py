@@ -1,12 +1,15 @@
 """Small logs for the tests, and the command that imports them."""
 
+import base64
 import json
 import re
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from PIL import Image
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
@@ -21,6 +24,15 @@ def bestofq(*words: str | Path) -> str:
         done = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.output
+
+
+def picture(width: int, height: int = 2) -> bytes:
+    data = BytesIO()
+    Image.new("RGB", (width, height)).save(data, "PNG")
+    return data.getvalue()
+
+
+DOT = base64.b64encode(picture(1)).decode()
 
 
 def written(file: Path, *records: object) -> Path:

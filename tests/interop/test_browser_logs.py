@@ -1,13 +1,11 @@
 """Logs of web agents, small ones written by hand: browser-use, ATIF, WebVoyager."""
 
 import json
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from logs import bestofq, counts, imported, written
-from PIL import Image
+from logs import DOT, bestofq, counts, imported, picture, written
 
 from bestofq.cli.options import LOGS
 from bestofq.core.actions import Answer, Click, GoBack, Goto, Other, Scroll, Wait, Write
@@ -15,7 +13,6 @@ from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Box
 from bestofq.core.usage import Usage
-from bestofq.interop.importing import READERS
 from bestofq.store.store import Store
 
 
@@ -29,6 +26,11 @@ def labels(episode: Episode) -> list[str]:
 
 def history(judgement: object) -> dict[str, Any]:
     """browser-use: a search, an action of two parts that fails, and the answer."""
+
+    def seen(*elements: object, **more: object) -> dict[str, Any]:
+        page = {"url": "http://shop.example/", "title": "Shop", "tabs": [], "interacted_element": elements}
+        return page | more
+
     box = {"x": 1, "y": 2, "width": 30, "height": 4}
     field = {"ax_name": "Search", "node_name": "INPUT", "bounds": box, "x_path": "html/body/input"}
     first = {
@@ -40,13 +42,7 @@ def history(judgement: object) -> dict[str, Any]:
             "action": [{"input": {"index": 3, "text": "kettle"}}],
         },
         "result": [{"is_done": False, "extracted_content": "typed kettle"}],
-        "state": {
-            "url": "http://shop.example/",
-            "title": "Shop",
-            "tabs": [{"url": "http://shop.example/", "title": "Shop"}],
-            "screenshot_path": "one.png",
-            "interacted_element": [field],
-        },
+        "state": seen(field, tabs=[{"url": "http://shop.example/", "title": "Shop"}], screenshot_path="one.png"),
         "metadata": {"step_number": 1},
         "state_message": "<user_request>\nbuy a kettle\n</user_request>\n"
         "<browser_state>\n[3]<input Search />\n</browser_state>",
@@ -54,19 +50,14 @@ def history(judgement: object) -> dict[str, Any]:
     second = {
         "model_output": {"action": [{"click": {"index": 5}}, {"send_keys": {"keys": "Enter"}}]},
         "result": [{"error": "element 5 is gone"}],
-        "state": {
-            "url": "http://shop.example/?q=kettle",
-            "title": "Shop",
-            "tabs": [],
-            "interacted_element": [None, None],
-        },
+        "state": seen(None, None, url="http://shop.example/?q=kettle"),
         "metadata": None,
         "state_message": "[5]<a Red kettle />",
     }
     last = {
         "model_output": {"action": [{"done": {"text": "bought", "success": True}}]},
         "result": [{"is_done": True, "success": True, "judgement": judgement}],
-        "state": {"url": "http://shop.example/", "title": "Shop", "tabs": [], "interacted_element": [None]},
+        "state": seen(None),
     }
     return {"history": [first, second, last]}
 
@@ -90,9 +81,7 @@ def test_browser_use_is_judged_by_its_judge_alone(tmp_path: Path, judgement: obj
 
 
 def test_browser_use_keeps_pages_thoughts_and_what_has_no_field(tmp_path: Path) -> None:
-    data = BytesIO()
-    Image.new("RGB", (8, 6)).save(data, "PNG")
-    (tmp_path / "one.png").write_bytes(data.getvalue())
+    (tmp_path / "one.png").write_bytes(data := picture(8, 6))
     (episode,) = imported("browser-use", written(tmp_path / "run.json", history(None)), tmp_path / "store")
     first, second, last = episode.steps
     both = "click [5]; press Enter"
@@ -114,7 +103,7 @@ def test_browser_use_keeps_pages_thoughts_and_what_has_no_field(tmp_path: Path) 
     shot = first.observation.screenshot
     assert (shot.width, shot.height) == (8, 6)
     with Store.open(tmp_path / "store", read_only=True) as opened:
-        assert opened.screenshots.load(shot).data == data.getvalue()
+        assert opened.screenshots.load(shot).data == data
 
 
 def test_atif(tmp_path: Path) -> None:
@@ -156,7 +145,7 @@ def test_atif(tmp_path: Path) -> None:
 
 def test_atif_has_pictures_usage_and_copied_steps_that_are_no_decisions(tmp_path: Path) -> None:
     for name, width in (("begun.png", 8), ("added.png", 9)):
-        Image.new("RGB", (width, 6)).save(tmp_path / name)
+        (tmp_path / name).write_bytes(picture(width))
 
     def part(path: str) -> dict[str, Any]:
         return {"type": "image", "source": {"media_type": "image/png", "path": path}}
@@ -229,23 +218,16 @@ def test_webvoyager(tmp_path: Path) -> None:
     assert episode.verdict.outcome == "unjudged"
 
 
-_DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-
-
 def called(name: str, **arguments: Any) -> dict[str, Any]:
     """An assistant's message with a tool call, in OpenAI's form."""
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return {
-        "role": "assistant",
-        "content": "I go on.",
-        "tool_calls": [{"id": "1", "type": "function", "function": function}],
-    }
+    call = {"id": "1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    return {"role": "assistant", "content": "I go on.", "tool_calls": [call]}
 
 
 def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
     shown = [
         {"type": "text", "text": "[7] button 'Buy'"},
-        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_DOT}"}},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DOT}"}},
     ]
     patch = {"name": "apply_patch", "input": "*** Begin"}
     messages = [
@@ -294,29 +276,23 @@ def test_inspect_samples_have_candidates_and_scores(tmp_path: Path) -> None:
 
     asked = [{"role": "user", "content": "buy a kettle"}]
     later = [*asked, reply("", mark=1)["message"], {"role": "tool", "content": "a kettle"}]
+    graded = [{"role": "user", "content": "is it right?"}]
+
+    def called(asked: object, *replies: object, **more: object) -> dict[str, Any]:
+        return {"event": "model", "input": asked, "output": {"choices": [*replies]}, **more}
+
     events = [
         {"event": "sample_init", "sample": 1},
-        {
-            "event": "model",
-            "input": asked,
-            "tools": [{"name": "click"}],
-            "output": {"choices": [reply("", mark=1), reply("", mark=2)]},
-        },
-        {"event": "model", "input": later, "tools": [], "output": {"choices": [reply("bought")]}},
+        called(asked, reply("", mark=1), reply("", mark=2), tools=[{"name": "click"}]),
+        called(later, reply("bought"), tools=[]),
+        called(graded, reply("GRADE: C"), tools=[]),
     ]
-    graded = [{"role": "user", "content": "is it right?"}]
-    events.append({"event": "model", "input": graded, "tools": [], "output": {"choices": [reply("GRADE: C")]}})
-    scores = (
-        {"match": {"value": "C", "explanation": "it is right"}},
-        {"match": {"value": "I"}},
-        {"match": {"value": 0.5}},
-        {},
-    )
+    matches = {"value": "C", "explanation": "it is right"}, {"value": "I"}, {"value": 0.5}
+    scores = [*({"match": match} for match in matches), {}]
     samples = [{"id": number, "events": events, "scores": score} for number, score in enumerate(scores)]
     log = written(tmp_path / "dump.json", {"eval": {"task": "shop"}, "samples": samples})
-    assert (
-        counts(bestofq("import", "inspect", log, "--store", tmp_path / "first"))["steps with several candidates"] == 4
-    )
+    said = bestofq("import", "inspect", log, "--store", tmp_path / "first")
+    assert counts(said)["steps with several candidates"] == 4
     episodes = imported("inspect", log, tmp_path / "store")
     assert sorted((one.verdict.outcome, one.verdict.reward, one.verdict.judge) for one in episodes) == [
         ("failure", 0.0, "match"),
@@ -345,7 +321,7 @@ def test_inspects_attachments_stand_where_they_belong(tmp_path: Path) -> None:
         {"event": "model", "input": seen, "output": {"choices": [{"message": act}]}, "call": {"request": seen}}
         for seen in (asked, later)
     ]
-    attachments = {"0a": goal, "0b": page, "0c": f"data:image/png;base64,{_DOT}", "0d": "the second"}
+    attachments = {"0a": goal, "0b": page, "0c": f"data:image/png;base64,{DOT}", "0d": "the second"}
     samples = [{"id": 1, "events": events, "attachments": attachments}, {"id": 2, "events": events}]
     log = written(tmp_path / "dump.json", {"samples": samples})
     said = bestofq("import", "inspect", log, "--store", tmp_path / "first")
@@ -366,7 +342,3 @@ def test_json_of_another_kind_is_no_log(tmp_path: Path, kind: str, record: objec
     log = written(tmp_path / "interact_messages.json", record)
     with pytest.raises(DataError, match=rf"{log} holds .* as {kind}: .*\bit (holds no|has no|has another)"):
         bestofq("import", kind, log, "--store", tmp_path / "store")
-
-
-def test_the_kinds_named_in_help_are_those_there_are() -> None:
-    assert {*LOGS} == {*READERS}

@@ -1,16 +1,15 @@
 """Stored episodes as other tools read them: Parquet and JSON lines by `datasets`, and ATIF there and back."""
 
 import asyncio
-import io
 import json
 import sys
 from contextlib import chdir
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from logs import bestofq, shop_episode, written
-from PIL import Image
+from logs import bestofq, picture, shop_episode, written
 from pyarrow import parquet
 
 import bestofq as bq
@@ -206,9 +205,7 @@ async def test_atif_gives_back_what_we_collected(tmp_path: Path) -> None:
 
 
 async def test_atif_gives_back_pictures_and_every_field(tmp_path: Path) -> None:
-    data = io.BytesIO()
-    Image.new("RGB", (8, 6), "red").save(data, "PNG")
-    (tmp_path / "red.png").write_bytes(data.getvalue())
+    (tmp_path / "red.png").write_bytes(picture(8, 6))
     shot = picture_of("red.png", tmp_path)
     assert shot is not None
     page = Observation(
@@ -286,22 +283,27 @@ def test_atif_gives_back_what_was_imported(store: Path, tmp_path: Path) -> None:
         assert (same.run, same.task.split) == ("again", "dev")
 
 
-def test_atif_gives_back_passes_and_splits_where_the_import_names_none(store: Path, tmp_path: Path) -> None:
-    """Two agents in three passes over two tasks; one pass lacks an episode."""
+def add_copies(store: Path, *episodes: tuple[str, str, str, str, str, int]) -> None:
+    """Store copies of the first episode, by run, agent, task, split, outcome and pass. Their ids are in no order."""
 
-    async def play() -> None:
+    async def add() -> None:
         with Store.open(store) as opened:
             one = next(opened.episodes())
-            await opened.begin_run("passes", {}, one.provenance)
-            for number in range(12):
-                agent, task, repeat = "ab"[number % 2], number // 2 % 2, number // 4
-                split = {"id": f"t{task}", "split": ("dev", "test")[task]}
-                new = {"id": f"{number * 7919 % 97}", "run": "passes", "agent": agent}
-                if (agent, task, repeat) != ("a", 0, 1):
-                    played = one.model_copy(update={**new, "task": one.task.model_copy(update=split)})
-                    await opened.add_episode(played, repeat)
+            for number, (run, agent, task, split, outcome, repeat) in enumerate(episodes):
+                await opened.begin_run(run, {}, one.provenance)
+                of = one.task.model_copy(update={"id": task, "split": split})
+                verdict = one.verdict.model_copy(update={"outcome": outcome})
+                new = {"id": f"{number * 7919 % 97}", "run": run, "agent": agent, "task": of, "verdict": verdict}
+                await opened.add_episode(one.model_copy(update=new), repeat)
 
-    asyncio.run(play())
+    asyncio.run(add())
+
+
+def test_atif_gives_back_passes_and_splits_where_the_import_names_none(store: Path, tmp_path: Path) -> None:
+    """Two agents in three passes over two tasks; one pass lacks an episode."""
+    passes = product(range(3), (("t0", "dev"), ("t1", "test")), "ab")
+    episodes = [("passes", agent, *task, "success", repeat) for repeat, task, agent in passes]
+    add_copies(store, *(one for one in episodes if one[1:] != ("a", "t0", "dev", "success", 1)))
 
     def held(store: Path, run: str) -> list[tuple[Any, ...]]:
         with Store.open(store, read_only=True) as opened:
@@ -325,19 +327,8 @@ def test_atif_gives_back_passes_and_splits_where_the_import_names_none(store: Pa
 
 def test_atif_of_two_runs_keeps_their_passes_apart(store: Path, tmp_path: Path) -> None:
     """One agent in two passes over three tasks, in a run that succeeds and one that fails."""
-
-    async def play() -> None:
-        with Store.open(store) as opened:
-            one = next(opened.episodes())
-            for run, outcome in (("good", "success"), ("bad", "failure")):
-                await opened.begin_run(run, {}, one.provenance)
-                for number in range(6):
-                    task = one.task.model_copy(update={"id": f"t{number // 2}"})
-                    new = {"id": f"{number * 5 % 7}{run}", "run": run, "agent": "x", "task": task}
-                    verdict = one.verdict.model_copy(update={"outcome": outcome})
-                    await opened.add_episode(one.model_copy(update={**new, "verdict": verdict}), number % 2)
-
-    asyncio.run(play())
+    runs = product((("good", "success"), ("bad", "failure")), range(3), range(2))
+    add_copies(store, *((run, "x", f"t{task}", "train", outcome, repeat) for (run, outcome), task, repeat in runs))
     bestofq("export", "atif", store, "--out", tmp_path / "out", "--agent", "x")
     bestofq("import", "atif", tmp_path / "out", "--store", tmp_path / "again")
     with Store.open(tmp_path / "again", read_only=True) as opened:

@@ -1,14 +1,11 @@
 """The forms that other tools' logs take: each version's actions, pools of messages, pictures, half characters."""
 
-import base64
 import json
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from logs import bestofq, counts, imported, written
-from PIL import Image
+from logs import DOT, bestofq, counts, imported, picture, written
 
 from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Press, Refresh, Scroll, Upload, Wait, Write
 from bestofq.core.observation import Observation
@@ -94,14 +91,7 @@ def test_the_actions_of_each_version_of_browser_use(tmp_path: Path) -> None:
             assert candidate.label == "click button Save"
 
 
-def picture(width: int) -> bytes:
-    data = BytesIO()
-    Image.new("RGB", (width, 2)).save(data, "PNG")
-    return data.getvalue()
-
-
 OLD = {"evaluation_previous_goal": "Success", "memory": "1 of 2", "next_goal": "press Save"}
-DOT = base64.b64encode(picture(1)).decode()
 
 
 @pytest.mark.parametrize(

@@ -153,9 +153,7 @@ def test_a_reader_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [(one.task.goal, one.verdict.outcome) for one in episodes] == [("one", "success"), ("two", "success")]
 
 
-def test_a_reader_of_ones_own_that_fails_is_named_with_its_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_fails_is_named_with_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = """
 def fails(path):
     yield {"goal": "one"}

@@ -18,6 +18,7 @@ from bestofq.config.context import open_suite
 from bestofq.config.models import Models
 from bestofq.core.errors import DataError, InputError, ModelError
 from bestofq.core.language import Generation, Request
+from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.tree import SearchTree
@@ -44,28 +45,27 @@ from bestofq.store.trees import Trees
 from bestofq.testing.scripted import ScriptedModel
 
 
-async def searched(store: Store, rollouts: int, tasks: int = 4, *, model: str = "pocket") -> list[SearchTree]:
-    models = models_with(rollouts, model=model)
+async def search(models: Models, store: Store, tasks: int = 4, run: str = "search") -> list[SearchTree]:
     async with open_suite(models) as suite:
-        await begin(models, suite, store, "search", "train")
-        return await search_tasks(models, suite, store, "search", await suite.tasks("train", tasks))
+        await begin(models, suite, store, run, "train")
+        return await search_tasks(models, suite, store, run, await suite.tasks("train", tasks))
 
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory: pytest.TempPathFactory) -> list[SearchTree]:
     """The trees of eight rollouts on each of 40 tasks."""
     with Store.open(tmp_path_factory.mktemp("searched")) as store:
-        return asyncio.run(searched(store, 8, tasks=40))
+        return asyncio.run(search(models_with(8), store, tasks=40))
 
 
 async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_path: Path) -> None:
     with Store.open(tmp_path / "twice") as store:
-        halves = await searched(store, 3)
+        halves = await search(models_with(3), store)
         assert [tree.visits[0] for tree in halves] == [3] * 4
-        twice = await searched(store, 8)
+        twice = await search(models_with(8), store)
         assert list(store.trees.all("search")) == sorted(twice, key=lambda tree: tree.task.id)
     with Store.open(tmp_path / "once") as store:
-        once = await searched(store, 8)
+        once = await search(models_with(8), store)
     assert [tree.visits[0] for tree in once] == [8] * 4
     assert [columns(tree) for tree in twice] == [columns(tree) for tree in once]
 
@@ -83,7 +83,7 @@ async def test_two_processes_that_search_the_same_tasks_do_no_rollout_twice(
     monkeypatch.setattr(Trees, "save", counting)
     shared = Location(database, str(tmp_path))
     with Store.open(shared) as one, Store.open(shared) as other:
-        found = await asyncio.gather(*(searched(store, 3) for store in (one, other)))
+        found = await asyncio.gather(*(search(models_with(3), store) for store in (one, other)))
     assert [columns(tree) for tree in found[0]] == [columns(tree) for tree in found[1]]
     assert sorted(saved) == sorted([1, 2, 3] * 4)
 
@@ -96,6 +96,7 @@ async def rounds(models: Models, store: Store, out: Path, number: int) -> Models
 
 async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path) -> None:
     drawn: dict[str, set[int]] = {"search-1": set(), "search-2": set()}
+    tasks: dict[str, list[Task]] = {}
     with Store.open(tmp_path) as store:
         for run, seeds in drawn.items():
 
@@ -105,10 +106,8 @@ async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path)
                 return shopper(request)
 
             models = answering(noting)(models_with(1).settings)
-            async with open_suite(models) as suite:
-                await begin(models, suite, store, run, "train")
-                trees = await search_tasks(models, suite, store, run, await suite.tasks("train", 2))
-                assert [tree.task for tree in trees] == list(await suite.tasks("train", 2))  # whatever is drawn
+            tasks[run] = [tree.task for tree in await search(models, store, 2, run)]
+    assert tasks["search-1"] == tasks["search-2"]  # whatever is drawn
     assert len(drawn["search-1"]) > 2  # another at each step of each task
     assert not drawn["search-1"] & drawn["search-2"]
 
@@ -131,14 +130,8 @@ async def test_whatever_ends_a_search_ends_all_before_the_store_is_closed(ended_
                 raise ZeroDivisionError("a bug")
         return shopper(request)
 
-    async def work() -> None:
-        models = answering(shopping)(models_with(8).settings)
-        async with open_suite(models) as suite:
-            await begin(models, suite, store, "search", "train")
-            await search_tasks(models, suite, store, "search", await suite.tasks("train", 4))
-
     with Store.open(tmp_path) as store:
-        searching = asyncio.create_task(work())
+        searching = asyncio.create_task(search(answering(shopping)(models_with(8).settings), store))
         await some_stored.wait()
         if ended_by == "cancelling":
             searching.cancel()
@@ -151,7 +144,7 @@ async def test_whatever_ends_a_search_ends_all_before_the_store_is_closed(ended_
     with Store.open(tmp_path) as store:  # and what was stored before is gone on with
         stored = {tree.task.id: tree.visits[0] for tree in store.trees.all("search")}
         assert max(stored.values()) < 8
-        found = {tree.task.id: tree.visits[0] for tree in await searched(store, 2)}
+        found = {tree.task.id: tree.visits[0] for tree in await search(models_with(2), store)}
         assert found == {task: max(2, stored.get(task, 0)) for task in found}
         assert len(found) == 4
 
@@ -198,13 +191,10 @@ async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone
     models = models_with(12, candidates=10)
     with Store.open(tmp_path) as store:
         async with open_suite(models) as suite:
-            kinds = ("prompting", "mcts")
-            rates = {
-                kind: success_rate(
-                    attempts_of(await collect(models, suite, store, "eval", Play(kind, split="dev", limit=12)))
-                ).mean
-                for kind in kinds
-            }
+            rates = {}
+            for kind in ("prompting", "mcts"):
+                done = await collect(models, suite, store, "eval", Play(kind, split="dev", limit=12))
+                rates[kind] = success_rate(attempts_of(done)).mean
         kept = store.runs()[0].config["agents"]
     assert rates["mcts"] > rates["prompting"] + 0.3
     searched = models.settings.agent_q.search.model_dump(mode="json")
@@ -213,7 +203,7 @@ async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone
 
 async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path, weights: str) -> None:
     with Store.open(tmp_path / "store") as store:
-        trees = await searched(store, 8, tasks=6, model=weights)
+        trees = await search(models_with(8, model=weights), store, tasks=6)
     models = models_with(8, model=weights)
     found = list(step_pairs(models, trees))
     file = write_pairs(tmp_path / "pairs.parquet", found, source(models))
@@ -230,9 +220,7 @@ async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path
     assert reinforce(models, trees, tmp_path / "rft").is_dir()
 
 
-async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_twice(
-    tmp_path: Path, weights: str
-) -> None:
+async def test_algorithm_1_searches_and_tunes_each_round_and_does_nothing_twice(tmp_path: Path, weights: str) -> None:
     models = models_with(6, model=weights, tasks=4)
     with Store.open(tmp_path / "store") as store:
         first = await rounds(models, store, tmp_path, 2)
@@ -246,9 +234,7 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
     assert first.local.revision != models.local.revision
 
 
-async def test_a_round_whose_searches_were_cut_is_not_searched_on_once_its_policy_has_begun_to_learn(
-    tmp_path: Path, weights: str
-) -> None:
+async def test_a_cut_round_is_not_searched_on_once_its_policy_has_begun_to_learn(tmp_path: Path, weights: str) -> None:
     settings = models_with(20, model=weights, tasks=2).settings
     asked = 0
 

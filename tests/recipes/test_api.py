@@ -1,6 +1,7 @@
 """What a program calls in one line, on real environments and a real store."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 import bestofq as bq
+from bestofq.browser.browser import Browser
 from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -103,6 +105,12 @@ async def test_a_tree_of_so_many_rollouts_is_kept_and_replaced(store: bq.Store) 
     assert (smaller.visits[0], smaller.prior[1]) == (1, None)
 
 
+@pytest.fixture
+def shared_browser(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever launches a browser gets the one of all tests."""
+    monkeypatch.setattr(Browser, "launch", lambda config=None: nullcontext(browser))
+
+
 class InWords:
     """A proposer that names the field at the top in words."""
 
@@ -111,6 +119,8 @@ class InWords:
         return bq.Proposal(candidates=(bq.Candidate(action=action, label="write the search field"),))
 
 
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.usefixtures("shared_browser")
 async def test_a_search_finds_what_is_named_in_words_by_its_localizer(store: bq.Store) -> None:
     suite, chosen = bq.load_suite("webshop", env="browser"), {"iterations": 1, "candidates": 1}
     suite.step_limit = 1  # type: ignore[misc]
@@ -148,6 +158,8 @@ async def test_a_setting_that_search_has_not_is_named(name: str, value: int, sto
         await bq.search_tree(suite, (await suite.tasks("dev"))[0], ScriptedProposer([]), store, **{name: value})
 
 
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.usefixtures("shared_browser")
 async def test_a_visit_does_one_thing_and_leaves_open_whether_it_was_right(store: bq.Store) -> None:
     def page(_: HttpRequest) -> HTMLResponse:
         return HTMLResponse("<title>Lamps</title><a href='/lamp'>Red lamp</a><p>12 dollars</p>")

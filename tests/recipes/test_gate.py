@@ -104,7 +104,7 @@ def test_chance_alone_seldom_opens_it() -> None:
 
 
 @pytest.mark.parametrize(("thresholds", "taken"), [(SHUT, 0), (OPEN, 1), ((None, None, None, 0.99, 0.99), 0)])
-async def test_an_agent_leaves_the_first_candidate_only_through_an_open_gate(
+async def test_only_an_open_gate_lets_an_agent_leave_the_first(
     thresholds: tuple[float | None, ...], taken: int
 ) -> None:
     keys = memory_keys(STATE, [RED, BLUE])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from scripted_shop import SMALL_RECIPE
 
 from bestofq.cli.config import load_config
 from bestofq.config.agents import make_agent
@@ -16,7 +17,7 @@ from bestofq.core.decision import Verdict
 from bestofq.core.embedding import Context, EmbedItem, EmbedSettings, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.learning.checkpoint import CARD, read_card
-from bestofq.learning.config import IQLConfig, NetworkConfig
+from bestofq.learning.config import NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import Vector
@@ -187,13 +188,6 @@ async def test_an_unfinished_training_of_other_settings_is_refused_too(folder: P
 
 
 TASKS = 3
-SMALL_RECIPE = BestOfQSettings(
-    suite=WebShopSettings(train_tasks=TASKS, step_limit=4),
-    iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
-    seed_runs=1,
-    cycles=1,
-    runs_per_cycle=1,
-)
 
 
 async def test_the_whole_recipe_and_its_resumption(tmp_path: Path) -> None:

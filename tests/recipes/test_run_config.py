@@ -69,57 +69,38 @@ async def go_on(folder: Path, before: tuple[str, ...], now: tuple[str, ...], sea
                 await store.begin_episode("r", "mcts", Task(id="t", suite="s", goal="g", start_url="/"), 0, made)
 
 
+JUDGE, PICKER = "endpoints.judge.model=m", "endpoints.picker_chat.model="
+
+
 @pytest.mark.parametrize(
-    ("before", "now", "searcher", "said"),
+    ("searcher", "both", "before", "now", "said"),
     [
-        (CHAT, (*CHAT, "agent_q.search.candidates=3"), "trees", "agent_q.search.candidates=4, and this has 3"),
-        (CHAT, (*CHAT, "agent_q.search.candidates=3"), "mcts", "agent_q.search.candidates=4, and this has 3"),
-        (
-            (*CHAT, "agent_q.search.iterations=8"),
-            (*CHAT, "agent_q.search.iterations=9"),
-            "mcts",
-            "agent_q.search.iterations=8, and this has 9",
-        ),
-        ((*CHAT, 'agent_q.feedback="none"'), CHAT, "trees", 'agent_q.feedback="none", and this has model'),
-        (
-            (*CHAT, "agent_q.search.stop_at_success=true"),
-            CHAT,
-            "trees",
-            "agent_q.search.stop_at_success=true, and this has false",
-        ),
-        (("epsilon=0.25",), (), None, "epsilon=0.25, and this has 0.5"),
-        (("suite.search_fields=upstream",), (), None, "suite.search_fields=upstream, and this has all"),
-        (("suite.step_limit=7",), (), None, "suite.step_limit=7, and this has 15"),
-        ((*CHAT, "chat_screenshots=0"), CHAT, None, "chat_screenshots=0, and this has 1"),
-        ((*CHAT, "by=words", "localizer=vision"), (*CHAT, "localizer=vision"), None, "by=words, and this has mark"),
-        (
-            ("endpoints.judge.model=m", "judge_screenshots=2"),
-            ("endpoints.judge.model=m", "judge_screenshots=1"),
-            None,
-            "judge_screenshots=2, and this has 1",
-        ),
-        (
-            ("endpoints.judge.model=m", "judge_criteria=opentable"),
-            ("endpoints.judge.model=m",),
-            None,
-            "judge_criteria=opentable, and this has none",
-        ),
-        (("localizer=vision",), (), None, "localizer=vision, and this has none"),
-        (
-            ("endpoints.picker_chat.model=m",),
-            ("endpoints.picker_chat.model=other",),
-            None,
-            "picker_chat.model=m, and this has other",
-        ),
+        ("trees", CHAT, "", "agent_q.search.candidates=3", "agent_q.search.candidates=4, and this has 3"),
+        ("mcts", CHAT, "", "agent_q.search.candidates=3", "agent_q.search.candidates=4, and this has 3"),
+        ("mcts", CHAT, "agent_q.search.iterations=8", "agent_q.search.iterations=9", "9"),
+        ("trees", CHAT, 'agent_q.feedback="none"', "", "model"),
+        ("trees", CHAT, "agent_q.search.stop_at_success=true", "", "false"),
+        (None, (), "epsilon=0.25", "", "0.5"),
+        (None, (), "suite.search_fields=upstream", "", "all"),
+        (None, (), "suite.step_limit=7", "", "15"),
+        (None, CHAT, "chat_screenshots=0", "", "1"),
+        (None, (*CHAT, "localizer=vision"), "by=words", "", "mark"),
+        (None, (JUDGE,), "judge_screenshots=2", "judge_screenshots=1", "1"),
+        (None, (JUDGE,), "judge_criteria=opentable", "", "none"),
+        (None, (), "localizer=vision", "", "none"),
+        (None, (), f"{PICKER}m", f"{PICKER}other", "picker_chat.model=m, and this has other"),
     ],
 )
 async def test_another_setting_is_named_with_both_values_and_the_way_back(
-    before: tuple[str, ...], now: tuple[str, ...], searcher: str | None, said: str, tmp_path: Path
+    searcher: str | None, both: tuple[str, ...], before: str, now: str, said: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(DataError, match=re.escape(f"run 'r' was begun with {said}: continue with --set ")) as caught:
-        await go_on(tmp_path, before, now, searcher)
+    """`said`: the value now, or all of it if the setting of the run has another name."""
+    first, later = ((*both, *filter(None, [setting])) for setting in (before, now))
+    told = said if " " in said else f"{before}, and this has {said}"
+    with pytest.raises(DataError, match=re.escape(f"run 'r' was begun with {told}: continue with --set ")) as caught:
+        await go_on(tmp_path, first, later, searcher)
     back = re.findall(r"--set (\S+), or", str(caught.value))
-    await go_on(tmp_path, before, (*now, *shlex.split(*back)), searcher)
+    await go_on(tmp_path, first, (*later, *shlex.split(*back)), searcher)
 
 
 @pytest.mark.parametrize(
@@ -130,9 +111,7 @@ async def test_another_setting_is_named_with_both_values_and_the_way_back(
         ((*CHAT, "agent_q.alpha=0.1", "agent_q.threshold=0.9", "agent_q.dpo.lr=1", "agent_q.tasks=5"), "trees"),
     ],
 )
-async def test_what_a_run_does_not_depend_on_may_change(
-    now: tuple[str, ...], searcher: str | None, tmp_path: Path
-) -> None:
+async def test_what_a_run_does_not_need_may_change(now: tuple[str, ...], searcher: str | None, tmp_path: Path) -> None:
     await go_on(tmp_path, CHAT, now, searcher)
 
 

@@ -15,8 +15,6 @@ from starlette.routing import Route
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Provenance, Step, Verdict
@@ -90,7 +88,7 @@ async def go(
     proposer = ScriptedProposer(replies, seconds=seconds)
     return await visit(
         WebEnv(browser, screenshots=True),
-        Agent(name="scripted", proposer=proposer, scorer=ConstantScorer(), selector=GreedySelector()),
+        Agent(name="scripted", proposer=proposer),
         task,
         store=store,
         config={"model": "scripted"},
@@ -114,7 +112,7 @@ async def test_what_may_be_done_already_is_not_done_again_unasked(browser: Brows
     async def order(store: Store, url: str, **more: bool) -> Episode:
         env = WebEnv(browser, screenshots=False, approve=yes)
         proposer = ScriptedProposer([["click [1]"], ['answer "done"']])
-        agent = Agent(name="a", proposer=proposer, scorer=ConstantScorer(), selector=GreedySelector())
+        agent = Agent(name="a", proposer=proposer)
         options = EpisodeOptions(judge=UserJudge())
         return await visit(env, agent, page_task("order", url), store=store, config={}, options=options, **more)
 
@@ -137,7 +135,7 @@ LOOK = [["click [1]", "scroll down"], ['answer "more"', "back"]]
 
 
 @open_page
-async def test_the_user_says_how_it_ended_and_what_is_not_judged_teaches_nothing(
+async def test_the_user_judges_and_what_is_not_judged_teaches_nothing(
     browser: Browser, task: Task, tmp_path: Path
 ) -> None:
     with Store.open(tmp_path) as store:

@@ -32,7 +32,7 @@ from bestofq_sites.booking.pages import COMPLETE, DETAILS
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.server import serve
 from bestofq_sites.webshop.pages import BUY
-from bestofq_sites.webshop.suite import synthetic_suite
+from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
 
 Ordered = Callable[[], bool]
@@ -66,22 +66,18 @@ class Scripted(Models):
         return ScriptedModel(customer)
 
 
-@asynccontextmanager
-async def shop() -> AsyncIterator[tuple[Task, Ordered]]:
-    suite = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
-    async with serve(suite) as site:
-        task = suite.tasks("train")[0]
-        root = site.open_visit(task)
-        yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visits[root][1].bought is not None
+def make_shop() -> WebShop:
+    return synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
 
 
 @asynccontextmanager
-async def tables() -> AsyncIterator[tuple[Task, Ordered]]:
-    suite = Booking()
+async def visited(suite: WebShop | Booking, record: str) -> AsyncIterator[tuple[Task, Ordered]]:
+    """A task on its site as an open page. `record` is where the site notes an order."""
     async with serve(suite) as site:
         task = suite.tasks("train", 1)[0]
         root = site.open_visit(task)
-        yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visits[root][1].reservation is not None
+        opened = task.model_copy(update={"start_url": f"{root}/"})
+        yield opened, lambda: getattr(site.visits[root][1], record) is not None
 
 
 def open_page(task: Task, browser: Browser, *, sandboxed: bool, steps: int = 12) -> OpenSuite:
@@ -108,11 +104,11 @@ async def searched(
 
 
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize("served", [shop, tables])
+@pytest.mark.parametrize(("make_suite", "record"), [(make_shop, "bought"), (Booking, "reservation")])
 async def test_no_order_is_placed_though_ordering_is_weighed(
-    served: Callable[[], AsyncIterator[tuple[Task, Ordered]]], browser: Browser, tmp_path: Path
+    make_suite: Callable[[], WebShop | Booking], record: str, browser: Browser, tmp_path: Path
 ) -> None:
-    async with served() as (task, ordered):  # type: ignore[attr-defined]
+    async with visited(make_suite(), record) as (task, ordered):
         tree = await searched(task, browser, tmp_path / "open", sandboxed=False)
         assert not ordered()
     unsafe = [node for node, ending in enumerate(tree.ending) if ending == "unsafe" and tree.visits[node]]
@@ -123,7 +119,7 @@ async def test_no_order_is_placed_though_ordering_is_weighed(
         assert tree.page[node] == -1
         assert tree.value[node] == tree.prior[node]
     assert max(tree.value[node] for node in unsafe) > 0
-    async with served() as (task, ordered):  # type: ignore[attr-defined]
+    async with visited(make_suite(), record) as (task, ordered):
         tree = await searched(task, browser, tmp_path / "sandbox", sandboxed=True)
         assert ordered()
     assert "unsafe" not in tree.ending
@@ -151,7 +147,7 @@ async def test_elements_named_in_words_are_found_by_the_localizer(
     search = SearchConfig(iterations=1, candidates=2)
     chosen = AgentQSettings(search=search, feedback="none")
     models = InWords(BestOfQSettings(by="words", localizer="vision", agent_q=chosen))
-    async with shop() as (task, _):
+    async with visited(make_shop(), "bought") as (task, _):
         tree = await searched(task, browser, tmp_path, sandboxed=True, models=models, steps=1)
         suite = open_page(task, browser, sandboxed=True, steps=1)
         env = await suite.make_env()

@@ -63,6 +63,11 @@ def decision(
     )
 
 
+def scored_by(checkpoint: str | None) -> list[Step]:
+    """One step, chosen by this Q-function."""
+    return [Step(index=0, observation=page(0), decision=decision().model_copy(update={"checkpoint": checkpoint}))]
+
+
 async def record(
     store: Store,
     agent: str,

@@ -1,9 +1,6 @@
-import io
-
 import numpy as np
 import pytest
 from report_nouns import PROVENANCE, record, task
-from rich.console import Console
 
 from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.errors import DataError
@@ -56,10 +53,7 @@ async def test_measures_by_hand(store: Store) -> None:
         "unparseable": (0, 1),
     }
     assert Agreement.model_validate_json(found.model_dump_json()) == found
-    console = Console(file=io.StringIO(), width=120)
-    console.print(*agreement_tables(found))
-    assert isinstance(console.file, io.StringIO)
-    said = console.file.getvalue()
+    said = "".join(table.to_markdown() + table.to_json() for table in agreement_tables(found))
     assert JUDGE in said
     assert "Over 10 episodes of 4 tasks; 1 more got no verdict" in said
     assert "0.400" in said

@@ -5,9 +5,9 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from report_nouns import PROVENANCE, decision, of, page, record, task
+from report_nouns import PROVENANCE, of, record, scored_by, task
 
-from bestofq.core.decision import Outcome, Step
+from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
 from bestofq.reports.report import gather
 from bestofq.reports.rollout import RATES, RISK, Rollout, Tried, _log_evidence, difference_bounds
@@ -95,12 +95,8 @@ async def test_two_q_functions_are_two_rows_even_in_one_run(store: Store) -> Non
     for run, checkpoint, tasks in (("a", "value-1111111", "tu"), ("b", "value-2222222", "tu"), ("c", None, "t")):
         await store.begin_run(run, {}, PROVENANCE)
         for name in tasks:
-            taken = decision().model_copy(update={"checkpoint": checkpoint})
-            step = Step(index=0, observation=page(0), decision=taken)
-            await record(store, "q" if checkpoint else "prompting", task(name), 0, [step], run=run)
-    taken = decision().model_copy(update={"checkpoint": "value-2222222"})
-    step = Step(index=0, observation=page(0), decision=taken)
-    await record(store, "q", task("t"), 1, [step], "failure", run="a")  # a run that went on with another
+            await record(store, "q" if checkpoint else "prompting", task(name), 0, scored_by(checkpoint), run=run)
+    await record(store, "q", task("t"), 1, scored_by("value-2222222"), "failure", run="a")  # it went on with another
     table = agent_results(store, Selection(agents=["q"]))
     assert [(name, of(table, name).rate.value) for name in sorted(row.agent for row in table.rows)] == [
         ("q @111111", 1.0),

@@ -179,37 +179,38 @@ def attempts_by_task(*tasks: str) -> Tries:
     return attempts(*("".join(run) for run in zip_longest(*tasks, fillvalue=".")))
 
 
-def test_pass_at_k_is_the_mean_over_every_choice_of_k_runs() -> None:
-    tried = attempts_by_task("1000", "0000", "1111", "1100")
-    # of 6 pairs of runs, hit: 3, 0, 6, 5 (only the two failures together miss)
-    assert pass_at(tried, 2).measure.value == pytest.approx((3 / 6 + 0 + 1 + 5 / 6) / 4)
-    assert pass_at(tried, 1).measure.value == pytest.approx(7 / 16)
-    assert pass_at(tried, 4).measure.value == pytest.approx(3 / 4)
-    assert pass_at(tried, 5).measure.value is None
+@pytest.mark.parametrize(
+    ("tasks", "k", "value"),
+    [
+        (("1000", "0000", "1111", "1100"), 1, 7 / 16),
+        # of 6 pairs of runs, hit: 3, 0, 6, 5 (only the two failures together miss)
+        (("1000", "0000", "1111", "1100"), 2, (3 / 6 + 0 + 1 + 5 / 6) / 4),
+        (("1000", "0000", "1111", "1100"), 4, 3 / 4),
+        (("1000", "0000", "1111", "1100"), 5, None),
+        (("10", "1"), 2, 1.0),  # tasks done less than k times are left out
+    ],
+)
+def test_pass_at_k_is_the_mean_over_every_choice_of_k_runs(tasks: tuple[str, ...], k: int, value: float | None) -> None:
+    assert pass_at(attempts_by_task(*tasks), k).measure.value == (value and pytest.approx(value))
 
 
-def test_tasks_done_less_than_k_times_are_left_out() -> None:
-    assert pass_at(attempts_by_task("10", "1"), 2).measure.value == 1.0
-
-
-def test_the_variance_of_one_try_is_the_mean_of_variances() -> None:
-    tried = attempts_by_task("110", "100", "000", "111")
-    assert pass_variance(tried, 1).measure.value == pytest.approx((1 / 3 + 1 / 3) / 4)
-    assert pass_variance(attempts_by_task("11", "10", "1"), 1).measure.value == 0.25  # the third task is done once
-    assert pass_variance(attempts_by_task("1"), 1).measure.value is None
-
-
-def test_the_variance_of_two_tries_is_unbiased() -> None:
-    # f = 3 of n = 4: C(3,2)/C(4,2) - C(3,4)/C(4,4) = 1/2; f = 4: 1 - 1 = 0
-    assert pass_variance(attempts_by_task("1000", "0000"), 2).measure.value == pytest.approx(1 / 4)
-
-
-def test_the_variance_of_two_tries_in_three_runs_is_the_plug_in() -> None:
-    # f = 2 of n = 3: m = C(2,2)/C(3,2) = 1/3, m(1 - m) = 2/9; f = 3: m = 1; f = 1: m = 0
-    assert pass_variance(attempts_by_task("100", "010"), 2).measure.value == pytest.approx(2 / 9)
-    assert pass_variance(attempts_by_task("100", "000", "110"), 2).measure.value == pytest.approx(2 / 27)
-    assert pass_variance(attempts_by_task("10", "01"), 2).measure.value is None  # m is 0 or 1: it would be 0 always
-    assert pass_variance(attempts_by_task("1", "0"), 1).measure.value is None
+@pytest.mark.parametrize(
+    ("tasks", "k", "value"),
+    [
+        (("110", "100", "000", "111"), 1, (1 / 3 + 1 / 3) / 4),  # of one try it is the mean of variances
+        (("11", "10", "1"), 1, 0.25),  # the third task is done once
+        (("1",), 1, None),
+        (("1", "0"), 1, None),
+        # unbiased, f = 3 of n = 4: C(3,2)/C(4,2) - C(3,4)/C(4,4) = 1/2; f = 4: 1 - 1 = 0
+        (("1000", "0000"), 2, 1 / 4),
+        # in three runs the plug-in, f = 2 of n = 3: m = C(2,2)/C(3,2) = 1/3, m(1 - m) = 2/9; f = 3: m = 1; f = 1: m = 0
+        (("100", "010"), 2, 2 / 9),
+        (("100", "000", "110"), 2, 2 / 27),
+        (("10", "01"), 2, None),  # m is 0 or 1: it would be 0 always
+    ],
+)
+def test_the_variance_of_k_tries(tasks: tuple[str, ...], k: int, value: float | None) -> None:
+    assert pass_variance(attempts_by_task(*tasks), k).measure.value == (value and pytest.approx(value))
 
 
 def test_intervals_are_those_of_tasks() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_nouns import PROVENANCE, decision, of, page, record, task
+from report_nouns import PROVENANCE, of, record, scored_by, task
 
-from bestofq.core.decision import Outcome, Step, Verdict
+from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.errors import DataError
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, suffixes
@@ -20,11 +20,6 @@ from bestofq.store.tally import OUTCOMES, Tally
 
 AGAINST_PROMPTING = Selection(baseline="prompting")
 FIRST, SECOND = "value-3fa2c1aaaaaaaaaa", "value-3fa2c9bbbbbbbbbb"
-
-
-def scored_by(checkpoint: str) -> list[Step]:
-    taken = decision().model_copy(update={"checkpoint": checkpoint})
-    return [Step(index=0, observation=page(0), decision=taken)]
 
 
 def test_a_row_holds_what_the_store_holds_and_the_baseline_comes_first(two_agents: Store) -> None:

@@ -1,13 +1,13 @@
 """A line of pages with a link back and a link on: the smallest world in which one can go the wrong way."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import State, StepResult
+from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.core.protocols import Selector
 from bestofq.testing.scripted import ScriptedProposer
@@ -47,8 +47,26 @@ class LineEnv:
         self.closed = True
 
 
-async def line_env() -> LineEnv:
-    return LineEnv()
+class Crashing(LineEnv):
+    """Its machinery breaks in the steps that are chosen. `steps` counts those of all environments."""
+
+    def __init__(self, crashes: Callable[[int], bool], steps: Iterator[int]) -> None:
+        super().__init__()
+        self.crashes, self.steps = crashes, steps
+
+    async def step(self, action: Action) -> StepResult:
+        if self.crashes(next(self.steps)):
+            raise BrowserError("Chromium crashed")
+        return await super().step(action)
+
+
+def maker(kind: Callable[[], LineEnv] = LineEnv) -> Callable[[], Awaitable[LineEnv]]:
+    """What a run makes its environments with."""
+
+    async def make() -> LineEnv:
+        return kind()
+
+    return make
 
 
 def both_links(_state: State, _n: int) -> Sequence[str]:
@@ -61,6 +79,5 @@ def line_agent(
     return Agent(
         name=name,
         proposer=ScriptedProposer(replies, seconds=seconds),  # type: ignore[arg-type]
-        scorer=ConstantScorer(),
         selector=selector or EpsilonGreedySelector(0.3),
     )

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from forked import Forked
-from line_world import LineEnv, line_agent, line_task
+from line_world import LineEnv, line_agent, line_task, maker
 
 from bestofq.core.decision import Provenance, Step
 from bestofq.core.observation import Task
@@ -132,16 +132,13 @@ class LoggingStore(Store):
 async def _collect(where: Path | Location, log: Path, episodes: int) -> None:
     LoggingStore.log = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
 
-    async def make_env() -> LineEnv:
-        return LineEnv(seconds=0.004)
-
     with LoggingStore.open(where) as store:
         await store.begin_run("killed", {"episodes": episodes}, Provenance(version="test"))
         os.write(LoggingStore.log, b"ready\n")
         tasks = [line_task(f"t{number}", length=3) for number in range(episodes)]
         await run_many(
             tasks,
-            make_env,
+            maker(lambda: LineEnv(seconds=0.004)),
             line_agent(),
             store=store,
             run="killed",

@@ -2,20 +2,22 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
-from line_world import LineEnv, line_agent, line_env, line_task
+from line_world import Crashing, LineEnv, line_agent, line_task, maker
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.proposers import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.selectors import GreedySelector, UniformSelector
+from bestofq.agents.selectors import UniformSelector
 from bestofq.core.actions import Action, AskUser
 from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Scores, State, StepResult
-from bestofq.core.errors import BrowserError, ModelError
+from bestofq.core.errors import ModelError
 from bestofq.core.language import Request
 from bestofq.core.observation import Observation, Task
 from bestofq.core.repeating import Unsafe
@@ -47,7 +49,11 @@ async def whole(folder: Path) -> Episode:
 
 
 async def collect(
-    store: Store, *, env: type[LineEnv] = LineEnv, irreversible: Unsafe | None = None, agent: Agent | None = None
+    store: Store,
+    *,
+    env: Callable[[], LineEnv] = LineEnv,
+    irreversible: Unsafe | None = None,
+    agent: Agent | None = None,
 ) -> list[int]:
     """Collect it; the steps that the agent was asked for."""
     steps: list[int] = []
@@ -56,13 +62,10 @@ async def collect(
         steps.append(len(state.decisions))
         return [0.0] * len(candidates)
 
-    async def make_env() -> LineEnv:
-        return env()
-
     agent = replace(agent or line_agent(), scorer=ScriptedScorer(values))
     await store.begin_run("r", {}, MADE)
     options = RunOptions(step_limit=12, seed=4, irreversible=irreversible)
-    await run_many([TASK], make_env, agent, store=store, run="r", options=options)
+    await run_many([TASK], maker(env), agent, store=store, run="r", options=options)
     return steps
 
 
@@ -95,7 +98,7 @@ async def test_it_goes_on_from_wherever_it_was_and_ends_the_same(tmp_path: Path)
 @pytest.mark.parametrize(
     ("env", "irreversible"), [(Renamed, None), (LineEnv, lambda *_: True)], ids=["another page", "unsafe"]
 )
-async def test_where_it_cannot_go_on_it_is_begun_anew(
+async def test_if_it_cannot_go_on_it_begins_anew(
     tmp_path: Path, env: type[LineEnv], irreversible: Unsafe | None
 ) -> None:
     episode = await whole(tmp_path / "whole")
@@ -150,25 +153,16 @@ async def test_a_user_whose_reply_is_stored_is_not_asked_again(tmp_path: Path) -
     assert questions == ["which one?"]
 
 
-class Crash(LineEnv):
-    """Its machinery breaks in the step of that number, counted over all environments."""
-
-    steps = 0
-    at_step = -1
-
-    async def step(self, action: Action) -> StepResult:
-        Crash.steps += 1
-        if Crash.steps == Crash.at_step + 1:
-            raise BrowserError("Chromium crashed")
-        return await super().step(action)
+def crash_at(number: int) -> Callable[[], LineEnv]:
+    """The step of that number breaks, counted over all environments."""
+    return partial(Crashing, number.__eq__, count())
 
 
 async def test_a_cut_episode_goes_on_with_the_decision_that_it_was_cut_in(tmp_path: Path) -> None:
     episode = await whole(tmp_path / "whole")
     for number in range(len(episode.steps)):
-        Crash.steps, Crash.at_step = 0, number
         with Store.open(tmp_path / str(number)) as store:
-            assert await collect(store, env=Crash) == list(range(len(episode.steps)))
+            assert await collect(store, env=crash_at(number)) == list(range(len(episode.steps)))
             [again] = store.episodes()
             assert same(again, episode)
             assert not store.summaries(status="cut")
@@ -176,9 +170,8 @@ async def test_a_cut_episode_goes_on_with_the_decision_that_it_was_cut_in(tmp_pa
 
 async def test_a_cut_episode_that_may_not_be_repeated_is_kept_and_begun_anew(tmp_path: Path) -> None:
     episode = await whole(tmp_path / "whole")
-    Crash.steps, Crash.at_step = 0, 2
     with Store.open(tmp_path / "cut") as store:
-        asked = await collect(store, env=Crash, irreversible=lambda *_: True)
+        asked = await collect(store, env=crash_at(2), irreversible=lambda *_: True)
         assert asked == [0, 1, 2, *range(len(episode.steps))]
         [cut] = store.episodes(status="cut")
         assert [step.truncated for step in cut.steps] == [False, False, True]
@@ -199,7 +192,7 @@ async def test_what_a_decision_cost_that_came_to_nothing_is_counted_with_the_nex
 
     with Store.open(tmp_path) as store:
         await store.begin_run("r", {}, MADE)
-        await run_many([TASK], line_env, replace(line_agent(), scorer=Breaks()), store=store, run="r")
+        await run_many([TASK], maker(), replace(line_agent(), scorer=Breaks()), store=store, run="r")
         [episode] = store.episodes()
     tokens = [sum(usage.tokens_in for usage in step.decision.usage) for step in episode.steps]
     assert tokens == [0, 7, *[0] * (len(tokens) - 2)]
@@ -220,7 +213,7 @@ def sampler(name: str = "sampler", *, selector: bool = False) -> Agent:
     proposer = SamplingProposer(ScriptedModel(drawn), samples_per_candidate=1)
     if selector:
         return line_agent(name=name, selector=UniformSelector())
-    return Agent(name=name, proposer=proposer, scorer=ConstantScorer(), selector=GreedySelector(), n_candidates=3)
+    return Agent(name=name, proposer=proposer, n_candidates=3)
 
 
 async def play(
@@ -229,7 +222,7 @@ async def play(
     with Store.open(folder) as store:
         await store.begin_run(run, {}, Provenance(version="test"))
         options = RunOptions(step_limit=12, seed=seed, retries=retries)
-        given = {"make_env": line_env, "options": options, **settings}
+        given = {"make_env": maker(), "options": options, **settings}
         await run_many(TASKS, agent=agent or sampler(), store=store, run=run, **given)  # type: ignore[arg-type]
         name = (agent or sampler()).name
         episodes = store.episodes(run=run, agent=name)
@@ -262,15 +255,12 @@ async def test_a_task_is_the_same_task_in_every_run(tmp_path: Path) -> None:
             begun.append((task, seed))
             return await super().reset(task, seed=seed)
 
-    async def make_env() -> Seen:
-        return Seen()
-
     tasks = [task.model_copy(update={"seed": 40 + number}) for number, task in enumerate(TASKS)]
     with Store.open(tmp_path) as store:
         for run in ("cycle-1", "cycle-2"):
             await store.begin_run(run, {}, Provenance(version="test"))
             await run_many(
-                tasks, make_env, sampler(), store=store, run=run, repeats=2, options=RunOptions(step_limit=2)
+                tasks, maker(Seen), sampler(), store=store, run=run, repeats=2, options=RunOptions(step_limit=2)
             )
     assert {task.id: seed for task, seed in begun} == {f"t{number}": 40 + number for number in range(8)}
     assert {task for task, _ in begun} == set(tasks)
@@ -292,28 +282,12 @@ async def test_another_store_a_stop_and_a_cut_draw_the_same(tmp_path: Path) -> N
                 await asyncio.Event().wait()
             return await super().step(action)
 
-    class Crashes(LineEnv):
-        """Every third step of all is cut by the machinery."""
-
-        steps = 0
-
-        async def step(self, action: Action) -> StepResult:
-            Crashes.steps += 1
-            if Crashes.steps % 3 == 0 and Crashes.steps < 20:
-                raise BrowserError("Chromium crashed")
-            return await super().step(action)
-
-    async def stopping() -> LineEnv:
-        return Stops()
-
-    async def crashing() -> LineEnv:
-        return Crashes()
-
-    stopped = asyncio.create_task(play(tmp_path / "stopped", make_env=stopping, concurrency=2))
+    stopped = asyncio.create_task(play(tmp_path / "stopped", make_env=maker(Stops), concurrency=2))
     await Stops.reached.wait()
     stopped.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stopped
     assert await play(tmp_path / "stopped") == once
-    assert await play(tmp_path / "cut", make_env=crashing, retries=20, concurrency=2) == once
-    assert Crashes.steps > 20
+    crashing = partial(Crashing, lambda step: step % 3 == 0 and step < 20, steps := count(1))
+    assert await play(tmp_path / "cut", make_env=maker(crashing), retries=20, concurrency=2) == once
+    assert next(steps) > 21

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from line_world import LineEnv, line_agent, line_env, line_task
+from line_world import LineEnv, line_agent, line_task, maker
 
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action
@@ -36,7 +36,7 @@ TASKS = [line_task(f"t{number}", 3) for number in range(12)]
 async def collect(store: Store, give_up_after: int = 20, **settings: object) -> list[EpisodeSummary]:
     await store.begin_run("r", {}, Provenance(version="test"))
     options = RunOptions(step_limit=12, give_up_after=give_up_after)
-    given = {"tasks": TASKS, "make_env": line_env, "agent": line_agent(), "options": options, **settings}
+    given = {"tasks": TASKS, "make_env": maker(), "agent": line_agent(), "options": options, **settings}
     return await run_many(store=store, run="r", **given)  # type: ignore[arg-type]
 
 
@@ -116,11 +116,8 @@ async def test_an_ended_call_leaves_its_steps_and_the_next_begins_the_episode_ag
                 await asyncio.Event().wait()
             return await super().reset(task, seed=seed)
 
-    async def stuck() -> Stuck:
-        return Stuck()
-
     with Store.open(tmp_path) as store:
-        call = asyncio.create_task(collect(store, make_env=stuck, concurrency=2))
+        call = asyncio.create_task(collect(store, make_env=maker(Stuck), concurrency=2))
         async with asyncio.timeout(20):
             while len(store.load_finished_keys("r", "walker")) < 11:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
@@ -198,9 +195,7 @@ async def test_running_out_of_steps_is_a_failure_that_terminates(store: Store) -
     assert not any(step.truncated for step in episode.steps)
 
 
-async def test_a_broken_browser_or_a_fault_in_the_code_cuts_the_episode(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_broken_browser_or_a_bug_cuts_the_episode(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     heard: list[Step] = []
     episode = await run(store, Breaks(BrowserError("Chromium crashed")), on_step=heard.append)
     assert episode.verdict == Verdict(reward=0.0, outcome="infra_error", reason="BrowserError: Chromium crashed")
@@ -270,9 +265,7 @@ async def test_the_judge_is_asked_at_an_end_only(store: Store) -> None:
     assert (await run(store, LineEnv(), BACK, judge=Strict(), repeat=2, step_limit=3)).verdict.outcome == "failure"
 
 
-async def test_a_judge_that_fails_leaves_the_episode_to_be_judged_later(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_judge_that_fails_leaves_it_to_be_judged_later(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     class Fails:
         name = "fails"
 

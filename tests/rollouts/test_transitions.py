@@ -69,9 +69,7 @@ async def test_running_out_of_steps_is_terminal_with_reward_0(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("outcome", "reward"), [("failure", 0.5), ("blocked", 0.0), ("impossible", 0.0)])
-async def test_an_end_that_is_no_success_is_learned_from_as_a_failure(
-    outcome: Outcome, reward: float, tmp_path: Path
-) -> None:
+async def test_an_end_without_success_teaches_as_a_failure(outcome: Outcome, reward: float, tmp_path: Path) -> None:
     episode = await play(tmp_path, "click [2]", "click [2]")
     ended = episode.model_copy(update={"verdict": Verdict(reward=reward, outcome=outcome)})
     assert [row[-1] for row in rows([ended])] == [0.0, 0.0]
@@ -124,12 +122,7 @@ async def test_stored_pictures_are_embedded(tmp_path: Path) -> None:
 async def test_each_distinct_item_has_one_row(tmp_path: Path) -> None:
     episode = await play(tmp_path, "click [2]", "click [2]")
     items, transitions = tabulate([episode, episode], Plain())
-    assert [item.text for item in items] == [
-        "Page 0 after 0",
-        "Page 1 after 1",
-        "click link one on",
-        "reach page 2",
-    ]
+    assert [item.text for item in items] == ["Page 0 after 0", "Page 1 after 1", "click link one on", "reach page 2"]
     assert len(transitions) == 4
     assert transitions.state.tolist() == [0, 1, 0, 1]
     assert transitions.next_state.tolist() == [1, 1, 1, 1]

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 from openai import AsyncOpenAI
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -15,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bestofq.core.decision import Candidate, Episode, Provenance, State
+from bestofq.reports.rollout import Rollout
 from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
 from bestofq.store.store import Store
@@ -64,23 +66,55 @@ class Upstream:
         return Starlette(routes=[chat, *others, Route("/v1/models", self.models)])
 
 
+Score = Callable[[State, Sequence[Candidate]], Sequence[float]]
+
+
+class ProxyClient(httpx.AsyncClient):
+    """A client of the proxy. Its paths begin at the root that agents are given, without /v1."""
+
+    async def ask(self, body: object, session: str = "", **more: Any) -> httpx.Response:
+        """Ask for a chat completion, in the session of that name if there is one."""
+        where = f"/sessions/{session}" if session else ""
+        return await self.post(f"{where}/v1/chat/completions", json=body, **more)
+
+    async def ask_message(self, body: object, session: str = "", **more: Any) -> Any:
+        """Ask, and return the message of the reply."""
+        return (await self.ask(body, session, **more)).json()["choices"][0]["message"]
+
+    async def ask_click(self, body: object, session: str = "", **more: Any) -> int:
+        """Ask, and return the index of the element that the reply clicks."""
+        said = json.loads((await self.ask_message(body, session, **more))["content"])
+        return int(said["action"][0]["click"]["index"])
+
+    async def end(self, session: str, outcome: object) -> httpx.Response:
+        return await self.post(f"/sessions/{session}/outcome", json=outcome)
+
+    def openai(self, session: str = "") -> AsyncOpenAI:
+        """OpenAI's own client of the same proxy."""
+        where = f"/sessions/{session}/v1" if session else "/v1"
+        return AsyncOpenAI(base_url=str(self.base_url.join(where)), api_key="k", max_retries=4)
+
+
 @asynccontextmanager
-async def serving(
-    upstream: Upstream, folder: Path, score: Callable[[State, Sequence[Candidate]], Sequence[float]] | None = None,
-    arms: tuple[str, ...] = ("prompting",), **config: Any,
-) -> AsyncIterator[str]:  # fmt: skip
-    """The root that agents are given, without /v1."""
+async def proxying(
+    url: str, store: Store, score: Score | None = None, arms: tuple[str, ...] = (), state: Rollout | None = None,
+    **config: Any,
+) -> AsyncIterator[ProxyClient]:  # fmt: skip
+    """A client of the proxy before the endpoint at `url`. Without `arms` all its sessions are ranked, or none."""
+    arms = arms or (("best-of-q",) if config.get("mode") == "rank" else ("prompting",))
+    await store.begin_run("serve", {}, Provenance(version="test"))
+    sessions = Sessions(store, "serve", Provenance(version="test"), arms, state)
+    app = proxy_app(ServeConfig(**config), url, sessions, ScriptedScorer(score) if score else None)
+    async with serve_app(app) as root, app.router.lifespan_context(app), ProxyClient(base_url=root) as client:
+        yield client
+
+
+@asynccontextmanager
+async def serving(upstream: Upstream, folder: Path, *score: Any, **config: Any) -> AsyncIterator[ProxyClient]:
+    """The same before an upstream of the test; `score`: the scorer's function, the arms, the state of the rollout."""
     with Store.open(folder) as store:
-        await store.begin_run("serve", {}, Provenance(version="test"))
-        sessions = Sessions(store, "serve", Provenance(version="test"), arms)
-        async with serve_app(upstream.app) as url:
-            app = proxy_app(ServeConfig(**config), f"{url}/v1", sessions, ScriptedScorer(score) if score else None)
-            async with serve_app(app) as root, app.router.lifespan_context(app):
-                yield root
-
-
-def openai_client(root: str) -> AsyncOpenAI:
-    return AsyncOpenAI(base_url=f"{root}/v1", api_key="k", max_retries=4)
+        async with serve_app(upstream.app) as url, proxying(f"{url}/v1", store, *score, **config) as client:
+            yield client
 
 
 def episodes(folder: Path) -> list[Episode]:
@@ -105,6 +139,12 @@ def judging(goal: str) -> dict[str, Any]:
 
 def click(index: int, memory: str = "", goal: str = "") -> str:
     return json.dumps({"memory": memory, "next_goal": goal, "action": [{"click": {"index": index}}]})
+
+
+def called(id_: str, arguments: str = "{}", name: str = "click") -> dict[str, Any]:
+    """A message with a call of a tool."""
+    call = {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
 def completion(content: str) -> dict[str, Any]:

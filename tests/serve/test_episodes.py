@@ -12,7 +12,18 @@ import pytest
 
 from bestofq.core.actions import Write
 from bestofq.store import database
-from tests.serve.agents import TOOLS, Body, Upstream, browser_use, click, episodes, judging, serving
+from tests.serve.agents import (
+    TOOLS,
+    Body,
+    ProxyClient,
+    Upstream,
+    browser_use,
+    called,
+    click,
+    episodes,
+    judging,
+    serving,
+)
 
 STEPS = 50
 
@@ -22,21 +33,18 @@ async def test_four_agents_at_once_without_any_id_of_their_own(tmp_path: Path) -
 
     async def reply(body: Body) -> dict[str, Any]:
         await asyncio.sleep(len(json.dumps(body)) % 7 / 1000)
-        call = {"id": "call_0", "type": "function", "function": {"name": "click", "arguments": "{}"}}
-        return {"role": "assistant", "content": None, "tool_calls": [call]}
+        return called("call_0")
 
-    async def agent(client: httpx.AsyncClient, root: str, name: str, goal: str) -> None:
+    async def play(client: ProxyClient, name: str, goal: str) -> None:
         talk: list[Any] = [{"role": "user", "content": goal}]
         for step in range(STEPS):
-            body = {"model": "m", "messages": talk, "tools": TOOLS}
-            got = await client.post(f"{root}/v1/chat/completions", json=body)
-            message = got.json()["choices"][0]["message"]
+            message = await client.ask_message({"model": "m", "messages": talk, "tools": TOOLS})
             [call] = message["tool_calls"]
             talk += [message, {"role": "tool", "tool_call_id": call["id"], "content": f"{name} saw {step}"}]
 
     agents = {"one": "buy shoes", "two": "buy shoes", "three": "buy hats", "four": "buy coats"}
-    async with serving(Upstream(lambda body, count: reply(body)), tmp_path) as root, httpx.AsyncClient() as client:
-        await asyncio.gather(*(agent(client, root, name, goal) for name, goal in agents.items()))
+    async with serving(Upstream(lambda body, count: reply(body)), tmp_path) as client:
+        await asyncio.gather(*(play(client, name, goal) for name, goal in agents.items()))
     right = 0
     for episode in episodes(tmp_path):
         seen = Counter(step.observation.text.split()[0] for step in episode.steps[1:])
@@ -46,12 +54,10 @@ async def test_four_agents_at_once_without_any_id_of_their_own(tmp_path: Path) -
 
 
 async def test_an_id_that_no_other_session_has_is_left_as_it_is(tmp_path: Path) -> None:
-    call = {"id": "call_0", "type": "function", "function": {"name": "click", "arguments": "{}"}}
-    upstream = Upstream(lambda body, count: {"role": "assistant", "content": None, "tool_calls": [call]})
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+    upstream = Upstream(lambda body, count: called("call_0"))
+    async with serving(upstream, tmp_path) as client:
         body = {"model": "m", "messages": [{"role": "user", "content": "shoes"}], "tools": TOOLS}
-        first, second = [(await client.post(f"{root}/v1/chat/completions", json=body)).json() for _ in "ab"]
-    ids = [one["choices"][0]["message"]["tool_calls"][0]["id"] for one in (first, second)]
+        ids = [(await client.ask_message(body))["tool_calls"][0]["id"] for _ in "ab"]
     assert ids[0] == "call_0" != ids[1]
 
 
@@ -64,15 +70,10 @@ async def test_who_gives_up_and_asks_again_gets_what_comes_first(tmp_path: Path)
 
     asks, again = browser_use("shoes", 1), {"x-stainless-retry-count": "1"}
     upstream = Upstream(lambda body, count: reply(count))
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
-        url = f"{root}/v1/chat/completions"
-        try:
-            await client.post(url, json=asks, timeout=0.3)
-        except httpx.ReadTimeout:
-            got = [await client.post(url, json=asks, headers=again, timeout=5) for _ in "ab"]
-        assert {
-            json.loads(one.json()["choices"][0]["message"]["content"])["action"][0]["click"]["index"] for one in got
-        } == {2}
+    async with serving(upstream, tmp_path) as client:
+        with pytest.raises(httpx.ReadTimeout):
+            await client.ask(asks, timeout=0.3)
+        assert [await client.ask_click(asks, headers=again) for _ in "ab"] == [2, 2]
     assert len(upstream.asked) == 2
     [episode] = episodes(tmp_path)
     assert len(episode.steps) == 1
@@ -86,13 +87,12 @@ async def test_two_agents_at_once_that_got_the_same_words_keep_their_episodes_ap
         await both.wait()
         return click(1, "on the way")
 
-    async def agent(client: httpx.AsyncClient, root: str) -> None:
+    async def play(client: ProxyClient) -> None:
         for step in range(1, 5):
-            asks = browser_use("shoes", step, "on the way" if step > 1 else "")
-            await client.post(f"{root}/v1/chat/completions", json=asks)
+            await client.ask(browser_use("shoes", step, "on the way" if step > 1 else ""))
 
-    async with serving(Upstream(lambda body, count: reply()), tmp_path) as root, httpx.AsyncClient() as client:
-        await asyncio.gather(agent(client, root), agent(client, root))
+    async with serving(Upstream(lambda body, count: reply()), tmp_path) as client:
+        await asyncio.gather(play(client), play(client))
     assert [len(one.steps) for one in episodes(tmp_path)] == [4, 4]
 
 
@@ -103,13 +103,13 @@ async def test_who_asks_again_stays_in_its_episode_though_another_waits_for_noth
         await asyncio.sleep(30 if count == 3 else 0)
         return click(count, "on the way")
 
-    async with serving(Upstream(lambda body, count: reply(count)), tmp_path) as root, httpx.AsyncClient() as client:
-        url, second = f"{root}/v1/chat/completions", browser_use("shoes", 2, "on the way")
+    async with serving(Upstream(lambda body, count: reply(count)), tmp_path) as client:
+        second = browser_use("shoes", 2, "on the way")
         for _ in "ab":
-            await client.post(url, json=browser_use("shoes", 1))
+            await client.ask(browser_use("shoes", 1))
         with pytest.raises(httpx.ReadTimeout):
-            await client.post(url, json=second, timeout=0.3)
-        await client.post(url, json=second, headers={"x-stainless-retry-count": "1"})
+            await client.ask(second, timeout=0.3)
+        await client.ask(second, headers={"x-stainless-retry-count": "1"})
     steps = [len(one.steps) for one in sorted(episodes(tmp_path), key=lambda one: one.provenance.started_at)]
     assert steps == [2, 1]
 
@@ -130,12 +130,12 @@ async def test_a_judge_speaks_of_the_session_that_is_named_else_of_the_only_one_
     def reply(body: Body, count: int) -> str:
         return json.dumps({"verdict": True}) if body == judging("buy shoes") else click(1)
 
-    async with serving(Upstream(reply), tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(Upstream(reply), tmp_path) as client:
         for session, goal in zip("AB", goals, strict=True):
-            await client.post(f"{root}/sessions/{session}/v1/chat/completions", json=browser_use(goal, 1))
+            await client.ask(browser_use(goal, 1), session)
         headers = {"x-session-id": name} if name else {}
-        await client.post(f"{root}/v1/chat/completions", json=judging("buy shoes"), headers=headers)
-        said = [await client.post(f"{root}/sessions/{session}/outcome", json={"success": False}) for session in "AB"]
+        await client.ask(judging("buy shoes"), headers=headers)
+        said = [await client.end(session, {"success": False}) for session in "AB"]
     assert [session for session, one in zip("AB", said, strict=True) if one.status_code == 404] == judged
 
 
@@ -146,24 +146,21 @@ async def test_an_outcome_during_a_step_costs_the_agent_nothing_and_the_step_is_
         if count == 2:
             asked.set()
             await ended.wait()
-        call = {"id": f"call_{count}", "type": "function", "function": {"name": "click", "arguments": "{}"}}
-        return {"role": "assistant", "content": None, "tool_calls": [call]}
+        return called(f"call_{count}")
 
-    async with serving(Upstream(lambda body, count: reply(count)), tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(Upstream(lambda body, count: reply(count)), tmp_path) as client:
 
-        async def step(number: int, session: str = "/sessions/x", before: str = "call_0") -> httpx.Response:
-            call = {"id": before, "type": "function", "function": {"name": "click", "arguments": "{}"}}
-            talk: list[Any] = [{"role": "user", "content": "shoes"}, {"role": "assistant", "tool_calls": [call]}]
-            talk.append({"role": "tool", "tool_call_id": before, "content": f"page {number}"})
-            body = {"model": "m", "messages": talk, "tools": TOOLS}
-            return await client.post(f"{root}{session}/v1/chat/completions", json=body)
+        async def step(number: int, session: str = "x", before: str = "call_0") -> Any:
+            page = {"role": "tool", "tool_call_id": before, "content": f"page {number}"}
+            talk = [{"role": "user", "content": "shoes"}, called(before), page]
+            return await client.ask_message({"model": "m", "messages": talk, "tools": TOOLS}, session)
 
         await step(1)
         late = asyncio.ensure_future(step(2))
         await asked.wait()
-        await client.post(f"{root}/sessions/x/outcome", json={"success": True})
+        await client.end("x", {"success": True})
         ended.set()
-        assert (await late).json()["choices"][0]["message"]["tool_calls"][0]["id"] == "call_2"
+        assert (await late)["tool_calls"][0]["id"] == "call_2"
         await step(3, session="", before="call_2")  # of the session that has ended: another episode
     found = sorted((one.verdict.outcome, len(one.steps)) for one in episodes(tmp_path))
     assert found == [("success", 1), ("unjudged", 1)]
@@ -175,14 +172,13 @@ async def test_a_step_that_cannot_be_stored_costs_neither_its_reply_nor_the_epis
     """Another process writes for longer than is waited for. The agent has no name: its steps are counted."""
     monkeypatch.setattr(database, "_BUSY_MS", 50)
     upstream = Upstream(lambda body, count: click(count, f"memory {count}"))
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(upstream, tmp_path) as client:
         other = sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None)
         for step in range(1, 5):
             if step == 2:
                 other.execute("BEGIN IMMEDIATE")
-            asks = browser_use("shoes", step, f"memory {step - 1}")
-            got = await client.post(f"{root}/v1/chat/completions", json=asks)
-            assert got.json()["choices"][0]["message"]["content"] == click(step, f"memory {step}")
+            said = await client.ask_message(browser_use("shoes", step, f"memory {step - 1}"))
+            assert said["content"] == click(step, f"memory {step}")
             other.rollback()
         other.close()
     [episode] = episodes(tmp_path)
@@ -191,19 +187,19 @@ async def test_a_step_that_cannot_be_stored_costs_neither_its_reply_nor_the_epis
     assert "is not recorded: the store cannot be written (database is locked)" in said
 
 
-async def test_an_outcome_that_cannot_be_stored_is_refused_and_can_be_given_again(
+async def test_an_outcome_that_cannot_be_stored_can_be_given_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_BUSY_MS", 50)
     upstream = Upstream(lambda body, count: click(count))
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
-        await client.post(f"{root}/sessions/x/v1/chat/completions", json=browser_use("shoes", 1))
+    async with serving(upstream, tmp_path) as client:
+        await client.ask(browser_use("shoes", 1), "x")
         other = sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        locked = await client.post(f"{root}/sessions/x/outcome", json={"success": True})
+        locked = await client.end("x", {"success": True})
         other.rollback()
         other.close()
-        again = await client.post(f"{root}/sessions/x/outcome", json={"success": True})
+        again = await client.end("x", {"success": True})
     assert (locked.status_code, again.status_code) == (503, 200)
     assert "database is locked" in locked.json()["error"]["message"]
     assert [one.verdict.outcome for one in episodes(tmp_path)] == ["success"]
@@ -212,22 +208,17 @@ async def test_an_outcome_that_cannot_be_stored_is_refused_and_can_be_given_agai
 async def test_half_an_emoji_is_replaced(tmp_path: Path) -> None:
     """In the goal, in a page and in a reply; whole ones stay."""
     half = "\ud83d"
-    written = {"name": "write", "arguments": json.dumps({"mark": 1, "text": f"kettle{half}"})}
-    called = {
-        "role": "assistant",
-        "content": half,
-        "tool_calls": [{"id": "c", "type": "function", "function": written}],
-    }
+    reply = called("c", json.dumps({"mark": 1, "text": f"kettle{half}"}), "write") | {"content": half}
     tools = [{"type": "function", "function": {"name": "write"}}]
     talk: list[Any] = [{"role": "user", "content": f"buy 🫖{half}"}]
-    async with serving(Upstream(lambda body, count: called), tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(Upstream(lambda body, count: reply), tmp_path) as client:
         for page in ("one", f"two{half}"):
             body = json.dumps({"model": "m", "messages": talk, "tools": tools})
-            got = await client.post(f"{root}/sessions/x/v1/chat/completions", content=body)
-            assert got.json()["choices"][0]["message"] == called
-            talk += [called, {"role": "tool", "tool_call_id": "c", "content": page}]
+            got = await client.post("/sessions/x/v1/chat/completions", content=body)
+            assert got.json()["choices"][0]["message"] == reply
+            talk += [reply, {"role": "tool", "tool_call_id": "c", "content": page}]
         last = json.dumps({"model": "m", "messages": talk, "tools": tools})
-        await client.post(f"{root}/sessions/x/v1/chat/completions", content=last)
+        await client.post("/sessions/x/v1/chat/completions", content=last)
     [episode] = episodes(tmp_path)
     assert (episode.task.goal, episode.steps[2].observation.text) == ("buy 🫖\ufffd", "two\ufffd")
     assert episode.steps[0].decision.candidate.action == Write(mark=1, text="kettle\ufffd")
@@ -236,18 +227,16 @@ async def test_half_an_emoji_is_replaced(tmp_path: Path) -> None:
 async def test_an_outcome_ends_what_is_remembered_of_its_session(tmp_path: Path) -> None:
     """A task is tried again under its name, with the same requests; one client tries again after the outcome."""
     upstream = Upstream(lambda body, count: click(count))
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(upstream, tmp_path) as client:
 
         async def told(step: int, retry: str = "0") -> int:
-            url, headers = f"{root}/sessions/x/v1/chat/completions", {"x-stainless-retry-count": retry}
-            got = await client.post(url, json=browser_use("shoes", step), headers=headers)
-            found: int = json.loads(got.json()["choices"][0]["message"]["content"])["action"][0]["click"]["index"]
-            return found
+            headers = {"x-stainless-retry-count": retry}
+            return await client.ask_click(browser_use("shoes", step), "x", headers=headers)
 
         first = [await told(1), await told(1), await told(2), await told(2)]
-        ended = [(await client.post(f"{root}/sessions/x/outcome", json={"success": False})).status_code]
+        ended = [(await client.end("x", {"success": False})).status_code]
         late = await told(2, retry="1")
         again = [await told(1), await told(2, retry="1"), await told(2)]
-        ended.append((await client.post(f"{root}/sessions/x/outcome", json={"success": True})).status_code)
+        ended.append((await client.end("x", {"success": True})).status_code)
     assert (first, late, again, ended) == ([1, 1, 2, 2], 2, [3, 4, 4], [200, 200])
     assert [(one.verdict.outcome, len(one.steps)) for one in episodes(tmp_path)] == [("failure", 2), ("success", 2)]

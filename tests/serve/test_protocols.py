@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.serve.agents import TOOLS, Body, Upstream, by_label, episodes, openai_client, serving
+from tests.serve.agents import TOOLS, Body, Upstream, by_label, episodes, serving
 
 CLICK: Any = {"type": "function", "name": "click", "parameters": {"type": "object"}, "strict": False}
 COMPUTER: Any = {"type": "computer_use_preview", "display_width": 9, "display_height": 9, "environment": "browser"}
@@ -37,11 +36,9 @@ def used(number: int, **arguments: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_{number}", "name": "click", "input": arguments}
 
 
-async def test_a_function_call_of_the_responses_api_is_a_decision_and_the_previous_response_tells_whose(
-    tmp_path: Path,
-) -> None:
+async def test_a_call_of_the_responses_api_is_a_decision_and_the_previous_response_tells_whose(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: response(count, called(count, on=count)))
-    async with serving(upstream, tmp_path) as root, openai_client(root) as client:
+    async with serving(upstream, tmp_path) as agent, agent.openai() as client:
         latest: dict[str, Any] = {}
         for step in range(3):
             for agent in ("a", "b"):  # in turns, with the same goal
@@ -65,10 +62,8 @@ async def test_actions_of_a_computer_are_one_decision_and_q_chooses_among_them(t
         call = {"type": "computer_call", "id": "cu", "call_id": f"call_{count}", "actions": acts, "status": "completed"}
         return response(count, call)
 
-    async with (
-        serving(Upstream(reply), tmp_path, by_label("shoes"), ("best-of-q",), mode="rank", n=2) as root,
-        openai_client(root) as client,
-    ):
+    upstream = Upstream(reply)
+    async with serving(upstream, tmp_path, by_label("shoes"), mode="rank", n=2) as agent, agent.openai() as client:
         got = await client.responses.create(model="m", input="buy", tools=[COMPUTER], truncation="auto")
     assert got.output[0].type == "computer_call"
     assert (got.usage.input_tokens, got.usage.total_tokens) == (20, 24) if got.usage else False
@@ -82,7 +77,7 @@ async def test_a_streamed_response_is_whole_and_an_error_is_one(tmp_path: Path) 
     text = {"type": "message", "id": "m1", "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": "so", "annotations": []}]}  # fmt: skip
     upstream = Upstream(lambda body, count: 429 if count == 1 else response(count, text, called(count)))
-    async with serving(upstream, tmp_path) as root, openai_client(root) as client:
+    async with serving(upstream, tmp_path) as agent, agent.openai() as client:
         stream = await client.responses.create(model="m", input="buy shoes", tools=[CLICK], stream=True)
         events = [event async for event in stream]
     assert len(upstream.asked) == 2  # the client tried again by itself
@@ -97,7 +92,7 @@ async def test_a_streamed_response_is_whole_and_an_error_is_one(tmp_path: Path) 
 async def test_responses_that_are_no_decision_pass_through(tmp_path: Path) -> None:
     raw = json.dumps(response(1, called(1)), indent=2)
     upstream = Upstream(lambda body, count: json.loads(raw))
-    async with serving(upstream, tmp_path) as root, openai_client(root) as client:
+    async with serving(upstream, tmp_path) as agent, agent.openai() as client:
         await client.responses.create(model="m", input="sum up")
         await client.responses.create(model="m", input="look it up", tools=[{"type": "web_search"}])
     assert episodes(tmp_path) == []
@@ -107,14 +102,14 @@ async def test_a_tool_used_by_claude_is_a_decision_whose_id_tells_the_episode(tm
     upstream = Upstream(lambda body, count: said(count, {"type": "text", "text": "so"}, used(count, on=count)))
     tools = [{"name": "click", "input_schema": {"type": "object", "required": ["on"]}}]
     talks: dict[str, list[Any]] = {agent: [{"role": "user", "content": "buy shoes"}] for agent in "ab"}
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(upstream, tmp_path) as client:
         for step in range(3):
             for agent, talk in talks.items():
                 body = {"model": "m", "max_tokens": 99, "system": "Be quick.", "messages": talk, "tools": tools}
-                got = (await client.post(f"{root}/v1/messages", json=body)).json()
+                got = (await client.post("/v1/messages", json=body)).json()
                 seen = {"type": "tool_result", "tool_use_id": got["content"][1]["id"], "content": f"{agent} {step}"}
                 talk += [{"role": "assistant", "content": got["content"]}, {"role": "user", "content": [seen]}]
-        streamed = await client.post(f"{root}/v1/messages", json={**body, "stream": True})
+        streamed = await client.post("/v1/messages", json={**body, "stream": True})
     found = [[step.observation.text for step in episode.steps] for episode in episodes(tmp_path)]
     assert sorted(found)[:2] == [["buy shoes", "a 0", "a 1"], ["buy shoes", "b 0", "b 1", "b 2"]]
     decision = episodes(tmp_path)[0].steps[0].decision
@@ -135,13 +130,13 @@ async def test_a_call_that_lacks_what_its_tool_requires_is_repaired_in_each_prot
 
     needs = {"type": "object", "required": ["on"]}
     upstream = Upstream(reply)
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(upstream, tmp_path) as client:
         talk = [{"role": "user", "content": "buy shoes"}]
         claude = {"max_tokens": 9, "messages": talk, "tools": [{"name": "click", "input_schema": needs}]}
-        got = (await client.post(f"{root}/v1/messages", json=claude)).json()
+        got = (await client.post("/v1/messages", json=claude)).json()
         assert got["content"][0]["input"] == {"on": 1}
         openai = {"input": "buy hats", "tools": [{**CLICK, "parameters": needs}]}
-        got = (await client.post(f"{root}/v1/responses", json=openai)).json()
+        got = (await client.post("/v1/responses", json=openai)).json()
         assert got["output"][0]["arguments"] == '{"on": 1}'
     assert "lacks on" in upstream.asked[1]["messages"][-1]["content"]
     assert "lacks on" in upstream.asked[3]["input"][-1]["content"]
@@ -175,10 +170,10 @@ async def test_the_call_of_a_custom_tool_is_a_decision(tmp_path: Path, stream: b
     call = {"id": "c1", "type": "custom", "custom": PATCH}
     replies = {"responses": response(1, item), "chat": {"role": "assistant", "content": None, "tool_calls": [call]}}
     upstream = Upstream(lambda body, count: replies["responses" if "input" in body else "chat"])
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(upstream, tmp_path) as client:
         for path in ("chat/completions", "responses"):
             asks = {**asking(path), "stream": stream}
-            got = await client.post(f"{root}/sessions/{path[:4]}/v1/{path}", json=asks)
+            got = await client.post(f"/sessions/{path[:4]}/v1/{path}", json=asks)
             assert "*** Begin Patch" in got.text
     assert len(upstream.asked) == 2
     labels = [step.decision.candidate.label for episode in episodes(tmp_path) for step in episode.steps]
@@ -193,8 +188,8 @@ async def test_the_call_of_a_custom_tool_is_a_decision(tmp_path: Path, stream: b
 @pytest.mark.parametrize(("path", "reply"), UNKNOWN)
 async def test_a_reply_of_a_kind_that_we_do_not_know_passes_as_it_is(tmp_path: Path, path: str, reply: Any) -> None:
     upstream = Upstream(lambda body, count: reply)
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
-        got = (await client.post(f"{root}/v1/{path}", json=asking(path))).json()
+    async with serving(upstream, tmp_path) as client:
+        got = (await client.post(f"/v1/{path}", json=asking(path))).json()
     assert (got["choices"][0]["message"] if "choices" in got else got) == reply
     assert len(upstream.asked) == 1
     assert episodes(tmp_path) == []
@@ -209,9 +204,9 @@ async def test_an_error_after_a_comment_is_one_of_the_protocol(tmp_path: Path, m
 
     tools = [{"name": "click", "input_schema": {"type": "object"}}]
     body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "shoes"}], "tools": tools}
-    async with serving(Upstream(lambda body, count: slow()), tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(Upstream(lambda body, count: slow()), tmp_path) as client:
         for path in ("messages", "chat/completions"):
-            text = (await client.post(f"{root}/v1/{path}", json=body)).text
+            text = (await client.post(f"/v1/{path}", json=body)).text
             lines = [line for line in text.splitlines() if line not in ("", ": waiting")]
             if path == "messages":
                 assert lines.pop(0) == "event: error"

@@ -5,17 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from bestofq.agents.scorers.memory import step_keys
-from bestofq.core.decision import Candidate, Provenance
+from bestofq.core.decision import Candidate
 from bestofq.reports.rollout import replay
-from bestofq.serve.app import ServeConfig, proxy_app
-from bestofq.serve.sessions import Sessions
 from bestofq.serve.wire import candidate, parse_request
 from bestofq.store.store import Store
-from bestofq.testing import ScriptedScorer, serve_app
 from tests.serve.agents import (
     JUDGE,
     PAGE,
@@ -24,29 +20,30 @@ from tests.serve.agents import (
     Upstream,
     browser_use,
     by_label,
+    called,
     click,
     completion,
     episodes,
     judging,
-    openai_client,
+    proxying,
     serving,
 )
 
 
 async def test_recording_changes_no_byte_and_keeps_the_episode_without_the_key(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: click(1, "saw shoes", "open them"))
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(upstream, tmp_path) as client:
         asks = browser_use("buy red shoes", 1)
         headers = {"authorization": "Bearer sk-secret"}
-        got = await client.post(f"{root}/sessions/one/v1/chat/completions", json=asks, headers=headers)
+        got = await client.ask(asks, "one", headers=headers)
         assert upstream.asked == [asks]
         assert upstream.headers[0]["authorization"] == "Bearer sk-secret"
         assert got.content.startswith(b'{\n   "id": "r1"')
-        done = await client.post(f"{root}/sessions/one/outcome", json={"success": True, "reward": 0.75})
+        done = await client.end("one", {"success": True, "reward": 0.75})
         assert done.json() == {"session": "one", "outcome": "success"}
-        again = await client.post(f"{root}/sessions/one/outcome", json={"success": True})
+        again = await client.end("one", {"success": True})
         assert again.status_code == 404
-        assert (await client.post(f"{root}/sessions/one/outcome", json={})).status_code == 422
+        assert (await client.end("one", {})).status_code == 422
     [episode] = episodes(tmp_path)
     assert (episode.task.goal, episode.verdict.outcome, episode.verdict.reward) == ("buy red shoes", "success", 0.75)
     [step] = episode.steps
@@ -64,17 +61,14 @@ def test_an_element_is_called_what_the_page_calls_it() -> None:
 
 
 async def test_a_page_comes_again_though_the_browser_numbers_all_anew(tmp_path: Path) -> None:
-    async with (
-        serving(Upstream(lambda body, count: click(10 * count)), tmp_path) as root,
-        httpx.AsyncClient() as client,
-    ):
+    async with serving(Upstream(lambda body, count: click(10 * count)), tmp_path) as client:
         for visit, tab, token in ((1, "6B9E", "JCV2DUEsdUit"), (2, "A0F3", "Od4EsUdWL8xX")):
             url = f"http://shop.example/v/{token}/item/P{visit}?token={token}"
             page = (
                 f"Current tab: {tab}\nTab 1B: about:blank - Blank\nTab {tab}: {url} - Kettles\n[{visit}0]<a />\n\tBuy"
             )
             asks = json.dumps(browser_use("a kettle", 1)).replace(json.dumps(PAGE)[1:-1], json.dumps(page)[1:-1])
-            await client.post(f"{root}/sessions/{visit}/v1/chat/completions", content=asks)
+            await client.post(f"/sessions/{visit}/v1/chat/completions", content=asks)
     found = episodes(tmp_path)
     assert [one.steps[0].observation.title for one in found] == ["Kettles", "Kettles"]
     first, second = (next(step_keys(one))[one.steps[0].decision.chosen] for one in found)
@@ -84,30 +78,25 @@ async def test_a_page_comes_again_though_the_browser_numbers_all_anew(tmp_path: 
 
 async def test_what_is_no_decision_passes_through(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: "a summary")
-    async with serving(upstream, tmp_path) as root, openai_client(root) as client:
+    async with serving(upstream, tmp_path) as agent, agent.openai() as client:
         assert [one.id async for one in client.models.list()] == ["m"]
         said = await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "sum up"}])
         assert said.choices[0].message.content == "a summary"
     assert episodes(tmp_path) == []
     odd = [{"role": "assistant", "tool_calls": [5]}], [{"role": "user", "content": "<browser_state>" * 40_000}]
-    async with serving(upstream, tmp_path, explore=0.5) as root, httpx.AsyncClient(timeout=9) as agent:
+    async with serving(upstream, tmp_path, explore=0.5) as agent:
         for more in [{"messages": messages} for messages in odd] + [{"temperature": "hot"}]:
-            got = await agent.post(f"{root}/v1/chat/completions", json={**browser_use("x", 1), **more})
+            got = await agent.ask({**browser_use("x", 1), **more}, timeout=9)
             assert got.status_code == 200
 
 
 async def test_ranking_answers_with_one_of_the_replies_and_all_that_was_spent(tmp_path: Path) -> None:
     def reply(body: Body, count: int) -> dict[str, Any]:
         where = "first" if body.get("temperature") is None else "second"
-        function = {"name": "click", "arguments": json.dumps({"on": where})}
-        call = {"id": f"call_{count}", "type": "function", "function": function}
-        return {"role": "assistant", "content": None, "tool_calls": [call]}
+        return called(f"call_{count}", json.dumps({"on": where}))
 
     upstream = Upstream(reply)
-    async with (
-        serving(upstream, tmp_path, by_label("second"), ("best-of-q",), mode="rank", n=3) as root,
-        openai_client(root) as client,
-    ):
+    async with serving(upstream, tmp_path, by_label("second"), mode="rank", n=3) as agent, agent.openai() as client:
         asks: dict[str, Any] = {"model": "m", "tools": TOOLS}
         messages: list[Any] = [{"role": "user", "content": "buy shoes"}]
         for page in ("page one", "page two"):
@@ -129,10 +118,10 @@ async def test_ranking_answers_with_one_of_the_replies_and_all_that_was_spent(tm
 
 async def test_a_shadow_changes_nothing_and_keeps_what_q_finds(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: click(1 if body["temperature"] == 0.2 else 3))
-    async with serving(upstream, tmp_path, by_label("blue"), mode="shadow") as root, httpx.AsyncClient() as client:
-        got = await client.post(f"{root}/v1/chat/completions", json=browser_use("buy shoes", 1))
-        assert json.loads(got.json()["choices"][0]["message"]["content"])["action"] == [{"click": {"index": 1}}]
-        assert got.json()["usage"]["total_tokens"] == 12
+    async with serving(upstream, tmp_path, by_label("blue"), mode="shadow") as client:
+        got = (await client.ask(browser_use("buy shoes", 1))).json()
+        assert json.loads(got["choices"][0]["message"]["content"])["action"] == [{"click": {"index": 1}}]
+        assert got["usage"]["total_tokens"] == 12
     [step] = episodes(tmp_path)[0].steps
     assert (step.decision.chosen, step.decision.scores) == (0, (0.0, 1.0))
 
@@ -143,25 +132,18 @@ async def test_an_irreversible_alternative_needs_an_irreversible_greedy_one(tmp_
     def reply(body: Body, count: int) -> str:
         return click(greedy if body["temperature"] == 0.2 else 2)
 
-    async def taken(root: str, client: httpx.AsyncClient, name: str) -> Any:
-        got = await client.post(f"{root}/sessions/{name}/v1/chat/completions", json=browser_use("shoes", 1))
-        return json.loads(got.json()["choices"][0]["message"]["content"])["action"][0]["click"]["index"]
-
-    score, arms = by_label("Buy now"), ("best-of-q",)
-    async with serving(Upstream(reply), tmp_path, score, arms, mode="rank") as root, httpx.AsyncClient() as client:
-        assert await taken(root, client, "a") == 1
+    async with serving(Upstream(reply), tmp_path, by_label("Buy now"), mode="rank") as client:
+        assert await client.ask_click(browser_use("shoes", 1), "a") == 1
         greedy = 2
-        assert await taken(root, client, "b") == 2
+        assert await client.ask_click(browser_use("shoes", 1), "b") == 2
 
 
 async def test_without_a_readable_greedy_reply_nothing_irreversible_is_taken(tmp_path: Path) -> None:
     def reply(body: Body, count: int) -> str:
         return "I would buy" if body["temperature"] == 0.2 else click(2)
 
-    score, arms = by_label("Buy now"), ("best-of-q",)
-    async with serving(Upstream(reply), tmp_path, score, arms, mode="rank") as root, httpx.AsyncClient() as client:
-        got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
-        assert got.json()["choices"][0]["message"]["content"] == "I would buy"
+    async with serving(Upstream(reply), tmp_path, by_label("Buy now"), mode="rank") as client:
+        assert (await client.ask_message(browser_use("shoes", 1)))["content"] == "I would buy"
     assert episodes(tmp_path) == []
 
 
@@ -170,13 +152,10 @@ async def test_exploring_takes_another_reply_with_a_known_chance_and_never_an_ir
         return click(1) if body["temperature"] == 0.2 else click(3 if count % 2 else 2)
 
     config: dict[str, Any] = {"n": 6, "explore": 0.4, "explore_steps": 1}
-    async with serving(Upstream(reply), tmp_path, **config) as root, httpx.AsyncClient() as client:
+    async with serving(Upstream(reply), tmp_path, **config) as client:
         for session in range(30):
             for step in (1, 2):
-                url = f"{root}/sessions/s{session}/v1/chat/completions"
-                got = await client.post(url, json=browser_use("buy shoes", step))
-                taken = json.loads(got.json()["choices"][0]["message"]["content"])["action"][0]["click"]["index"]
-                assert taken in (1, 3)
+                assert await client.ask_click(browser_use("buy shoes", step), f"s{session}") in (1, 3)
     first = [episode.steps[0].decision for episode in episodes(tmp_path)]
     second = [episode.steps[1].decision for episode in episodes(tmp_path)]
     assert 3 <= sum(decision.explored for decision in first) <= 21  # outside in 1 of 1,600 runs
@@ -193,13 +172,12 @@ def mark_of(candidate: Candidate) -> int:
 
 async def test_an_outcome_without_a_name_ends_the_last_session_of_the_same_key(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: click(1, f"memory {count}"))
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(upstream, tmp_path) as client:
         for key, goal in (("a", "buy shoes"), ("b", "find socks"), ("a", "sell hats"), ("b", "mend a coat")):
-            asks = browser_use(goal, 1)
-            await client.post(f"{root}/v1/chat/completions", json=asks, headers={"authorization": f"Bearer {key}"})
+            await client.ask(browser_use(goal, 1), headers={"authorization": f"Bearer {key}"})
         for headers in ({"authorization": "Bearer a"}, {}, {"authorization": "Bearer a"}):
-            assert (await client.post(f"{root}/outcome", json={"success": True}, headers=headers)).status_code == 200
-        none = await client.post(f"{root}/outcome", json={"success": True}, headers={"authorization": "Bearer a"})
+            assert (await client.post("/outcome", json={"success": True}, headers=headers)).status_code == 200
+        none = await client.post("/outcome", json={"success": True}, headers={"authorization": "Bearer a"})
         assert none.status_code == 404
     ended = {episode.task.goal: episode.verdict.outcome for episode in episodes(tmp_path)}
     assert ended == {
@@ -211,38 +189,31 @@ async def test_a_rollout_of_a_harmful_q_ends_itself_and_stays_ended_after_a_rest
     """Blue is what Q wants and always fails; the agent's own red always succeeds."""
     upstream = Upstream(lambda body, count: click(1 if body["temperature"] == 0.2 else 3))
 
-    async def sessions(count: int, start: int) -> list[str]:
+    async def sessions(count: int, start: int) -> list[int]:
         """Return what was taken in each of so many sessions of one process."""
-        taken: list[str] = []
+        taken: list[int] = []
         with Store.open(tmp_path) as store:
             state = replay(store.summaries(run="serve"), "best-of-q")[-1]
-            known = Sessions(store, "serve", Provenance(version="test"), ("prompting", "best-of-q"), state)
-            async with serve_app(upstream.app) as url:
-                app = proxy_app(ServeConfig(mode="rank", n=2), f"{url}/v1", known, ScriptedScorer(by_label("blue")))
-                async with serve_app(app) as root, app.router.lifespan_context(app), httpx.AsyncClient() as client:
-                    for number in range(start, start + count):
-                        at = f"{root}/sessions/s{number}"
-                        got = await client.post(f"{at}/v1/chat/completions", json=browser_use("shoes", 1))
-                        taken.append(got.json()["choices"][0]["message"]["content"])
-                        await client.post(f"{at}/outcome", json={"success": taken[-1] == click(1)})
+        arms = ("prompting", "best-of-q")
+        async with serving(upstream, tmp_path, by_label("blue"), arms, state, mode="rank", n=2) as client:
+            for number in range(start, start + count):
+                taken.append(await client.ask_click(browser_use("shoes", 1), f"s{number}"))
+                await client.end(f"s{number}", {"success": taken[-1] == 1})
         return taken
 
-    with Store.open(tmp_path) as store:
-        await store.begin_run("serve", {}, Provenance(version="test"))
     first = await sessions(90, 0)
-    assert 1 <= first.count(click(3)) <= 20
-    assert click(3) not in first[-20:]
-    assert click(3) not in await sessions(30, 90)
+    assert 1 <= first.count(3) <= 20
+    assert 3 not in first[-20:]
+    assert 3 not in await sessions(30, 90)
 
 
 async def test_who_asks_again_gets_the_same_reply(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: click(count))
-    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+    async with serving(upstream, tmp_path) as client:
         for retry in ("0", "1", "2"):
             headers = {"x-stainless-retry-count": retry}
-            got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1), headers=headers)
-            assert '"index": 1}' in got.json()["choices"][0]["message"]["content"]
-        await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))  # another agent
+            assert await client.ask_click(browser_use("shoes", 1), headers=headers) == 1
+        await client.ask(browser_use("shoes", 1))  # another agent
     assert len(upstream.asked) == 2
     assert [len(episode.steps) for episode in episodes(tmp_path)] == [1, 1]
 
@@ -257,16 +228,16 @@ async def test_who_asks_again_gets_the_same_reply(tmp_path: Path) -> None:
         ({"answer": "I am done"}, "unjudged"),
     ],
 )
-async def test_the_agent_s_own_judge_is_believed_and_the_agent_is_not(
+async def test_the_agent_s_judge_is_believed_and_the_agent_not(
     tmp_path: Path, said: dict[str, Any], outcome: str
 ) -> None:
     def reply(body: Body, count: int) -> str:
         done = json.dumps({"action": [{"done": {"text": "bought", "success": True}}]})
         return json.dumps(said) if body["response_format"] == JUDGE else done
 
-    async with serving(Upstream(reply), tmp_path) as root, httpx.AsyncClient() as client:
-        await client.post(f"{root}/v1/chat/completions", json=browser_use("buy shoes", 1))
-        await client.post(f"{root}/v1/chat/completions", json=judging("buy shoes"))
+    async with serving(Upstream(reply), tmp_path) as client:
+        await client.ask(browser_use("buy shoes", 1))
+        await client.ask(judging("buy shoes"))
     [episode] = episodes(tmp_path)
     assert episode.verdict.outcome == outcome
     assert episode.verdict.judge == ("" if outcome == "unjudged" else "browser-use's judge")
@@ -274,8 +245,7 @@ async def test_the_agent_s_own_judge_is_believed_and_the_agent_is_not(
 
 async def test_a_third_of_the_upstream_s_answers_are_errors_and_the_agent_never_knows(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: (429, 500, 503)[count % 3] if count % 3 == 1 else click(1, f"m{count}"))
-    score, arms = by_label("red"), ("best-of-q",)
-    async with serving(upstream, tmp_path, score, arms, mode="rank", n=1) as root, openai_client(root) as client:
+    async with serving(upstream, tmp_path, by_label("red"), mode="rank", n=1) as agent, agent.openai() as client:
         memory = ""
         for step in range(6):
             said = await client.chat.completions.create(**browser_use("shoes", step + 1, memory))
@@ -285,27 +255,17 @@ async def test_a_third_of_the_upstream_s_answers_are_errors_and_the_agent_never_
 
 
 async def test_what_has_come_by_the_deadline_is_ranked_and_an_upstream_that_is_gone_is_a_502(tmp_path: Path) -> None:
-    async def reply(body: Body, count: int) -> str:
+    async def reply(body: Body) -> str:
         await asyncio.sleep(30 if body["temperature"] == 0.2 else 0)
         return click(3)
 
-    def waits(body: Body, count: int) -> Any:
-        return reply(body, count)
-
-    score, arms = by_label("red"), ("best-of-q",)
-    upstream, client = Upstream(waits), httpx.AsyncClient()
-    async with serving(upstream, tmp_path, score, arms, mode="rank", deadline=0.5) as root, client:
-        got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
-        assert "index" in got.json()["choices"][0]["message"]["content"]
+    upstream = Upstream(lambda body, count: reply(body))
+    async with serving(upstream, tmp_path, by_label("red"), mode="rank", deadline=0.5) as client:
+        assert await client.ask_click(browser_use("shoes", 1)) == 3
     with Store.open(tmp_path / "gone") as store:
-        app = proxy_app(
-            ServeConfig(), "http://127.0.0.1:9/v1", Sessions(store, "r", Provenance(version="test"), ("a",))
-        )
-        await store.begin_run("r", {}, Provenance(version="test"))
-        client = httpx.AsyncClient()
-        async with serve_app(app) as root, app.router.lifespan_context(app), client:
-            got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
-            assert got.status_code == (await client.get(f"{root}/v1/models")).status_code == 502
+        async with proxying("http://127.0.0.1:9/v1", store) as client:
+            got = await client.ask(browser_use("shoes", 1))
+            assert got.status_code == (await client.get("/v1/models")).status_code == 502
 
 
 async def test_a_client_that_streams_gets_events_and_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,10 +273,9 @@ async def test_a_client_that_streams_gets_events_and_comments(tmp_path: Path, mo
 
     async def slow() -> dict[str, Any]:
         await asyncio.sleep(0.2)
-        call = {"id": "c1", "type": "function", "function": {"name": "click", "arguments": "{}"}}
-        return {"role": "assistant", "content": "so", "tool_calls": [call]}
+        return called("c1") | {"content": "so"}
 
-    async with serving(Upstream(lambda body, count: slow()), tmp_path) as root, openai_client(root) as client:
+    async with serving(Upstream(lambda body, count: slow()), tmp_path) as agent, agent.openai() as client:
         asks: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "shoes"}], "tools": TOOLS}
         chunks = [one async for one in await client.chat.completions.create(**asks, stream=True)]
         assert chunks[0].choices[0].delta.tool_calls[0].function.name == "click"
@@ -324,8 +283,7 @@ async def test_a_client_that_streams_gets_events_and_comments(tmp_path: Path, mo
         asks["stream_options"] = {"include_usage": True}
         chunks = [one async for one in await client.chat.completions.create(**asks, stream=True)]
         assert (chunks[-1].choices, chunks[-1].usage.total_tokens) == ([], 12)
-        async with httpx.AsyncClient() as raw:
-            got = await raw.post(f"{root}/v1/chat/completions", json={**asks, "stream": True})
-            assert got.text.startswith(": waiting\n\n")
-            assert got.text.endswith("data: [DONE]\n\n")
+        got = await agent.ask({**asks, "stream": True})
+        assert got.text.startswith(": waiting\n\n")
+        assert got.text.endswith("data: [DONE]\n\n")
     assert [len(episode.steps) for episode in episodes(tmp_path)] == [1, 1, 1]

@@ -109,7 +109,7 @@ async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(chromium: Browse
         assert it.complaints == []
 
 
-async def test_the_policy_refuses_scripts_and_requests_even_if_markup_got_in(
+async def test_the_policy_refuses_scripts_and_requests_of_alien_markup(
     chromium: Browser, shop: Path, tmp_path: Path
 ) -> None:
     with Store.open(shop, read_only=True) as store:

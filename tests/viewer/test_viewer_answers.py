@@ -15,19 +15,18 @@ from pathlib import Path
 import httpx
 import pytest
 from forked import Forked
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 from starlette.testclient import TestClient
 from tiny_shop import LOOPBACK, PROVENANCE, pages_of, play, shop_agent, shop_page, shop_task
 
 from bestofq.cli.view import view
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Decision, Verdict
+from bestofq.core.decision import Candidate, Decision, Episode, Step, Verdict
 from bestofq.core.errors import DataError, InputError
-from bestofq.store import database
-from bestofq.store.codec import content_key, pack
+from bestofq.store.codec import pack
 from bestofq.store.database import connect, sqlite_url
 from bestofq.store.records import EpisodeFilter
-from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, add_checksum
+from bestofq.store.schema import PAGES, STEPS, add_checksum
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app
@@ -213,9 +212,7 @@ def serve_folder(folder: Path, host: str) -> None:
 
 
 @pytest.mark.parametrize(("host", "asks"), [("127.0.0.1", False), ("127.0.0.2", False), ("0.0.0.0", True)])
-def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(
-    folder: Path, tmp_path: Path, host: str, asks: bool
-) -> None:
+def test_a_served_store_prints_its_address_and_stops(folder: Path, tmp_path: Path, host: str, asks: bool) -> None:
     process = Forked(tmp_path / "log", serve_folder, folder, host)
     while not process.said and process.runs:
         time.sleep(0.02)
@@ -230,7 +227,7 @@ def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(
 
 @pytest.mark.slow
 def test_two_thousand_episodes_are_paged_and_soon_there(tmp_path: Path) -> None:
-    write_many(tmp_path, 2000)
+    asyncio.run(write_many(tmp_path, 2000))
     with pages_of(tmp_path) as browser:
         last = browser.get("/episodes?page=40").text
         assert "1,951–2,000 of 2,000 episodes" in last
@@ -273,39 +270,32 @@ async def test_an_episode_says_which_hosts_it_asked_for_in_vain(tmp_path: Path) 
 AGENTS = ("best-of-q", "picker", "prompting", "random")
 
 
-def write_many(folder: Path, episodes: int, *, steps: int = 4) -> None:
-    """`episodes` of four agents in five runs, each of `steps` steps on pages without pictures."""
-    Store.open(folder).close()
-    page = pack(shop_page(0, pictured=False))
+async def write_many(folder: Path, episodes: int) -> None:
+    """`episodes` of four agents in five runs, each of four steps on pages without pictures."""
+    page = shop_page(0, pictured=False)
     candidates = tuple(Candidate(action=Click(mark=mark), label=f"click link Kettle {mark}") for mark in (1, 2))
-    decision = pack(Decision(candidates=candidates, scores=(0.4, 0.6), state_value=0.5, chosen=1))
-    verdicts = [
-        Verdict(reward=float(won), outcome="success" if won else "failure", reason="" if won else "ran out of steps")
-        for won in (True, False)
-    ]
-    began, provenance = datetime(2026, 1, 1, tzinfo=UTC), PROVENANCE.model_dump_json()
-    rows, tasks = [], {}
-    for number in range(episodes):
-        task = pack(shop_task(f"shop{number // 20 % 15}--{number // 20}", f"find kettle {number // 20}"))
-        tasks[content_key(task)] = task
-        at = began + timedelta(seconds=number)
-        who = {"id": f"{number:016x}", "run": f"run-{number * 5 // episodes}", "agent": AGENTS[number % 4]}
-        what = {"suite": "shop", "split": "test", "task": f"shop{number // 20 % 15}--{number // 20}"}
-        how = {"repeat": number // 4 % 5, "status": "finished", "provenance": provenance, "steps": steps}
-        when = {"started_at": at.isoformat(), "ended_at": (at + timedelta(seconds=9)).isoformat()}
-        keys = {"task_key": content_key(task), "final_key": content_key(page)}
-        verdict = verdicts[number % 3 == 0].model_dump_json(exclude_defaults=True)
-        rows.append({**who, **what, **how, **when, **keys, "verdict": verdict})
-    step = {"page_key": content_key(page), "decision": decision, "reward": 0.0, "terminated": False, "truncated": False}
-    engine = database.connect(database.sqlite_url(folder / "store.sqlite"))
-    with engine.begin() as connection:
-        runs = [{"name": f"run-{n}", "config": "{}", "config_hash": "0", "provenance": provenance} for n in range(5)]
-        connection.execute(insert(RUNS), [add_checksum(RUNS, run) for run in runs])
-        connection.execute(insert(PAGES), [{"key": content_key(page), "body": page}])
-        connection.execute(insert(TASKS), [{"key": key, "body": body} for key, body in tasks.items()])
-        connection.execute(insert(EPISODES), [add_checksum(EPISODES, row) for row in rows])
-        connection.execute(
-            insert(STEPS),
-            [add_checksum(STEPS, {"episode": row["id"], "number": n, **step}) for row in rows for n in range(steps)],
+    decision = Decision(candidates=candidates, scores=(0.4, 0.6), state_value=0.5, chosen=1)
+    steps = tuple(Step(index=index, observation=page, decision=decision) for index in range(4))
+    won, lost = (
+        Verdict(reward=1.0, outcome="success"),
+        Verdict(reward=0.0, outcome="failure", reason="ran out of steps"),
+    )
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def played(number: int) -> Episode:
+        name = f"{number // 20}"
+        return Episode(
+            id=f"{number:016x}",
+            run=f"run-{number * 5 // episodes}",
+            agent=AGENTS[number % 4],
+            task=shop_task(f"shop{number // 20 % 15}--{name}", f"find kettle {name}"),
+            steps=steps,
+            final=page,
+            verdict=lost if number % 3 == 0 else won,
+            provenance=PROVENANCE.model_copy(update={"started_at": (began + timedelta(seconds=number)).isoformat()}),
         )
-    engine.dispose()
+
+    with Store.open(folder) as store:
+        for run in range(5):
+            await store.begin_run(f"run-{run}", {}, PROVENANCE)
+        await asyncio.gather(*(store.add_episode(played(number), number // 4 % 5) for number in range(episodes)))

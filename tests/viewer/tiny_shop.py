@@ -10,7 +10,6 @@ from PIL import Image, ImageDraw
 from starlette.testclient import TestClient
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, Episode, Provenance, State, StepResult
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
@@ -91,11 +90,7 @@ def shop_agent(name: str = "careful", words: str = "Kettle", *, hasty: bool = Fa
 
     replies = [f"{words} is what is asked.\nclick [2]", f"{words} may be here.\nclick [1]"]
     return Agent(
-        name=name,
-        proposer=ScriptedProposer(lambda state, n: replies),
-        scorer=ScriptedScorer(scores),
-        selector=GreedySelector(),
-        n_candidates=2,
+        name=name, proposer=ScriptedProposer(lambda state, n: replies), scorer=ScriptedScorer(scores), n_candidates=2
     )
 
 

@@ -1,9 +1,14 @@
+"""The learning curve, and the pictures that are committed beside their results."""
+
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from experiments.figures import drawn
 from experiments.learning_curve import CurvePoint, learning_curve_svg
 
+STUDIES = Path(__file__).parents[2] / "experiments"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -36,3 +41,10 @@ def test_any_curve_stays_on_the_paper(points: list[tuple[int, float]]) -> None:
         assert 0 <= float(node.get("cx", "")) <= 560
         assert 0 <= float(node.get("cy", "")) <= 300
     assert 2 <= len(of_class(svg, "rule")) <= 12
+
+
+def test_committed_pictures_are_what_their_results_say() -> None:
+    """Where this fails: `python -m experiments figures`."""
+    pictures = dict(drawn(STUDIES))
+    assert len(pictures) > 30
+    assert [path for path, picture in pictures.items() if path.read_text("utf-8") != picture] == []
