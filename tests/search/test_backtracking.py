@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
-from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, search_of
+from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, run_search
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Click, Goto, Write
 from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Scores, State, Step, StepResult
@@ -105,12 +104,10 @@ class Renumbering(BranchEnv):
 async def test_a_search_of_pages_that_are_renumbered_finds_the_same_tree() -> None:
     steps: list[str] = []
     rewards = {"21": 1.0, "12": 0.5}
-    changed, _, _ = await search_of(
+    changed, _, _ = await run_search(
         rewards, depth=2, iterations=4, doors=by_name, make=lambda: Renumbering(rewards, depth=2, steps=steps)
     )
-    await changed.run()
-    plain, _, _ = await search_of(rewards, depth=2, iterations=4)
-    await plain.run()
+    plain, _, _ = await run_search(rewards, depth=2, iterations=4)
     assert "pruned" not in changed.tree.ending
     assert [seen and seen.url for seen in changed.tree.seen] == [seen and seen.url for seen in plain.tree.seen]
     assert changed.tree.value == plain.tree.value
@@ -144,14 +141,13 @@ async def test_an_action_that_was_not_tried_yet_is_found_again_too() -> None:
             return await super().step(Click(mark=int(clicked[-1].split()[1])))
 
     clicked: list[str] = []
-    search, _, _ = await search_of(
+    await run_search(
         {},
         depth=1,
         iterations=2,
         make=lambda: Advertising({}, depth=1, steps=[]),
         doors=lambda state, n: [f"click [{e.mark}]" for e in state.observation.elements if e.name.startswith("door")],
     )
-    await search.run()
     assert clicked == ["door 1", "door 2"]
 
 
@@ -291,13 +287,8 @@ def world(
 
 
 async def play(scorer: TreeScorer, proposer: Proposer | None = None) -> tuple[str, list[Decision]]:
-    agent = Agent(
-        name="mcts",
-        proposer=proposer or ScriptedProposer(both_doors),
-        scorer=scorer,
-        selector=GreedySelector(),
-        n_candidates=2,
-    )
+    proposer = proposer or ScriptedProposer(both_doors)
+    agent = Agent(name="mcts", proposer=proposer, scorer=scorer, n_candidates=2)
     env = RestoringEnv(REWARDS, depth=4, steps=[])
     observation = await env.reset(TASK, seed=0)
     decisions: list[Decision] = []
