@@ -8,10 +8,11 @@ import pytest
 
 from bestofq.agents.judges.chat import OPENTABLE_CRITERIA, ChatJudge
 from bestofq.core.actions import Action, Answer, Click
-from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step, Verdict
+from bestofq.core.decision import Candidate, Decision, Episode, Step
 from bestofq.core.errors import ContextError, ModelError
-from bestofq.core.observation import Observation, Screenshot, Task
+from bestofq.core.observation import Observation, Screenshot
 from bestofq.models.chat import ChatModel
+from bestofq.testing.contracts import EPISODE
 from bestofq.testing.fault_server import FaultServer
 
 SUCCESS = '{"reason": "the  last page shows it", "verdict": "success"}'
@@ -39,16 +40,8 @@ def episode(*pages: Observation, last: Action | None = None) -> Episode:
         )
         for n, (seen, action) in enumerate(zip(pages[:-1], actions, strict=True))
     ]
-    return Episode(
-        id="e",
-        run="r",
-        agent="a",
-        task=Task(id="Soup--1", suite="s", goal="Find a soup", start_url="http://soup.example/"),
-        steps=tuple(steps),
-        final=pages[-1],
-        verdict=Verdict(reward=0.0, outcome="unjudged"),
-        provenance=Provenance(version="test"),
-    )
+    task = EPISODE.task.model_copy(update={"goal": "Find a soup"})
+    return EPISODE.model_copy(update={"task": task, "steps": tuple(steps), "final": pages[-1]})
 
 
 SEEN = episode(*(page(f"text {name}", name) for name in ("one", "two", "two", "three", "three")))
@@ -160,6 +153,3 @@ async def test_a_reply_that_leaves_a_criterion_out_is_repaired_or_unparseable() 
     assert (repaired.outcome, repaired.usage[0].calls) == ("success", 2)
     assert (given_up.outcome, given_up.reward) == ("unparseable", 0.0)
     assert '"completed" must be' in content(server, 1, 3)[0]
-
-
-TASK = Task(id="t", suite="s", goal="book a table", start_url="/")
