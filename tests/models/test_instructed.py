@@ -146,7 +146,6 @@ async def test_it_ranks_with_the_instructions_of_endpoints(folder: Path, agent: 
     scores = await make_agent(agent, Models(settings(folder))).scorer.score(STATE, CANDIDATES)
     (used,) = scores.usage
     assert set(scores.values) <= {0.0, 0.5, 1.0}
-    assert all(0 <= value <= 1 for value in scores.values)
     assert used.role == "critic"
     assert used.tokens_out > 4 * used.calls
     at_most = {"verifier": 0}.get(agent, 1)  # the grammar lets no other verdict through; a subgoal may be empty

@@ -403,6 +403,8 @@ def test_before_any_visit_feedback_decides_and_without_it_the_order_of_proposal(
     assert tree.argmax_ucb1(0, 1.0) == 2
     tree.ending[2] = "pruned"
     assert tree.argmax_ucb1(0, 1.0) == 3
+    tree.ending[1] = tree.ending[3] = "pruned"
+    assert tree.argmax_ucb1(0, 1.0) is tree.find_best_new_child(0) is None
 
 
 def test_after_one_visit_that_brought_nothing_an_untried_one_comes_first() -> None:
@@ -410,13 +412,6 @@ def test_after_one_visit_that_brought_nothing_an_untried_one_comes_first() -> No
     tree.rank(tree.children[0], [1.0, 0.0])
     tree.backup([0, 1], 0.0)  # log N(h) = 0: all UCB1 are 0
     assert tree.argmax_ucb1(0, 1.0) == 2
-
-
-def test_all_children_pruned_leaves_nothing_to_select() -> None:
-    tree = grown(1)
-    tree.ending[1] = "pruned"
-    assert tree.argmax_ucb1(0, 1.0) is None
-    assert tree.find_best_new_child(0) is None
 
 
 def test_a_tree_is_stored_and_comes_back() -> None:
