@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from bestofq.agents.judges.chat import OPENTABLE_CRITERIA, ChatJudge
+from bestofq.agents.prompting import Criteria
 from bestofq.core.actions import Action, Answer, Click
-from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step, Verdict
+from bestofq.core.decision import Candidate, Decision, Episode, Step
 from bestofq.core.errors import ContextError, ModelError
-from bestofq.core.observation import Observation, Screenshot, Task
+from bestofq.core.observation import Observation, Screenshot
 from bestofq.models.chat import ChatModel
+from bestofq.testing.contracts import EPISODE
 from bestofq.testing.fault_server import FaultServer
 
 SUCCESS = '{"reason": "the  last page shows it", "verdict": "success"}'
@@ -39,16 +41,8 @@ def episode(*pages: Observation, last: Action | None = None) -> Episode:
         )
         for n, (seen, action) in enumerate(zip(pages[:-1], actions, strict=True))
     ]
-    return Episode(
-        id="e",
-        run="r",
-        agent="a",
-        task=Task(id="Soup--1", suite="s", goal="Find a soup", start_url="http://soup.example/"),
-        steps=tuple(steps),
-        final=pages[-1],
-        verdict=Verdict(reward=0.0, outcome="unjudged"),
-        provenance=Provenance(version="test"),
-    )
+    task = EPISODE.task.model_copy(update={"goal": "Find a soup"})
+    return EPISODE.model_copy(update={"task": task, "steps": tuple(steps), "final": pages[-1]})
 
 
 SEEN = episode(*(page(f"text {name}", name) for name in ("one", "two", "two", "three", "three")))
@@ -105,14 +99,28 @@ async def test_only_success_earns(outcome: str) -> None:
     assert (verdict.outcome, verdict.reward) == (outcome, float(outcome == "success"))
 
 
-async def test_a_reply_without_a_verdict_gets_one_repair_turn_and_is_unparseable_then() -> None:
-    replies = iter(["NOT SUCCESS", SUCCESS, '{"verdict": "perhaps"}', "[]"])
-    async with FaultServer(lambda _: next(replies)) as server, model(server) as chat:
-        mended, given_up = await ChatJudge(model=chat).judge(SEEN), await ChatJudge(model=chat).judge(SEEN)
+WHOLE = {name: {"reason": "", "met": True} for name in OPENTABLE_CRITERIA}
+PART = json.dumps({name: WHOLE[name] for name in OPENTABLE_CRITERIA[:3]})
+
+
+@pytest.mark.parametrize(
+    ("criteria", "replies", "problem"),
+    [
+        (None, ["NOT SUCCESS", SUCCESS, '{"verdict": "perhaps"}', "[]"], "'perhaps'"),
+        ("opentable", [PART, json.dumps(WHOLE), PART, '{"completed": true}'], '"completed" must be'),
+    ],
+)
+async def test_a_reply_without_a_verdict_gets_one_repair_turn_and_is_unparseable_then(
+    criteria: Criteria | None, replies: list[str], problem: str
+) -> None:
+    said = iter(replies)
+    async with FaultServer(lambda _: next(said)) as server, model(server) as chat:
+        judge = ChatJudge(model=chat, criteria=criteria)
+        mended, given_up = await judge.judge(SEEN), await judge.judge(SEEN)
     assert (mended.outcome, mended.usage[0].calls) == ("success", 2)
     assert (given_up.outcome, given_up.reward, given_up.usage[0].calls) == ("unparseable", 0.0, 2)
     assert [len(request["messages"]) for request in server.requests] == [2, 4, 2, 4]
-    assert "'perhaps'" in content(server, 3, 3)[0]
+    assert problem in content(server, 3, 3)[0]
 
 
 async def test_what_is_too_long_is_asked_with_less() -> None:
@@ -148,18 +156,3 @@ async def test_a_reservation_is_a_success_if_it_meets_all_four_criteria(unmet: l
     assert "What the agent did:\n1. did 0\n" in content(server)[0]
     schema = server.requests[0]["response_format"]["json_schema"]["schema"]
     assert schema["required"] == list(OPENTABLE_CRITERIA)
-
-
-async def test_a_reply_that_leaves_a_criterion_out_is_repaired_or_unparseable() -> None:
-    whole = {name: {"reason": "", "met": True} for name in OPENTABLE_CRITERIA}
-    part = json.dumps({name: whole[name] for name in OPENTABLE_CRITERIA[:3]})
-    replies = iter([part, json.dumps(whole), part, '{"completed": true}'])
-    async with FaultServer(lambda _: next(replies)) as server, model(server) as chat:
-        judge = ChatJudge(model=chat, criteria="opentable")
-        repaired, given_up = await judge.judge(SEEN), await judge.judge(SEEN)
-    assert (repaired.outcome, repaired.usage[0].calls) == ("success", 2)
-    assert (given_up.outcome, given_up.reward) == ("unparseable", 0.0)
-    assert '"completed" must be' in content(server, 1, 3)[0]
-
-
-TASK = Task(id="t", suite="s", goal="book a table", start_url="/")

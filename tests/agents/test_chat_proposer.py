@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import shop_page
 from broken_server import BrokenServer, Fault
 from PIL import Image
 
@@ -27,7 +28,7 @@ from bestofq.agents.selectors import UniformSelector
 from bestofq.core.actions import ACTION, Action, Answer, Click, Goto, Press, Scroll, SwitchTab, Targeted, Upload, Write
 from bestofq.core.decision import Candidate, Decision, Provenance, State, StepResult
 from bestofq.core.errors import ConfigError, ContextError, ModelError, ReplyError
-from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
+from bestofq.core.observation import Box, Element, Observation, Screenshot
 from bestofq.core.picture import Picture, PictureLimits
 from bestofq.core.protocols import Env
 from bestofq.models import chat
@@ -39,14 +40,9 @@ from bestofq_sites.webshop.pages import ShopVisit, View
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
 
-PAGE = Observation(
-    url="http://shop/",
-    title="Shop",
-    text="Search [1]\nMug [2]",
-    elements=(Element(mark=1, role="textbox", name="Search"), Element(mark=2, role="link", name="Mug")),
-    screenshot=Screenshot(sha256="0" * 64, media_type="image/jpeg", width=8, height=8, data=b"jpeg"),
-)
-STATE = State(task=Task(id="t", suite="s", goal="a mug", start_url="http://shop/"), observation=PAGE)
+SHOT = Screenshot(sha256="0" * 64, media_type="image/jpeg", width=8, height=8, data=b"jpeg")
+PAGE = shop_page.PAGE.model_copy(update={"screenshot": SHOT})
+STATE = shop_page.STATE.model_copy(update={"observation": PAGE})
 CLICK = {"thought": "it is there", "note": "mugs cost 5", "action": {"type": "click", "element": 2}}
 WRITE = {"thought": "look", "note": "", "action": {"type": "write", "element": 1, "text": "mug", "enter": True}}
 

@@ -17,13 +17,14 @@ from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Scores, State, Step, Verdict
+from bestofq.core.decision import Candidate, Decision, Scores, State, Step
 from bestofq.core.errors import ModelError
 from bestofq.core.language import Generation, Request
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Scorer
 from bestofq.core.usage import Usage
 from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.testing.contracts import EPISODE
 from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedModel
 
@@ -186,9 +187,7 @@ async def test_what_pages_say_stands_in_no_place_of_authority() -> None:
     state = STATE.model_copy(update={"observation": seen})
     first = CANDIDATES[0].model_copy(update={"label": HOSTILE, "thought": HOSTILE})
     step = Step(index=0, observation=seen, decision=Decision(candidates=(first,), scores=(0.0,), chosen=0))
-    verdict = Verdict(reward=0.0, outcome="unjudged")
-    episode = Episode(id="e", run="r", agent="a", task=STATE.task, steps=(step,), final=seen, verdict=verdict,
-                      provenance=Provenance(version=""))  # fmt: skip
+    episode = EPISODE.model_copy(update={"task": STATE.task, "steps": (step,), "final": seen})
     async with FaultServer(lambda _: '{"best": 1, "verdict": "failure"}') as server, instructed(server) as scorer:
         await scorer.score(state, (first, CANDIDATES[1]))
         async with ChatModel.at(server.base_url, "any") as chat:

@@ -15,12 +15,13 @@ from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.memory import MemoryScorer, WordScorer, experiences
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Click, Other
-from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Proposal, Provenance, State, Step, Verdict
+from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Proposal, State, Step, Verdict
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import CheckpointError, DataError, InputError
 from bestofq.core.observation import Element, Observation, Screenshot, Task
 from bestofq.learning.memory import FILE, Memory
 from bestofq.store.codec import pack, unpack
+from bestofq.testing.contracts import EPISODE
 
 PAGE = Observation(
     url="/",
@@ -163,11 +164,8 @@ def episode(outcome: Outcome, *taken: str, goal: str = GOAL) -> Episode:
     seen = state(goal)
     decisions = (Decision(candidates=candidates(one, "click wait"), scores=(0, 0), chosen=0) for one in taken)
     steps = tuple(Step(index=i, observation=seen.observation, decision=one) for i, one in enumerate(decisions))
-    reward = float(outcome == "success")
-    return Episode(
-        id="e", run="r", agent="explore", task=seen.task, steps=steps, verdict=Verdict(reward=reward, outcome=outcome),
-        provenance=Provenance(version="0"),
-    )  # fmt: skip
+    verdict = Verdict(reward=float(outcome == "success"), outcome=outcome)
+    return EPISODE.model_copy(update={"task": seen.task, "steps": steps, "final": None, "verdict": verdict})
 
 
 def learn(*episodes: Episode) -> Memory:

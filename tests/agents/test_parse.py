@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shop_page import PAGE
 
 from bestofq.agents.dialects.commands import parse_action, parse_reply
 from bestofq.core.actions import (
@@ -25,12 +26,6 @@ from bestofq.core.actions import (
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation
 
-PAGE = Observation(
-    url="http://shop/",
-    title="Shop",
-    text="Search [1] Kettle [2]",
-    elements=(Element(mark=1, role="textbox", name="Search"), Element(mark=2, role="link", name="Kettle")),
-)
 marks = st.integers(1, 2)
 texts = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=30)
 actions = st.one_of(
@@ -100,19 +95,17 @@ def test_a_click_may_say_what_it_is_on() -> None:
     links = tuple(Element(mark=i, role="link", name=name) for i, name in enumerate(names, 1))
     page = Observation(url="http://shop/", title="", text=lines, elements=links)
 
-    def clicked(command: str) -> int | None:
-        action = parse_reply(command, page).action
-        assert isinstance(action, Click)
-        return action.mark
-
-    assert clicked("click royal blue [6]") == 2
-    assert clicked("click blue [99]") == 3
-    assert clicked("click Deep royal blue [1]") == 4
-    assert clicked("click color: black [2]") == 1
-    assert clicked("click more [6]") == 6  # two have these words
-    assert clicked("click green [5]") == 5  # none has
-    assert clicked("click [sold out] blue [3]") == 3
-    assert clicked("click [3]") == 3
+    for command, mark in (
+        ("click royal blue [6]", 2),
+        ("click blue [99]", 3),
+        ("click Deep royal blue [1]", 4),
+        ("click color: black [2]", 1),
+        ("click more [6]", 6),  # two have these words
+        ("click green [5]", 5),  # none has
+        ("click [sold out] blue [3]", 3),
+        ("click [3]", 3),
+    ):
+        assert parse_reply(command, page).action == Click(mark=mark), command
     with pytest.raises(ReplyError, match="names mark 9"):
         parse_reply("click green [9]", page)
     with pytest.raises(ReplyError, match="no command"):

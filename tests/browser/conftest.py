@@ -12,10 +12,11 @@ from one_room import OneRoom
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.session import BrowserSession
-from bestofq.core.actions import Click
+from bestofq.core.actions import Action, Click
 from bestofq.core.observation import Observation
 
 Reads = Callable[[str], Awaitable[Observation]]
+Acts = Callable[[Action], Awaitable[Observation]]
 
 
 class Site:
@@ -141,13 +142,20 @@ def read(site: Site, session: BrowserSession) -> Reads:
 
 
 @pytest.fixture
-def click(
-    session: BrowserSession, read: Callable[[str], Awaitable[Observation]]
-) -> Callable[[str], Awaitable[Observation]]:
+def do(session: BrowserSession) -> Acts:
+    async def do(action: Action) -> Observation:
+        """What the session sees after an action that it can carry out."""
+        assert await session.act(action) is None
+        return await session.snapshot()
+
+    return do
+
+
+@pytest.fixture
+def click(read: Reads, do: Acts) -> Reads:
     async def click(body: str) -> Observation:
         """What the session sees after a click on the first element of a page."""
         await read(body)
-        assert await session.act(Click(mark=1)) is None
-        return await session.snapshot()
+        return await do(Click(mark=1))
 
     return click

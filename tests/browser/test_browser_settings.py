@@ -87,8 +87,7 @@ async def test_a_browser_that_runs_already_is_used_and_left_running(
             await session.reset(site.page(TELLS), [site.host])
             assert "| fr-FR |" in (await session.snapshot()).text
             refused = await session.act(Goto(url="http://other.test/"))
-            assert refused is not None
-            assert "not among the task's allowed hosts" in refused
+            assert "not among the task's allowed hosts" in (refused or "")
             await session.close()
     assert process.returncode is None
 

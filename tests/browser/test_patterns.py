@@ -26,10 +26,11 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         [("enter", "Find", "mug"), ("sees", "did mug")],
     ),
     "suggestions chosen by arrows": (
-        "<input aria-label=City id=i><ul id=u></ul><script>let at = -1; const all = ['Berlin', 'Bern']; "
-        "i.onkeydown = (e) => { if (e.key === 'ArrowDown') at++; if (e.key === 'Enter') did(all[at]) };"
-        "i.onkeyup = () => { u.innerHTML = all.map((one) => `<li>${one}`).join('') }</script>",
-        [("write", "City", "Be"), ("sees", "Bern"), ("press", "City", "ArrowDown ArrowDown Enter"),
+        "<input aria-label=City id=i><ul id=u></ul><script>let at = -1; const all = ['Berlin', 'Bern', 'Paris']; "
+        "const li = (one) => `<li>${one}`; i.onkeydown = (e) => { if (e.key === 'ArrowDown') at++; "
+        "if (e.key === 'Enter') did(all[at]) }; i.onkeyup = (e) => { u.innerHTML = "
+        "all.filter((one) => e.key && one.startsWith(i.value)).map(li).join('') }</script>",
+        [("write", "City", "Be"), ("sees", "Berlin\nBern(?!.*Paris)"), ("press", "City", "ArrowDown ArrowDown Enter"),
          ("sees", "did Bern")],
     ),
     "a code of single digits": (

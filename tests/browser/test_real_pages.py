@@ -12,11 +12,6 @@ from bestofq.core.actions import Clear, Click, Press, Refresh, Scroll, SwitchTab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-SUGGESTS = """<label>City <input id=i></label><ul id=u></ul><script>
-  i.onkeyup = (event) => { u.innerHTML = event.key && i.value
-    ? ['Berlin', 'Bern', 'Paris'].filter((city) => city.startsWith(i.value)).map((city) => `<li>${city}`).join('')
-    : '' }
-  </script>"""
 VIRTUAL = """<h1>Chats</h1><div id=l style="height:200px;overflow:auto">
   <div id=s style="height:20000px;position:relative"></div></div><script>l.onscroll = () => {
   s.innerHTML = ''; for (let i = 0; i < 6; i++) {
@@ -27,37 +22,22 @@ DRAWER = """<style>#d { position: fixed; inset: 0 0 0 auto; width: 300px; overfl
   <div id=d><h2>Filters</h2><div style="height:3000px"></div></div>"""
 
 
-async def test_suggestions_that_listen_to_keys_open(session: Any, read: Any) -> None:
-    await read(SUGGESTS)
-    assert await session.act(Write(mark=1, text="Ber")) is None
-    assert (await session.snapshot()).text.split("\n")[1:] == ["Berlin", "Bern"]
-    assert await session.act(Write(mark=1, text="word " * 900 + "Paris")) is None
-    assert (await session.snapshot()).elements[0].value == "word " * 900 + "Paris"
-
-
 @pytest.mark.parametrize(("page", "text"), [(VIRTUAL, "Chat 5"), (DRAWER, "Filters")])
-async def test_boxes_scroll_when_the_page_cannot(session: Any, read: Any, page: str, text: str) -> None:
+async def test_boxes_scroll_when_the_page_cannot(session: Any, read: Any, page: str, text: str, do: Any) -> None:
     await read(page)
-    assert await session.act(Scroll(direction="down")) is None
-    seen = await session.snapshot()
+    seen = await do(Scroll(direction="down"))
     assert text in seen.text
     assert re.fullmatch(r"Scrolled <div#[ld]>.*, \d+\.\d more of its heights can be scrolled\.", seen.notices[0])
     assert await session.act(Scroll(direction="up")) is None
 
 
-async def test_lists_take_the_beginning_of_an_option_and_take_choices_back(session: Any, read: Any) -> None:
+async def test_lists_take_the_beginning_of_an_option(session: Any, read: Any, do: Any) -> None:
     countries = "".join(f"<option>Country {number}" for number in range(40))
-    await read(
-        f"<select aria-label=Country>{countries}<option>United Kingdom<option>United States of America (US)</select>"
-        "<select multiple aria-label=Toppings><option selected>Ham<option>Onion</select>"
-    )
-    assert await session.act(Write(mark=1, text="United States")) is None
+    await read(f"<select>{countries}<option>United Kingdom<option>United States of America (US)</select>")
+    seen = await do(Write(mark=1, text="United States"))
+    assert seen.elements[0].value == "United States of America (US)"
     error = await session.act(Write(mark=1, text="United"))
     assert 'its options are "United Kingdom", "United States of America (US)"' in error
-    assert await session.act(Clear(mark=2)) is None
-    values = [element.value for element in (await session.snapshot()).elements]
-    assert values == ["United States of America (US)", ""]
-    assert await session.act(Click(mark=1)) is not None
 
 
 KEYED = """<input id=i aria-label=City><ul id=u></ul><p id=out></p><script>
@@ -71,7 +51,7 @@ KEYED = """<input id=i aria-label=City><ul id=u></ul><p id=out></p><script>
   }</script>"""
 
 
-async def test_keys_are_pressed_on_an_element(session: Any, read: Any) -> None:
+async def test_keys_are_pressed_on_an_element(read: Any, do: Any) -> None:
     await read(
         f"{KEYED}<textarea aria-label=Note>old words</textarea>"
         "<button onclick=\"document.title = 1, this.textContent = 'sent'\">Send</button>"
@@ -83,17 +63,14 @@ async def test_keys_are_pressed_on_an_element(session: Any, read: Any) -> None:
         (2, "Control+a Delete n e w", 'Note: "new" [2]'),
         (3, "Space", "sent [3]"),
     ):
-        assert await session.act(Press(mark=mark, keys=keys)) is None
-        assert text in (await session.snapshot()).text
+        assert text in (await do(Press(mark=mark, keys=keys))).text
 
 
-async def test_keys_go_to_what_has_the_focus(session: Any, read: Any) -> None:
+async def test_keys_go_to_what_has_the_focus(read: Any, do: Any) -> None:
     await read("<dialog id=d><p>Hello<button>OK</button></dialog><script>d.showModal()</script><p tabindex=-1>x")
-    assert await session.act(Press(keys="Escape")) is None
-    assert "Hello" not in (await session.snapshot()).text
+    assert "Hello" not in (await do(Press(keys="Escape"))).text
     await read("<label>Name <input></label><label>City <input></label>")
-    assert await session.act(Press(mark=1, keys="Tab B e r n")) is None
-    assert [element.value for element in (await session.snapshot()).elements] == ["", "Bern"]
+    assert [element.value for element in (await do(Press(mark=1, keys="Tab B e r n"))).elements] == ["", "Bern"]
 
 
 async def test_the_box_around_an_element_scrolls(session: Any, read: Any) -> None:
@@ -104,19 +81,17 @@ async def test_the_box_around_an_element_scrolls(session: Any, read: Any) -> Non
     assert tops == [0, 100, 0]
 
 
-async def test_several_options_of_a_list_are_chosen_in_one_act(session: Any, read: Any) -> None:
+async def test_several_options_of_a_list_are_chosen_in_one_act(session: Any, read: Any, do: Any) -> None:
     await read(
         "<label>Toppings <select multiple><optgroup label=Veg><option>Onion<option>Pepper</optgroup><option>Ham"
         "<option>Cheese, grated</select></label>"
     )
     for text in ("Onion, Ham", "Onion\nHam", "onion; HAM"):
-        assert await session.act(Write(mark=1, text=text)) is None
-        assert (await session.snapshot()).elements[0].value == "Onion, Ham"
+        assert (await do(Write(mark=1, text=text))).elements[0].value == "Onion, Ham"
         assert await session.act(Clear(mark=1)) is None
     assert '"Fish"' in await session.act(Write(mark=1, text="Pepper, Fish"))
     assert await session.act(Write(mark=1, text="Onion, Ham")) is None
-    assert await session.act(Write(mark=1, text="Cheese, grated")) is None
-    assert (await session.snapshot()).elements[0].value == "Onion, Ham, Cheese, grated"
+    assert (await do(Write(mark=1, text="Cheese, grated"))).elements[0].value == "Onion, Ham, Cheese, grated"
 
 
 DATES: list[tuple[str, str, str | None]] = [
@@ -152,13 +127,11 @@ async def test_dates_are_taken_as_people_write_them(session: Any, read: Any) -> 
     assert values == [value or "" for *_, value in DATES]
 
 
-async def test_tabs_are_switched_by_their_number(session: Any, read: Any, site: Any) -> None:
+async def test_tabs_are_switched_by_their_number(session: Any, read: Any, site: Any, do: Any) -> None:
     site.page("<title>Second</title><p>the second", "/second")
     await read("<title>First</title><a href=/second target=_blank>Open</a>")
-    assert await session.act(Click(mark=1)) is None
-    assert (await session.snapshot()).tabs == ("Second", "First")
-    assert await session.act(SwitchTab(tab=2)) is None
-    seen = await session.snapshot()
+    assert (await do(Click(mark=1))).tabs == ("Second", "First")
+    seen = await do(SwitchTab(tab=2))
     assert (seen.title, seen.tabs) == ("First", ("First", "Second"))
     assert "2 open" in await session.act(SwitchTab(tab=3))
 
@@ -168,13 +141,12 @@ CHOOSERS = """<label>CV <input type=file id=f onchange="out.textContent = `got $
 
 
 async def test_files_come_from_the_folder_that_the_user_names(
-    browser: Browser, read: Any, session: Any, site: Any, tmp_path: Path
+    browser: Browser, read: Any, session: Any, site: Any, tmp_path: Path, do: Any
 ) -> None:
     await read(CHOOSERS)
     for mark in (1, 2):
         assert "browser.uploads" in await session.act(Upload(mark=mark, file="cv.pdf"))
-        assert await session.act(Click(mark=mark)) is None
-        assert "browser.uploads" in (await session.snapshot()).notices[0]
+        assert "browser.uploads" in (await do(Click(mark=mark))).notices[0]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "cv.pdf").write_bytes(b"%PDF")
     (tmp_path / "secret").write_bytes(b"")
@@ -193,11 +165,10 @@ async def test_files_come_from_the_folder_that_the_user_names(
     await allowed.close()
 
 
-async def test_what_validation_swallows_is_reported(session: Any, read: Any) -> None:
+async def test_what_validation_swallows_is_reported(read: Any, do: Any) -> None:
     await read("<form><label>E-mail <input type=email required></label><button>Join</button></form>")
     for act in (Click(mark=2), Write(mark=1, text="", enter=True)):
-        assert await session.act(act) is None
-        assert 'The page does not take "E-mail"' in (await session.snapshot()).notices[0]
+        assert 'The page does not take "E-mail"' in (await do(act)).notices[0]
 
 
 READ = {  # pages, one below the other, and how they are read
@@ -222,18 +193,16 @@ async def test_what_people_see_is_read(read: Any) -> None:
     assert (await read("".join(f"<section>{page}</section>" for page in READ))).text.split("\n") == [*READ.values()]
 
 
-async def test_an_editor_in_a_frame_is_written(session: Any, read: Any) -> None:
+async def test_an_editor_in_a_frame_is_written(read: Any, do: Any) -> None:
     await read("<iframe srcdoc=\"<body contenteditable aria-label=Body style='height:90px'></body>\"></iframe>")
-    assert await session.act(Write(mark=1, text="hello")) is None
-    assert (await session.snapshot()).text == 'Body: "hello" [1]'
+    assert (await do(Write(mark=1, text="hello"))).text == 'Body: "hello" [1]'
 
 
 @pytest.mark.parametrize(("asks", "does"), [("confirm('Sure?')", "true"), ("prompt('Name?', 'Ann')", "Ann")])
-async def test_a_dialog_is_accepted_by_the_same_act_again(session: Any, read: Any, asks: str, does: str) -> None:
+async def test_a_dialog_is_accepted_by_the_same_act_again(read: Any, asks: str, does: str, do: Any) -> None:
     await read(f'<button onclick="out.textContent = {asks}">Go</button><button>No</button><p id=out>')
     for mark, accepted in ((1, False), (2, False), (1, False), (1, True), (1, False)):
-        assert await session.act(Click(mark=mark)) is None
-        assert ((await session.snapshot()).text == f"Go [1] No [2]\n{does}") == accepted
+        assert ((await do(Click(mark=mark))).text == f"Go [1] No [2]\n{does}") == accepted
 
 
 async def test_what_a_field_does_not_take_leaves_it_as_it_was(session: Any, read: Any) -> None:
@@ -251,14 +220,13 @@ async def test_a_file_that_the_page_makes_is_refused(click: Any) -> None:
     assert "r.csv" in seen.notices[0]
 
 
-async def test_an_editor_makes_its_own_lines_of_a_text(session: Any, read: Any) -> None:
+async def test_an_editor_makes_its_own_lines_of_a_text(read: Any, do: Any) -> None:
     await read(
         "<div contenteditable aria-label=Body>old</div><p id=out><script>const body = document.querySelector('div');"
         "body.onpaste = (event) => { event.preventDefault(); out.textContent = "
         "event.clipboardData.getData('text/plain').split('\\n').length + ' lines' }</script>"
     )
-    assert await session.act(Write(mark=1, text="Dear Ann,\nthank you.")) is None
-    assert (await session.snapshot()).text.endswith("2 lines")
+    assert (await do(Write(mark=1, text="Dear Ann,\nthank you."))).text.endswith("2 lines")
 
 
 async def test_a_page_that_hides_what_overflows_cannot_be_scrolled(session: Any, read: Any) -> None:

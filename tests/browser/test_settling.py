@@ -46,7 +46,7 @@ SOON = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("later", SOON.values(), ids=SOON)
-async def test_what_a_page_does_soon_is_there(site: Any, session: Any, later: str) -> None:
+async def test_what_a_page_does_soon_is_there(site: Any, session: Any, later: str, do: Any) -> None:
     """However early the page is known to rest: no change that is pending is missed, neither of loads nor of clicks."""
     site.pages["/star.svg"] = ("<svg xmlns='http://www.w3.org/2000/svg'/>", {"Content-Type": "image/svg+xml"})
     page = site.page(
@@ -55,8 +55,7 @@ async def test_what_a_page_does_soon_is_there(site: Any, session: Any, later: st
     )
     await session.reset(page)
     for action in (Goto(url=page), Click(mark=1)) * 3:
-        assert await session.act(action) is None
-        assert (await session.snapshot()).text.endswith("put"), action
+        assert (await do(action)).text.endswith("put"), action
 
 
 async def seconds_of(awaitable: Awaitable[Any]) -> float:
@@ -177,27 +176,20 @@ async def test_restless_pages_are_not_waited_for_long(site: Any, browser: Browse
     await asyncio.gather(*map(check, RESTLESS))
 
 
-async def test_what_is_open_at_the_limit_is_said(site: Any, session: Any) -> None:
+async def test_what_is_open_at_the_limit_is_said(session: Any, do: Any, read: Any) -> None:
     session.config = session.config.model_copy(update={"patience": 0.5})
-    await session.reset(site.page("<button onclick=\"fetch('/never/orders')\">Go</button><p>"))
-    await session.snapshot()
-    assert await session.act(Click(mark=1)) is None
-    assert (await session.snapshot()).notices == (
-        "After 0.5 s the page still waits for 1 request (GET /never/orders).",
-    )
+    await read("<button onclick=\"fetch('/never/orders')\">Go</button><p>")
+    assert (await do(Click(mark=1))).notices == ("After 0.5 s the page still waits for 1 request (GET /never/orders).",)
     assert await seconds_of(session.act(Click(mark=1))) < 4
     await session.snapshot()
     await session.evaluate("document.querySelector('p').textContent = 'Saving…'; setTimeout(() => {}, 2000)")
-    assert await session.act(Click(point=Point(500, 500))) is None
-    assert 'the page still shows "Saving…"' in " ".join((await session.snapshot()).notices)
+    assert 'the page still shows "Saving…"' in " ".join((await do(Click(point=Point(500, 500)))).notices)
 
 
-async def test_a_site_that_answers_at_once_is_not_waited_for(site: Any, session: Any) -> None:
+async def test_a_site_that_answers_at_once_is_not_waited_for(session: Any, do: Any, read: Any) -> None:
     session.config = session.config.model_copy(update={"settle": "instant"})
-    await session.reset(site.page("<button onclick='setTimeout(() => b.textContent = 1, 900)'>Go</button><p id=b>"))
-    await session.snapshot()
-    assert await session.act(Click(mark=1)) is None
-    assert (await session.snapshot()).text == "Go [1]"
+    await read("<button onclick='setTimeout(() => b.textContent = 1, 900)'>Go</button><p id=b>")
+    assert (await do(Click(mark=1))).text == "Go [1]"
 
 
 async def test_a_page_of_the_user_s_own_is_waited_for(chromium: Any, site: Any) -> None:
@@ -214,16 +206,14 @@ async def test_a_page_of_the_user_s_own_is_waited_for(chromium: Any, site: Any) 
     await page.close()
 
 
-async def test_pictures_put_in_by_a_click_are_there(site: Any, session: Any) -> None:
+async def test_pictures_put_in_by_a_click_are_there(site: Any, do: Any, read: Any) -> None:
     picture = "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><rect width='9' height='9'/></svg>"
     for put in ("const i = new Image(); i.src = '{}'; out.append(i)", "out.style.content = 'url({})'"):
         address = f"/slow/{len(put)}.svg"
         site.pages[address] = (picture, {"Content-Type": "image/svg+xml"})
         button = f'<button onclick="{put.format(address)}">b</button>'
-        await session.reset(site.page(f"{button}<p><a href=# id=out aria-label=star></a>"))
-        await session.snapshot()
-        assert await session.act(Click(mark=1)) is None
-        _, star = (await session.snapshot()).elements
+        await read(f"{button}<p><a href=# id=out aria-label=star></a>")
+        _, star = (await do(Click(mark=1))).elements
         assert (star.name, star.box.width) == ("star", 20)
 
 
@@ -234,9 +224,8 @@ async def test_a_chain_of_navigations_is_followed_to_its_end(site: Any, click: A
 
 
 @pytest.mark.slow
-async def test_a_page_that_never_answers_is_an_error(site: Any, session: Any) -> None:
-    await session.reset(site.page("<a href=/never>go</a>"))
-    await session.snapshot()
+async def test_a_page_that_never_answers_is_an_error(site: Any, session: Any, read: Any) -> None:
+    await read("<a href=/never>go</a>")
     assert await session.act(Click(mark=1)) == "The page did not finish loading within 2 s."
     assert (
         await session.act(Goto(url=f"{site.host}/never/x")) == f"http://{site.host}/never/x did not answer within 2 s."
@@ -260,31 +249,26 @@ async def test_dialogs_are_dismissed_and_reported(session: Any, click: Any) -> N
     assert (await session.snapshot()).notices == ()
 
 
-async def test_a_new_tab_is_adopted_and_going_back_closes_it(session: Any, click: Any) -> None:
+async def test_a_new_tab_is_adopted_and_going_back_closes_it(click: Any, do: Any) -> None:
     seen = await click("<title>first</title><a href=/slow/tab target=_blank>go</a>")
     assert seen.tabs == ("/slow/tab", "first")
     assert seen.notices == ("A new tab was opened and is now the current one.",)
-    assert await session.act(GoBack()) is None
-    assert (await session.snapshot()).tabs == ("first",)
+    assert (await do(GoBack())).tabs == ("first",)
 
 
-async def test_a_tab_that_closes_itself(site: Any, session: Any) -> None:
+async def test_a_tab_that_closes_itself(site: Any, session: Any, do: Any, read: Any) -> None:
     site.page("<title>pop</title><button onclick='window.close()'>x</button>", "/pop")
-    await session.reset(site.page("<title>first</title><button onclick=\"window.open('/pop')\">go</button>"))
-    await session.snapshot()
+    await read("<title>first</title><button onclick=\"window.open('/pop')\">go</button>")
     await session.act(Click(mark=1))
     assert (await session.snapshot()).title == "pop"
-    assert await session.act(Click(mark=1)) is None
-    assert (await session.snapshot()).title == "first"
+    assert (await do(Click(mark=1))).title == "first"
 
 
-async def test_a_tab_that_closes_at_once(site: Any, session: Any) -> None:
+async def test_a_tab_that_closes_at_once(do: Any, read: Any) -> None:
     opens = "const tab = window.open('about:blank'); setTimeout(() => tab.close(), {later})"
     for later in (0, 2, 5, 15, 40) * 2:
-        await session.reset(site.page(f'<title>first</title><button onclick="{opens.format(later=later)}">go</button>'))
-        await session.snapshot()
-        assert await session.act(Click(mark=1)) is None
-        assert "first" in (await session.snapshot()).tabs
+        await read(f'<title>first</title><button onclick="{opens.format(later=later)}">go</button>')
+        assert "first" in (await do(Click(mark=1))).tabs
 
 
 async def test_downloads_are_refused(site: Any, session: Any, click: Any) -> None:
@@ -303,10 +287,9 @@ async def test_a_screenshot_is_the_viewport(site: Any, session: Any) -> None:
     assert (await session.snapshot(screenshot=True)).screenshot.sha256 == shot.sha256
 
 
-async def test_going_back_within_a_document(site: Any, session: Any, click: Any) -> None:
+async def test_going_back_within_a_document(site: Any, click: Any, do: Any) -> None:
     assert (await click("<button onclick=\"history.pushState(0, '', '/b')\">b</button>")).url.endswith("/b")
-    assert await session.act(GoBack()) is None
-    assert (await session.snapshot()).url == f"http://{site.host}/"
+    assert (await do(GoBack())).url == f"http://{site.host}/"
 
 
 async def test_going_back_to_a_page_that_no_longer_loads(site: Any, session: Any) -> None:

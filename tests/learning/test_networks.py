@@ -138,22 +138,14 @@ def test_scaling_is_folded_away(project: int | None, without: tuple[Literal["tas
     torch.testing.assert_close(plain(VECTORS, VECTORS, VECTORS), q(VECTORS, VECTORS, VECTORS))
 
 
-SHAPES = [NetworkConfig(project=16, hidden=(24, 8)), NetworkConfig(project=None, hidden=(8,))]
-
-
-@pytest.fixture(params=SHAPES, ids=["projected", "as they are"])
-def networks(request: pytest.FixtureRequest) -> tuple[QNetwork, VNetwork]:
-    torch.manual_seed(0)
-    return QNetwork(6, request.param).eval(), VNetwork(6, request.param).eval()
-
-
 def drawn(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
+@pytest.mark.parametrize("shape", [SMALL, NetworkConfig(project=None, hidden=(8,))], ids=["projected", "as they are"])
 @torch.no_grad()
-def test_the_value_is_the_network_s(networks: tuple[QNetwork, VNetwork]) -> None:
-    q, v = networks
+def test_the_value_is_the_network_s(shape: NetworkConfig) -> None:
+    q, v = QNetwork(6, shape).eval(), VNetwork(6, shape).eval()
     model = ValueModel(q, v, embed=EmbedSpec(model="m", revision="1", dim=6), train_n=3)
     for rows in (1, 5):
         state, action, task = drawn(rows, 6), drawn(rows, 3, 6, seed=1), drawn(rows, 6, seed=2)

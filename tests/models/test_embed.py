@@ -60,7 +60,8 @@ def with_tokenizer(model: LocalModel, **changes: str | None) -> LocalModel:
 
 def last_layer(model: LocalModel, ids: Sequence[int]) -> np.ndarray:
     """[T, D]."""
-    found: np.ndarray = model.model(torch.tensor([ids]), output_hidden_states=True).hidden_states[-1][0].numpy()
+    hidden = model.model(torch.tensor([ids]), output_hidden_states=True).hidden_states[-1][0]
+    found: np.ndarray = hidden.detach().numpy()
     return found
 
 
@@ -68,10 +69,11 @@ def last_layer(model: LocalModel, ids: Sequence[int]) -> np.ndarray:
 def test_a_vector_is_the_mean_of_the_last_hidden_state_over_the_text_s_own_tokens(
     model: LocalModel, template: str | None
 ) -> None:
-    """Neither the start token nor a chat's frame is pooled (A.3)."""
-    own = model.encode_plain(LONG.text)
-    vector = LocalEmbedder(with_tokenizer(model, chat_template=template)).embed_all([LONG])[0]
-    np.testing.assert_allclose(vector, last_layer(model, [model.tokenizer.bos_token_id, *own])[1:].mean(0), atol=1e-5)
+    """Neither the start token, a chat's frame nor the padding of a shorter text is pooled (A.3)."""
+    vectors = LocalEmbedder(with_tokenizer(model, chat_template=template)).embed_all([SHORT, LONG])
+    for item, vector in zip((SHORT, LONG), vectors, strict=True):
+        read = [model.tokenizer.bos_token_id, *model.encode_plain(item.text)]
+        np.testing.assert_allclose(vector, last_layer(model, read)[1:].mean(0), atol=1e-5)
 
 
 def test_a_tokenizer_with_neither_start_token_nor_chat_template(model: LocalModel) -> None:
@@ -88,8 +90,7 @@ def test_a_tokenizer_with_neither_start_token_nor_chat_template(model: LocalMode
 def test_the_last_token_alone_can_be_pooled(model: LocalModel) -> None:
     embedder = LocalEmbedder(model, EmbedConfig(pooling="last"))
     for text, vector in zip((SHORT.text, LONG.text), embedder.embed_all([SHORT, LONG]), strict=True):
-        hidden = model.model(torch.tensor([model.encode(text)]), output_hidden_states=True).hidden_states[-1][0]
-        np.testing.assert_allclose(vector, hidden[-1].detach().numpy(), atol=1e-4)
+        np.testing.assert_allclose(vector, last_layer(model, model.encode(text))[-1], atol=1e-4)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "last"])
@@ -110,20 +111,14 @@ def test_the_model_s_own_answer_can_be_pooled_whether_it_ended_or_was_cut_off(
         answer = list(reply.ids[:-1] if reply.finished else reply.ids)
         lengths.add(len(answer))
         prompt = model.encode(item.text)
-        hidden = model.model(torch.tensor([prompt + answer]), output_hidden_states=True).hidden_states[-1][0]
+        hidden = last_layer(model, prompt + answer)
         own = hidden[len(prompt) :] if answer else hidden[-1:]
-        wanted = own[-1] if pooling == "last" else own.mean(0)
-        np.testing.assert_allclose(vector, wanted.detach().numpy(), atol=1e-4)
+        np.testing.assert_allclose(vector, own[-1] if pooling == "last" else own.mean(0), atol=1e-4)
     assert lengths >= {0, 3, 12}
     np.testing.assert_allclose(
         vectors[-1], LocalEmbedder(model, EmbedConfig(pooling=pooling)).embed_all([LONG])[0], atol=1e-5
     )
     assert len({items[0].key, EmbedItem(text=items[0].text).key}) == 2
-
-
-def test_padding_does_not_change_a_vector(model: LocalModel) -> None:
-    embedder = LocalEmbedder(model)
-    np.testing.assert_allclose(embedder.embed_all([SHORT, LONG])[0], embedder.embed_all([SHORT])[0], atol=1e-5)
 
 
 def test_each_distinct_text_is_embedded_once(model: LocalModel) -> None:
@@ -154,14 +149,8 @@ async def test_episodes_in_flight_share_a_batch(model: LocalModel) -> None:
 
 
 def test_the_spec_names_what_a_vector_depends_on(model: LocalModel) -> None:
-    specs = {
-        LocalEmbedder(model).spec.hash,
-        LocalEmbedder(model, EmbedConfig(layer=1)).spec.hash,
-        LocalEmbedder(model, EmbedConfig(context="review")).spec.hash,
-        LocalEmbedder(model, EmbedConfig(pooling="last")).spec.hash,
-        LocalEmbedder(model, EmbedConfig(prompt="x")).spec.hash,
-    }
-    assert len(specs) == 5
+    changes = ({}, {"layer": 1}, {"context": "review"}, {"pooling": "last"}, {"prompt": "x"})
+    assert len({LocalEmbedder(model, EmbedConfig.model_validate(change)).spec.hash for change in changes}) == 5
 
 
 def test_matches_by_hand() -> None:
@@ -179,20 +168,24 @@ def embedder(weights: str) -> MatchEmbedder:
     return MatchEmbedder(LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32")))
 
 
+TEXTS = ("click Red", "click Blue", "page: red hat, blue hat")
+MATCHED = [EmbedItem(text=text, matched=(text, "buy a red hat")) for text in TEXTS]
+
+
+def check_matches(found: np.ndarray) -> None:
+    """Check the vectors of `MATCHED`: what says more of the goal matches it more, whatever its case."""
+    assert found[0, -MATCHES] > found[1, -MATCHES]  # more of it is in the goal
+    assert found[2, -2] > found[0, -2] > found[1, -2]  # more of the goal is in it
+
+
 def test_the_matches_stand_behind_the_vector_of_the_text_alone(embedder: MatchEmbedder) -> None:
-    goal = "buy a red hat"
-    texts = ["click Red", "click Blue", "page: red hat, blue hat"]
-    found = embedder.embed_all([EmbedItem(text=text, matched=(text, goal)) for text in texts])
-    alone = embedder._embedder.embed_all([EmbedItem(text=text) for text in texts])
+    found = embedder.embed_all(MATCHED)
+    alone = embedder._embedder.embed_all([EmbedItem(text=text) for text in TEXTS])
     np.testing.assert_allclose(found[:, :-MATCHES], alone, rtol=1e-5, atol=1e-6)
-    assert found[0, -MATCHES] > found[1, -MATCHES]  # more of it is in the goal, whatever its case
-    assert found[2, -2] > found[0, -2] > found[1, -2]  # and more of the goal is in it
+    check_matches(found)
     assert embedder.spec.dim == found.shape[1]
-
-
-def test_a_goal_is_not_matched_with_itself(embedder: MatchEmbedder) -> None:
-    (found,) = embedder.embed_all([EmbedItem(text="buy a red hat")])
-    assert not found[-MATCHES:].any()
+    (goal,) = embedder.embed_all([EmbedItem(text="buy a red hat")])
+    assert not goal[-MATCHES:].any()  # it is not matched with itself
 
 
 def test_a_model_that_writes_no_text_is_left_to_an_endpoint(tmp_path: Path) -> None:
@@ -260,21 +253,11 @@ async def test_an_endpoint_that_does_not_embed_says_why(
 
 async def test_the_endpoint_embedder_embeds_for_any_proposer_with_matches() -> None:
     async with BrokenServer(lambda _: "") as server:
-        settings = BestOfQSettings.model_validate(
-            {
-                "endpoints": {
-                    "chat": {"model": "any", "base_url": server.base_url},
-                    "embedder": {"model": "mini", "base_url": server.base_url},
-                },
-                "model": {"embed": {"matches": True}},
-            }
-        )
-        models = Models(settings)
+        endpoints = {name: {"model": name, "base_url": server.base_url} for name in ("chat", "embedder")}
+        settings = {"endpoints": endpoints, "model": {"embed": {"matches": True}}}
+        models = Models(BestOfQSettings.model_validate(settings))
         embedder = await asyncio.to_thread(lambda: models.embedder)
-        goal = "buy a red hat"
-        texts = ["click Red", "click Blue", "page: red hat, blue hat"]
-        vectors, _ = await embedder.embed([EmbedItem(text=text, matched=(text, goal)) for text in texts])
+        vectors, _ = await embedder.embed(MATCHED)
         assert models.texts.matches
     assert vectors.shape == (3, embedder.spec.dim) == (3, 32 + 8)
-    assert vectors[0, 32] > vectors[1, 32]  # more of it is in the goal, whatever its case
-    assert vectors[2, -2] > vectors[0, -2] > vectors[1, -2]  # and more of the goal is in it
+    check_matches(vectors)

@@ -8,23 +8,16 @@ from typing import Any
 
 import pytest
 from broken_server import BrokenServer
+from shop_page import STATE
 
 from bestofq.agents.proposers import ChatProposer
 from bestofq.core.actions import Action, Click, GoBack, Scroll, Write
-from bestofq.core.decision import Proposal, State
+from bestofq.core.decision import Proposal
 from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError
 from bestofq.core.language import Message, Reply, Request, ids_hash, user
-from bestofq.core.observation import Element, Observation, Task
 from bestofq.models.chat import ChatModel, check_token_ids
 from bestofq.testing.fault_server import FaultServer, send
 
-PAGE = Observation(
-    url="http://shop/",
-    title="Shop",
-    text="Search [1]\nMug [2]",
-    elements=(Element(mark=1, role="textbox", name="Search"), Element(mark=2, role="link", name="Mug")),
-)
-STATE = State(task=Task(id="t", suite="s", goal="a mug", start_url="http://shop/"), observation=PAGE)
 FIRST = {"thought": "a", "note": "", "action": {"type": "write", "element": 1, "text": "lamp", "enter": True}}
 SECOND = {"thought": "b", "note": "", "action": {"type": "scroll", "direction": "down"}}
 WRITE, DOWN = Write(mark=1, text="lamp", enter=True), Scroll(direction="down")

@@ -1,6 +1,7 @@
 """A tree of pages as a world: each page offers the same few links, and the way taken decides what it is worth."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, State, StepResult
@@ -99,3 +100,15 @@ async def search_of(
         depth=depth,
     )
     return search, envs, steps
+
+
+async def run_search(rewards: Mapping[str, float], **settings: Any) -> tuple[Search, list[str], list[float]]:
+    """A search of that world that has run, its steps, and the outcome of each of its rollouts."""
+    search, _, steps = await search_of(rewards, **settings)
+    outcomes: list[float] = []
+
+    async def report(outcome: float) -> None:
+        outcomes.append(outcome)
+
+    await search.run(report=report)
+    return search, steps, outcomes

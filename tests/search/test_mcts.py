@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, search_of
+from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, run_search, search_of
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, State
@@ -14,17 +14,10 @@ from bestofq.core.errors import BrowserError, ConfigError, InfraError, ReplyErro
 from bestofq.core.observation import Observation
 from bestofq.core.seeds import step_seed
 from bestofq.core.tree import SearchTree
-from bestofq.search.mcts import Report, Search, state_after
+from bestofq.search.mcts import Search, state_after
 from bestofq.search.pairs import blend_values, node_pairs, rollouts
 from bestofq.search.tree import Move, MutableTree
 from bestofq.testing.scripted import ScriptedJudge, ScriptedProposer
-
-
-def report_to(outcomes: list[float]) -> Report:
-    async def report(outcome: float) -> None:
-        outcomes.append(outcome)
-
-    return report
 
 
 async def test_a_golden_tree_of_four_rollouts() -> None:
@@ -35,9 +28,7 @@ async def test_a_golden_tree_of_four_rollouts() -> None:
     against 1 + 0.29: right, which is expanded; its untried door: "22", R = 0. 4: Q = 0, 1/2 and N = 1, 2: 0 + 0.5 ·
     √(ln 3 / 2) = 0.37 against 1/2 + 0.5 · √(ln 3 / 3) = 0.80: right again, there "21" (1 against 0): it ended there.
     """
-    search, _, steps = await search_of({"21": 1.0}, depth=2, iterations=4)
-    outcomes: list[float] = []
-    await search.run(report=report_to(outcomes))
+    search, steps, outcomes = await run_search({"21": 1.0}, depth=2, iterations=4)
     tree = search.tree
     assert outcomes == [0.0, 1.0, 0.0, 1.0]
     assert steps == ["1", "11", "2", "21", "22"]  # nothing is carried out twice
@@ -50,8 +41,7 @@ async def test_a_golden_tree_of_four_rollouts() -> None:
 
 
 async def test_pairs_of_the_golden_tree() -> None:
-    search, _, _ = await search_of({"21": 1.0}, depth=2, iterations=4)
-    await search.run()
+    search, _, _ = await run_search({"21": 1.0}, depth=2, iterations=4)
     tree = search.tree.to_tree(search.usage)
     assert [blend_values(tree, n, 0.5) for n in (1, 2, 4, 5)] == pytest.approx([0.5, 1 / 3, 1.0, 0.0])
     pairs = list(node_pairs(tree, alpha=0.5, threshold=0.1))
@@ -64,8 +54,7 @@ async def test_pairs_of_the_golden_tree() -> None:
 
 
 async def test_visits_gather_on_the_best_of_sixteen_ways() -> None:
-    search, _, steps = await search_of({"2122": 1.0}, depth=4, iterations=300, exploration=0.7)
-    await search.run()
+    search, steps, _ = await run_search({"2122": 1.0}, depth=4, iterations=300, exploration=0.7)
     tree = search.tree
     node, way = 0, ""
     while tree.children[node]:
@@ -78,10 +67,8 @@ async def test_visits_gather_on_the_best_of_sixteen_ways() -> None:
 
 @pytest.mark.parametrize("restoring", [True, False])
 async def test_replaying_finds_the_same_tree_as_restoring(restoring: bool) -> None:
-    search, _, steps = await search_of({"212": 1.0}, depth=3, iterations=12, restoring=restoring)
-    await search.run()
-    other, _, _ = await search_of({"212": 1.0}, depth=3, iterations=12)
-    await other.run()
+    search, steps, _ = await run_search({"212": 1.0}, depth=3, iterations=12, restoring=restoring)
+    other, _, _ = await run_search({"212": 1.0}, depth=3, iterations=12)
     assert search.tree.to_tree() == other.tree.to_tree()
     assert (len(steps) == len(set(steps))) == restoring
 
@@ -99,10 +86,9 @@ async def test_a_page_that_is_not_found_again_closes_its_branch() -> None:
 
     steps: list[str] = []
     rewards = {"21": 1.0, "12": 1.0}
-    search, _, _ = await search_of(
+    search, _, _ = await run_search(
         rewards, depth=2, iterations=8, make=lambda: Forgetful(rewards, depth=2, steps=steps)
     )
-    await search.run()
     assert search.tree.visits[0] == 8  # what came to nothing does not count
     assert "pruned" in search.tree.ending
     chosen = {search.tree.seen[p.chosen].url for p in node_pairs(search.tree.to_tree(), alpha=1, threshold=0.1)}
@@ -113,45 +99,38 @@ async def test_an_irreversible_action_is_never_carried_out_but_valued_by_feedbac
     def irreversible(observation, action):  # type: ignore[no-untyped-def]
         return action.mark == 2
 
-    search, _, steps = await search_of({"22": 1.0}, depth=2, iterations=10, irreversible=irreversible)
-    await search.run()
+    search, steps, _ = await run_search({"22": 1.0}, depth=2, iterations=10, irreversible=irreversible)
     assert steps
     assert not any("2" in way for way in steps)
     unsafe = [i for i, ending in enumerate(search.tree.ending) if ending == "unsafe"]
     assert unsafe
     assert all(search.tree.seen[i] is None for i in unsafe)
-    sandboxed, _, steps = await search_of({"22": 1.0}, depth=2, iterations=10)
-    await sandboxed.run()
+    _, steps, _ = await run_search({"22": 1.0}, depth=2, iterations=10)
     assert any("2" in way for way in steps)
 
 
 async def test_the_policys_own_irreversible_choice_ends_a_rollout_with_what_feedback_says() -> None:
-    search, _, steps = await search_of(
+    _, steps, outcomes = await run_search(
         {"11": 1.0},
         depth=3,
         iterations=1,
         irreversible=lambda observation, action: observation.url == "branch://1" and action.mark == 1,
     )
-    outcomes: list[float] = []
-    await search.run(report=report_to(outcomes))
     assert steps == ["1"]
     assert outcomes == [1.0]  # the first in rank of the two that were then proposed
 
 
 async def test_no_feedback_no_prior_and_a_policy_without_an_action_fails() -> None:
-    search, _, _ = await search_of(
+    search, _, outcomes = await run_search(
         {"11": 1.0}, depth=2, iterations=2, ranks=None, doors=lambda state, n: [] if state.decisions else ["click [1]"]
     )
-    outcomes: list[float] = []
-    await search.run(report=report_to(outcomes))
     assert search.tree.prior == [None, None]
     assert outcomes == [0.0, 0.0]
     assert search.tree.ending == ["open", "ended"]
 
 
 async def test_a_success_is_enough() -> None:
-    search, _, _ = await search_of({"1111": 1.0}, depth=4, iterations=50, stop_at_success=True)
-    await search.run()
+    search, _, _ = await run_search({"1111": 1.0}, depth=4, iterations=50, stop_at_success=True)
     assert search.tree.visits[0] == 1
     await search.run()  # known from before, too
     assert search.tree.visits[0] == 1
@@ -194,14 +173,13 @@ async def test_a_search_goes_on_in_another_environment_where_one_has_crashed() -
         made.append(Crashing({}, depth=2, steps=steps))
         return made[-1]
 
-    search, _, _ = await search_of({}, depth=2, iterations=10, make=make)
-    await search.run()
+    search, _, _ = await run_search({}, depth=2, iterations=10, make=make)
     assert search.tree.visits[0] == 10
     assert [env.way == "closed" for env in made] == [True, False]
 
 
 async def test_an_unsafe_action_is_no_success_that_is_enough() -> None:
-    search, _, _ = await search_of(
+    search, _, outcomes = await run_search(
         {"21": 1.0},
         depth=2,
         iterations=20,
@@ -209,8 +187,6 @@ async def test_an_unsafe_action_is_no_success_that_is_enough() -> None:
         stop_at_success=True,
         irreversible=lambda observation, action: observation.url == "branch://" and action.mark == 1,
     )
-    outcomes: list[float] = []
-    await search.run(report=report_to(outcomes))
     assert outcomes[0] == 1.0  # what feedback says of the unsafe action
     assert search.tree.is_solved(0)
     assert search.tree.visits[0] < 20
@@ -233,8 +209,7 @@ async def test_a_judge_says_what_a_rollout_is_worth_where_the_environment_cannot
         judged.append(episode)
         return "success" if episode.final and episode.final.url == "branch://21" else "failure"
 
-    search, _, _ = await search_of({}, depth=2, iterations=6, make=of_nobodys_world, judge=ScriptedJudge(outcome))
-    await search.run()
+    search, _, _ = await run_search({}, depth=2, iterations=6, make=of_nobodys_world, judge=ScriptedJudge(outcome))
     ends = {seen.url: reward for seen, reward in zip(search.tree.seen, search.tree.reward, strict=True) if seen}
     assert ends["branch://21"] == 1.0
     assert sum(ends.values()) == 1.0
@@ -255,7 +230,7 @@ async def test_a_judge_reads_what_was_done_before_the_search_too() -> None:
     hall = await world.reset(TASK, seed=0)
     left = (await ScriptedProposer(both_doors).propose(State(task=TASK, observation=hall), 1)).candidates[0]
     root = State(task=TASK, observation=(await world.step(left.action)).observation)
-    search, _, _ = await search_of(
+    await run_search(
         {},
         depth=2,
         iterations=1,
@@ -264,7 +239,6 @@ async def test_a_judge_reads_what_was_done_before_the_search_too() -> None:
         state=state_after(root, [left], root.observation),
         before=[Move(hall, left.action)],
     )
-    await search.run()
     assert [step.decision.candidate.action.mark for step in judged[0].steps] == [1, 1]  # type: ignore[union-attr]
     assert [step.observation.url for step in judged[0].steps] == ["branch://", "branch://1"]
 
@@ -288,8 +262,7 @@ async def test_an_ending_that_the_judge_cannot_tell_is_pruned_and_met_once() -> 
         return "success" if asked[-1] == "branch://22" else "unparseable"
 
     world: dict[str, Any] = {"make": of_nobodys_world, "judge": ScriptedJudge(outcome)}
-    search, _, _ = await search_of({}, depth=2, iterations=6, ranks=lambda *_: (0.0, 1.0), exploration=5.0, **world)
-    await search.run()
+    search, _, _ = await run_search({}, depth=2, iterations=6, ranks=lambda *_: (0.0, 1.0), exploration=5.0, **world)
     assert search.tree.visits[0] == 6
     resumed = MutableTree.from_tree(search.tree.to_tree())
     search, envs, _ = await search_of({}, depth=2, iterations=6, **world)
@@ -307,8 +280,7 @@ async def test_a_proposal_without_a_valid_action_is_paid_for(silent_when: int) -
         asked.append(n)
         return ["fly"] if n == silent_when else both_doors(state, n)
 
-    search, _, _ = await search_of({}, depth=3, iterations=3, doors=silent)
-    await search.run()
+    search, _, _ = await run_search({}, depth=3, iterations=3, doors=silent)
     assert silent_when in asked
     assert sum(used.calls for used in search.usage if used.role == "proposer") == len(asked)
 
@@ -380,11 +352,9 @@ async def test_a_draw_that_is_no_action_fails_the_rollout_and_not_the_page() -> 
         async def sample(self, state: State) -> Proposal:
             raise ReplyError("no action")
 
-    search, _, _ = await search_of(
+    _, _, outcomes = await run_search(
         {"11": 1.0}, depth=2, iterations=3, rollout="sample", ranks=None, proposer=Never(both_doors)
     )
-    outcomes: list[float] = []
-    await search.run(report=report_to(outcomes))
     assert outcomes == [0.0, 0.0, 1.0]  # both doors are tried; behind the first the doors are still proposed
 
 
@@ -433,6 +403,8 @@ def test_before_any_visit_feedback_decides_and_without_it_the_order_of_proposal(
     assert tree.argmax_ucb1(0, 1.0) == 2
     tree.ending[2] = "pruned"
     assert tree.argmax_ucb1(0, 1.0) == 3
+    tree.ending[1] = tree.ending[3] = "pruned"
+    assert tree.argmax_ucb1(0, 1.0) is tree.find_best_new_child(0) is None
 
 
 def test_after_one_visit_that_brought_nothing_an_untried_one_comes_first() -> None:
@@ -440,13 +412,6 @@ def test_after_one_visit_that_brought_nothing_an_untried_one_comes_first() -> No
     tree.rank(tree.children[0], [1.0, 0.0])
     tree.backup([0, 1], 0.0)  # log N(h) = 0: all UCB1 are 0
     assert tree.argmax_ucb1(0, 1.0) == 2
-
-
-def test_all_children_pruned_leaves_nothing_to_select() -> None:
-    tree = grown(1)
-    tree.ending[1] = "pruned"
-    assert tree.argmax_ucb1(0, 1.0) is None
-    assert tree.find_best_new_child(0) is None
 
 
 def test_a_tree_is_stored_and_comes_back() -> None:

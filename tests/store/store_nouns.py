@@ -62,6 +62,15 @@ def step(
     return Step(index=index, observation=seen, decision=made, reward=float(last), terminated=last)
 
 
+async def begin(store: Store, name: str = "t1", steps: int = 1) -> str:
+    """Begin an episode of the run `r` and the agent `a`, and take its first steps."""
+    await store.begin_run("r", {}, PROVENANCE)
+    episode = await store.begin_episode("r", "a", task(name), 0, PROVENANCE)
+    for index in range(steps):
+        await store.append_step(episode, step(index))
+    return episode
+
+
 def give_up(writer: Store) -> None:
     """As another process does that finds the writer dead."""
     with writer._engine.begin() as connection:

@@ -10,7 +10,7 @@ from threading import Barrier
 import pytest
 from forked import Forked
 from sqlalchemy import Connection, event
-from store_nouns import PROVENANCE, WON, give_up, step, task
+from store_nouns import PROVENANCE, WON, begin, give_up, step, task
 
 from bestofq.core.errors import DataError, SupersededError
 from bestofq.store import attempts, claim
@@ -23,14 +23,6 @@ from bestofq.store.store import Store
 @pytest.fixture
 def shared(database: str, tmp_path: Path) -> Location:
     return Location(database, str(tmp_path / "files"))
-
-
-async def begin(store: Store, name: str = "t1", steps: int = 1) -> str:
-    await store.begin_run("r", {}, PROVENANCE)
-    episode = await store.begin_episode("r", "a", task(name), 0, PROVENANCE)
-    for index in range(steps):
-        await store.append_step(episode, step(index))
-    return episode
 
 
 def on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:

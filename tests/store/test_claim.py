@@ -12,7 +12,7 @@ from threading import Timer
 import pytest
 from forked import Forked
 from sqlalchemy import delete, insert
-from store_nouns import PROVENANCE, step, task
+from store_nouns import PROVENANCE, begin, step, task
 
 from bestofq.core.errors import DataError, SetupError
 from bestofq.store import database
@@ -76,8 +76,7 @@ def test_a_copy_of_a_store_that_is_written_is_another_store(tmp_path: Path) -> N
 
 async def test_a_writer_of_which_another_machine_took_over_commits_nothing_more(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        id_ = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        id_ = await begin(store, steps=0)
         claim_for_another(tmp_path, "another - 1 1")
         with pytest.raises(DataError, match="taken over"):
             await store.append_step(id_, step(0))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from store_nouns import PROVENANCE, picture, step, task
+from store_nouns import begin, picture, step
 
 from bestofq.cli.store_check import check_store
 from bestofq.core.embedding import EmbedItem, EmbedSpec
@@ -48,8 +48,7 @@ async def test_pictures_in_s3_are_compared_with_their_hashes(
 ) -> None:
     where = Location(database, s3)
     with Store.open(where) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        episode = await begin(store, steps=0)
         await store.append_step(episode, step(0, screenshot=picture()))
     with Store.open(where, read_only=True) as store:
         [one] = store.episode(episode).steps

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from postgres import Server, a_server, programs
 from sqlalchemy import Connection, text
-from store_nouns import PROVENANCE, WON, give_up, page, step, task
+from store_nouns import PROVENANCE, WON, begin, give_up, page, step, task
 
 from bestofq.core.errors import SetupError
 from bestofq.store import claim, database
@@ -65,9 +65,7 @@ async def test_a_server_that_stays_away_is_one_sentence_and_what_was_played_goes
     monkeypatch.setattr(database, "AWAY", 1.0)
     shared = Location(own.address, str(tmp_path))
     with Store.open(shared) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
-        await store.append_step(episode, step(0))
+        episode = await begin(store)
         own.stop("fast")
         began = time.monotonic()
         for _ in range(3):
@@ -113,10 +111,7 @@ async def test_what_was_committed_though_the_answer_was_lost_is_committed_once(
 
     monkeypatch.setattr(Writer, "submit", lost)
     with Store.open(Location(database, str(tmp_path))) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
-        for index in range(2):
-            await store.append_step(episode, step(index))
+        episode = await begin(store, steps=2)
         await store.finish_episode(episode, WON, page(2))
         [found] = store.episodes()
         assert (found.id, found.verdict, found.final) == (episode, WON, page(2))

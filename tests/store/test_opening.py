@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from forked import Forked
 from sqlalchemy import update
-from store_nouns import PROVENANCE, decision, picture, step, task
+from store_nouns import PROVENANCE, begin, decision, picture, step, task
 
 from bestofq.core.decision import Decision
 from bestofq.core.embedding import EmbedSpec
@@ -118,9 +118,7 @@ def test_a_store_that_cannot_be_written_can_be_read(open_folder: Path) -> None:
 async def test_a_store_that_is_gone_takes_no_more_steps(tmp_path: Path, gone: str) -> None:
     folder, held = tmp_path / "store", picture(b"a picture")
     store = Store.open(folder)
-    await store.begin_run("r", {}, PROVENANCE)
-    episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
-    await store.append_step(episode, step(0))
+    episode = await begin(store)
     folder.rename(tmp_path / "elsewhere")
     if gone == "deleted":
         shutil.rmtree(tmp_path / "elsewhere")
@@ -138,8 +136,7 @@ async def test_a_url_takes_a_folder_for_its_pictures(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="give --files"):
         Store.open(url)
     with Store.open(url, files=tmp_path / "files") as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        episode = await begin(store, steps=0)
         await store.append_step(episode, step(0, screenshot=picture()))
         store.vectors(SPEC).put_many({"k": np.array([1, 2], dtype=np.float32)})
     with Store.open(url, files=tmp_path / "files") as store:
