@@ -127,6 +127,25 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "style='position:absolute;left:-9999px'><i></i>Agree</label>",
         [("click", "Accept"), ("sees", "did true"), ("click", "Agree"), ("sees", r"Agree \(checked\) \[2\]")],
     ),
+    "a switch and a slider whose fields are clipped away": (
+        f"{SR}<label><span class=sr><input type=checkbox style='width:13px' onchange='did(checked)'></span>Turbo"
+        "</label><p><b style='display:inline-block;width:20px;height:20px'><b class=sr style='display:block'><input "
+        "type=range max=50 aria-labelledby='r k' id=r aria-label=Rows onchange='did(value)'></b></b><b id=k>now</b>",
+        [("click", "Turbo"), ("sees", r"did true.*Turbo \(checked\) \[1\]"), ("write", "Rows now", "20"),
+         ("sees", "did 20"), ("press", "Rows now", "ArrowRight"), ("sees", 'Rows now: "21"')],
+    ),
+    "an editor that keeps its field unseen": (
+        "<div onmousedown='setTimeout(() => t.focus())'><div style='overflow:hidden;width:3px;height:0'><textarea "
+        "id=t></textarea></div><pre id=s>old\nwords</pre></div><script>let all = false; t.onkeydown = (e) => { all ||= "
+        "e.ctrlKey && e.key === 'a' }; t.oninput = () => { did(s.textContent = (all ? '' : s.textContent) + t.value); "
+        "all = false; t.value = '' }</script>",
+        [("sees", r'"old words" \[1\]'), ("write", "textbox", "new"), ("sees", "did new")],
+    ),
+    "a slider that takes its keys within": (
+        "<div role=slider aria-valuenow=5 aria-label=Level><div tabindex=0 onkeydown='did(event.key)' "
+        "style='height:20px'></div></div>",
+        [("sees", r'Level: "5" \[1\](?!.*\[2\])'), ("press", "Level", "ArrowUp"), ("sees", "did ArrowUp")],
+    ),
     "drawn cards": (
         "<style>input { appearance: none; position: absolute; inset: 0 } label { position: relative; display: block }"
         "</style><label><input type=radio name=p onchange='did(5)'>Basic</label><label><input type=radio name=p "
@@ -150,8 +169,8 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
     ),
     "signs with titles": (
         "<a href=#n title='Create a calendar'><img alt='➕' width=9 height=9></a><button title=Close>×</button>"
-        "<button title=Bold>B</button>",
-        [("sees", r"Create a calendar \[1\] Close \[2\] B \[3\]")],
+        "<button title=Bold>B</button><button><i aria-hidden=true>menu</i></button>",
+        [("sees", r"Create a calendar \[1\] Close \[2\] B \[3\] menu \[4\]")],
     ),
     "a label whose field has a hidden twin": (
         "<form hidden><label for=t>Title:</label><input id=t></form><form><label for=t>Title:</label><input id=t "

@@ -82,6 +82,8 @@ CLICKED = {
     "busy": "out.ariaBusy = true; out.textContent = '…'; setTimeout(() => { out.ariaBusy = null; put() }, 1600)",
     "saving": "put('Saving…'); setTimeout(put, 1600, 'Order 77')",
     "worker": "new Worker(URL.createObjectURL(new Blob(['setTimeout(postMessage, 400, 1)']))).onmessage = () => put()",
+    "pressed": "event.target.className = 'pressed'; "
+    "new Worker(URL.createObjectURL(new Blob(['setTimeout(postMessage, 400, 1)']))).onmessage = () => put()",
     "stream": "new EventSource('/slow/stream').onmessage = (event) => put(event.data)",
     "shadow": "const s = out.attachShadow({ mode: 'open' }); setTimeout(() => { s.textContent = 'Order 77' }, 600)",
 }
@@ -90,6 +92,8 @@ LOADED = {
     "drawn late": "setTimeout(() => { document.body.innerHTML = 'Order 77' }, 800)",
     "fetched": "fetch('/slow/a').then(() => { document.body.innerHTML = 'Order 77' })",
     "skeleton": "document.body.innerHTML = '<div class=skeleton>&nbsp;</div>'; "
+    "setTimeout(() => { document.body.innerHTML = 'Order 77' }, 1600)",
+    "skeleton by id": "document.body.innerHTML = '<p data-testid=appSkeleton style=height:20px><p>Orders'; "
     "setTimeout(() => { document.body.innerHTML = 'Order 77' }, 1600)",
     "loading": "document.body.innerHTML = 'Loading'; setTimeout(() => { document.body.innerHTML = 'Order 77' }, 1600)",
 }

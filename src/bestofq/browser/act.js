@@ -1,7 +1,7 @@
 // Where to click, what to fill, how to scroll. Each answer is {…} or {error: sentence}.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, element, flatParent, frame: foreign, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze, turns,
+  const { $, editorOf, element, flatParent, frame: foreign, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze, turns,
     styled, act: beginAct, unmarked, viewOf, within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
@@ -264,7 +264,8 @@ Object.assign(globalThis.bestofq, (() => {
     field[$.focus]({ preventScroll: true });
     if (is(field, "input", "textarea")) field[$.select]();
     else field[$.ownerDocument][$.getSelection]().selectAllChildren(field);
-    return { ready: true, before: contentOf(field), multiline: !is(field, "input"), rich: !is(field, "input", "textarea") };
+    const drawn = Boolean(editorOf(field)), rich = drawn || !is(field, "input", "textarea");
+    return { ready: true, before: drawn ? " " : contentOf(field), multiline: !is(field, "input"), rich, drawn };
   }
 
   // Whether an editor takes a text as pasted: it makes its own paragraphs of the lines.
@@ -348,8 +349,10 @@ Object.assign(globalThis.bestofq, (() => {
   function focus(ref) {
     const { el, error } = resolve(ref);
     if (error) return fail(error);
-    const field = fieldOf(el) || el;
+    let field = fieldOf(el) || el;
     field[$.focus]();
+    const inner = focused() !== field && el[$.querySelector]("[tabindex='0']"); // a slider's thumb
+    if (inner) (field = inner)[$.focus]();
     return focused() === field ? { done: true } : fail(`${nameIn(ref, el)} cannot take the focus: click it instead.`);
   }
 
@@ -383,12 +386,13 @@ Object.assign(globalThis.bestofq, (() => {
   // The page before Enter is pressed, and the mark there of what has the focus.
   function pressEnter(textLimit) {
     const [page, marked] = read(textLimit, 0, true);
-    return { page, mark: marked.indexOf(focused()) + 1 || null };
+    const hit = focused();
+    return { page, mark: marked.indexOf(editorOf(hit) || hit) + 1 || null };
   }
 
   // What a page makes of a call is no reason to fail here.
   const answering = (act) => async (...given) => {
-    beginAct(true);
+    if (act !== content) beginAct(true);
     try { return await act(...given); } catch (error) { return fail(`The page did not allow it: ${error.message}`); }
   };
   const acts = Object.entries({ clickPoint, fill, paste, content, submit, scroll, focus, press, pressEnter, outwards, inwards });

@@ -156,10 +156,11 @@ async def write(tab: Tab, action: Targeted, text: str, may: May | None = None) -
         field = await _ask(tab, "fill", _ref(action), text)
     if not field.get("ready"):
         return
+    if field["drawn"]:
+        await within(tab.limit, "press(Control+a)", tab.page.keyboard.press("Control+a"))
     if field["rich"] and "\n" in text and (await _ask(tab, "paste", text))["taken"]:
         return
-    if not field["multiline"]:
-        text = " ".join(text.splitlines())
+    text = text if field["multiline"] else " ".join(text.splitlines())
     typed = text[-KEYS:].rpartition("\n")[2]  # a line break by key may send the text
     if before := text.removesuffix(typed):
         await within(tab.limit, "insert_text", tab.page.keyboard.insert_text(before))

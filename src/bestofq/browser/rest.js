@@ -10,9 +10,10 @@ Object.assign(globalThis.bestofq, (() => {
   const ANIMATED = 1500; // ms that an animation may last
   const OFTEN = 3; // changes of one place that make it restless
   const PAINT = /color|shadow|outline|fill|stroke|filter|decoration/; // transitions that move nothing
+  const PRESSED = "button,a,input,label,summary,[role],[tabindex]";
   const BUSY = "[aria-busy=true],[role=progressbar],progress";
-  const SIGNS = `:is(${BUSY},[class*=skeleton i],[class*=spin i],[class*=shimmer i],[class*=load i],[class*=busy i])`
-    + ":not(svg *)"; // part of an icon
+  const SIGNS = `:is(${BUSY},[class*=skeleton i],[class*=spin i],[class*=shimmer i],[class*=load i],[class*=busy i],`
+    + "[data-testid*=skeleton i]):not(svg *)"; // part of an icon
   const SIGN = /skeleton|spinner|shimmer|(^|[-_])(loading|loader|busy|spin)([-_]|$)/i;
   const WORDS = new RegExp("^((still |now )?\\p{L}+ing\\b.{0,40}(…|\\.{3})|(loading|please wait|one moment|just a moment)"
     + "( please)?\\W*|(wird geladen|bitte warten|chargement|cargando|carregando|caricamento|загрузка|読み込み中|加载中)\\W*)$", "iu");
@@ -30,21 +31,26 @@ Object.assign(globalThis.bestofq, (() => {
   let grown = -Infinity; // when something was last added without taking anything away
   let moved = -Infinity; // when a style was last changed
   let changed = false; // since the page last rested
+  let pressed = null; // what was pressed last
 
   // A place is restless if it changed while nobody acted, or often in this wait. It grows if something is added and
-  // nothing is taken away, as a text that is being written.
+  // nothing is taken away, as a text that is being written. What a press draws on the pressed (its focus, a ripple) is no
+  // answer to it.
   function observe(records) {
-    const at = now(), inside = new Set(), grows = new Map();
+    const at = now(), inside = new Set(), grows = new Map(), answers = new Set();
     for (const { type, target, addedNodes, removedNodes, attributeName, oldValue } of records) {
       if (attributeName === "style") { moved = at; continue; }
       for (const node of addedNodes) inside.add(node);
-      let above = target;
-      while (above && !inside.has(above)) above = above[$.parentNode];
+      let above = target, own = false;
+      for (; above && !inside.has(above); above = above[$.parentNode]) own ||= above === pressed;
       if (above) continue; // part of what was just added
       const place = type === "characterData" ? target[$.parentNode] || target : target;
       const more = type === "childList" ? addedNodes.length && !removedNodes.length
         : type === "characterData" && oldValue && target[$.data].startsWith(oldValue);
       grows.set(place, Boolean(more) && grows.get(place) !== false);
+      const spoken = type === "attributes" ? attributeName.startsWith("aria-")
+        : type === "characterData" || [...addedNodes, ...removedNodes].some((node) => /\S/.test(node[$.textContent]));
+      if (!own || spoken) answers.add(place);
     }
     for (const [node, more] of grows) {
       let place = places.get(node);
@@ -55,7 +61,7 @@ Object.assign(globalThis.bestofq, (() => {
       place.at = at;
       if (place.idle > 1 && begun - place.before < 3000) continue; // a clock
       last = at;
-      if (waiting) changed = true;
+      if (waiting && answers.has(node)) changed = true;
       if (more) grown = at;
       if (more || place.times < OFTEN) fresh = at;
     }
@@ -88,7 +94,11 @@ Object.assign(globalThis.bestofq, (() => {
     acted = true;
   }
   for (const type of ["pointerdown", "keydown", "wheel", "beforeinput"]) {
-    addEventListener(type, (event) => { if (event.isTrusted) act(); }, true);
+    addEventListener(type, (event) => {
+      if (!event.isTrusted) return;
+      act(event.key === "Enter"); // what was typed is no answer to it
+      pressed = event.composedPath().find((el) => isElement(el) && el[$.matches](PRESSED)) || null;
+    }, true);
   }
 
   const words = (shown) => `shows "${unmarked(shown[1])}"`;
@@ -129,12 +139,13 @@ Object.assign(globalThis.bestofq, (() => {
   function sign() {
     for (const root of watched) {
       for (const el of root[$.querySelectorAll](SIGNS)) {
-        const named = Array.from((el[$.getAttribute]("class") || "").split(/\s+/)).some((name) => SIGN.test(name));
+        const names = `${el[$.getAttribute]("class") || ""} ${el[$.getAttribute]("data-testid") || ""}`;
+        const named = names.split(/\s+/).some((name) => SIGN.test(name));
         const measured = el[$.hasAttribute]("aria-valuenow") || is(el, "progress") && el[$.hasAttribute]("value");
         const busy = !measured && el[$.matches](BUSY);
         if (!named && !busy || resigned.has(el) || !inView(el)) continue;
         const text = squeeze(el[$.textContent]).slice(0, 40), moving = el[$.getAnimations]({ subtree: true }).length > 0;
-        return [el, text || "a sign of work", Boolean(busy || text || moving)];
+        return [el, text || "a sign of work", Boolean(busy || text || moving || /skeleton/i.test(names))];
       }
       const body = root[$.body] || root, walker = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
       for (let left = 3000; left > 0 && walker.nextNode(); left -= 1) {

@@ -110,6 +110,8 @@ class Traffic:
 
     def _on_end(self, request: Request) -> None:
         if self._open.pop(request, None) is not None:
+            if request.method == "POST":  # what it asked for may come by a socket
+                self._sockets = dict.fromkeys(self._sockets, True)
             self.ended_at = asyncio.get_running_loop().time()
             self._wake()
 
@@ -120,10 +122,7 @@ class Traffic:
 
         self._sockets[socket] = True
         socket.on("framesent", use)
-        socket.on("close", self._on_close)
-
-    def _on_close(self, socket: WebSocket) -> None:
-        self._sockets.pop(socket, None)
+        socket.on("close", lambda _: self._sockets.pop(socket, None))
 
 
 def describe(requests: list[Request]) -> str:

@@ -19,7 +19,7 @@ Object.assign(globalThis.bestofq, (() => {
   const BUTTON_VALUES = { submit: "Submit", reset: "Reset", image: "Submit" };
   const SKIP = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "OPTION", "OPTGROUP", "DATALIST", "VIDEO",
     "AUDIO", "CANVAS", "OBJECT", "EMBED", "AREA"]);
-  const HIDDEN_BOXES = new Set(["checkbox", "radio", "file", "color"]);
+  const HIDDEN_BOXES = new Set(["checkbox", "radio", "file", "color", "range"]);
   const INPUTS = new Set(["INPUT", "SELECT", "TEXTAREA"]);
   const NATIVE = "a[href],area[href],button,input,select,textarea,summary,[contenteditable],[onclick],[tabindex],"
     + "[role]:not([role=presentation],[role=none],[role=img],[role=group])";
@@ -29,7 +29,7 @@ Object.assign(globalThis.bestofq, (() => {
 
   function drawn(control) {
     const rect = control[$.getBoundingClientRect]();
-    return rect.width > 0 && rect.height > 0 && sight(control, styleOf(control)).shown && !unreachable(control, rect)
+    return rect.width > 0 && rect.height > 0 && sight(control, styleOf(control)).shown && !boxAround(control) && !unreachable(control, rect)
       && styleOf(control).pointerEvents !== "none" && flatParent(control)[$.checkVisibility]({ opacityProperty: true });
   }
 
@@ -60,15 +60,23 @@ Object.assign(globalThis.bestofq, (() => {
       case "HTML": case "BODY": return el[$.ownerDocument] !== document && hostsEditing(el) ? "textbox" : null;
       case "IFRAME": return null;
     }
-    if (hostsEditing(el)) return "textbox";
+    if (hostsEditing(el) || is(unseen.get(el) || el, "textarea")) return "textbox";
     if (el[$.hasAttribute]("onclick")) return repeats(el) ? null : "clickable";
     if (opens && !clickableAbove && el[$.matches](opens) && opensUnseen(el)) return "clickable";
     if (hears(el) && is(flatParent(el), "button") && !squeeze(textOf(el))) return null; // the place of its icon
     if (hears(el)) return answers(el, style) ? "clickable" : null;
     const reached = el[$.hasAttribute]("tabindex") && !el[$.hasAttribute]("role") && (el[$.tabIndex] >= 0 || isItem(el));
     if (!reached && !pointed(el, style, clickableAbove)) return null;
-    if (squeeze(el[$.textContent]).length > NAME_LIMIT) return null; // a region, not a button
+    const words = squeeze(el[$.textContent]);
+    if (words.length > NAME_LIMIT) return null; // a region, not a button
+    if (!words && !el[$.querySelector](DRAWN) && (clickableAbove || isLarge(el))) return null; // a widget's part, or an empty region
     return (reached ? !repeats(el) && itemsOf(el) < 2 : !insideOf(el).length) ? "clickable" : null;
+  }
+
+  const DRAWN = "img,svg,canvas,video,i";
+  function isLarge(el) {
+    const { width, height } = rectOf(el);
+    return width * height > innerWidth * innerHeight / 2;
   }
 
   // The first widgets within an element, as many as tell whether it is a box around them.
@@ -93,8 +101,8 @@ Object.assign(globalThis.bestofq, (() => {
   // Whether an element that listens to clicks is one thing, and no region around others and no drawing.
   function answers(el, style) {
     if (is(el, "svg", "canvas")) return false;
-    const { width, height } = rectOf(el), words = el[$.innerText] || "", above = flatParent(el);
-    if (width * height > innerWidth * innerHeight / 2 || words.length > 3 * NAME_LIMIT) return false;
+    const words = el[$.innerText] || "", above = flatParent(el);
+    if (isLarge(el) || words.length > 3 * NAME_LIMIT) return false;
     if (style.cursor === "pointer" && isElement(above) && styleOf(above).cursor !== "pointer") return !repeats(el);
     return !insideOf(el, 1).length && words.trim().split(/\n+/).length < 4;
   }
@@ -108,6 +116,28 @@ Object.assign(globalThis.bestofq, (() => {
       if (attribute(el, "class") && Array.from(node[$.querySelectorAll]("[tabindex='0']")).some(twin)) return true;
     }
     return false;
+  }
+
+  // Fields that are unseen, by what is drawn in their place: editors with text of their own (CodeMirror 5), thumbs of sliders.
+  let unseen = new Map();
+  const editorOf = (area) => is(area, "textarea") && Array.from(unseen).find(([, field]) => field === area)?.[0];
+
+  function findUnseen() {
+    const found = new Map(), areas = "textarea:not([readonly],[tabindex='-1'],[aria-hidden=true])";
+    for (const field of document[$.querySelectorAll](`input[type=range],${areas}`)) {
+      const box = field[$.checkVisibility]({ visibilityProperty: true }) && boxAround(field);
+      if (box && !is(box, "body", "form", "label") && rectOf(box).height > 10) found.set(box, field);
+    }
+    return found;
+  }
+
+  // The first box that is seen around an unseen one, if the field or a box close around it is clipped away; else null.
+  function boxAround(field) {
+    let box = null;
+    for (let node = field, up = 0; isElement(node) && up < 3; node = flatParent(node), up++) {
+      if (!sight(node, styleOf(node)).open) box = flatParent(node);
+    }
+    return isElement(box) ? box : null;
   }
 
   const DIALOGS = "dialog:modal,[aria-modal=true],[role=dialog],[role=alertdialog]";
@@ -208,7 +238,8 @@ Object.assign(globalThis.bestofq, (() => {
       const [, drawing = ""] = /^(\w+)Icon$/.exec(attribute(part, "data-testid")) || [];
       if (hint || drawing) return hint || drawing.replace(/([a-z\d])([A-Z])/g, "$1 $2");
       const used = is(part, "use") ? attribute(part, "href") || attribute(part, "xlink:href") : "";
-      const icon = attribute(part, "data-icon") || attribute(part, "data-lucide") || used.split("#")[1] || pictured(part)
+      const word = attribute(part, "aria-hidden") === "true" && /^\s*([a-z]\w{2,})\s*$/.exec(part[$.textContent])?.[1]; // of an icon font
+      const icon = word || attribute(part, "data-icon") || attribute(part, "data-lucide") || used.split("#")[1] || pictured(part)
         || ICON.exec(attribute(part, "class"))?.[1];
       if (icon) return icon.replace(/[_-]+/g, " ").replace(/^icons? | icon$/g, "");
     }
@@ -252,7 +283,7 @@ Object.assign(globalThis.bestofq, (() => {
   function nameOf(el, role) {
     const ids = attribute(el, "aria-labelledby").split(/\s+/, 20).filter(Boolean), root = el[$.getRootNode]();
     const found = ids.map((id) => root[$.getElementById]?.(id)).filter(Boolean);
-    const said = (nodes, how) => cut(nodes.map((node) => textOf(node, how)).join(" "));
+    const said = (nodes, how) => cut(Array.from(new Set(nodes.map((node) => attribute(node, "aria-label") || textOf(node, how)))).join(" "));
     const read = (nodes, how = {}) => said(nodes, how) || said(nodes, { ...how, all: true });
     let name = read(found) || cut(attribute(el, "aria-label"));
     if (name) return [name, false];
@@ -459,7 +490,7 @@ Object.assign(globalThis.bestofq, (() => {
       }
 
       let role = seen.shown ? roleOf(el, style, clickableAbove) : null, target = el;
-      const control = kind === "LABEL" && seen.shown && el[$.control];
+      const control = seen.shown && (kind === "LABEL" ? el[$.control] : unseen.get(el));
       if (control && HIDDEN_BOXES.has(typed(control)) && !drawn(control)) {
         target = control; // a hidden control: its label is what a human clicks
         role = roleOf(target, styleOf(target), false);
@@ -507,6 +538,7 @@ Object.assign(globalThis.bestofq, (() => {
     reveals.length = 0;
     opens = findOpeners();
     dialogs = findDialogs();
+    unseen = findUnseen();
     const root = document[$.documentElement];
     if (root) walk(root, new DOMMatrix(whole.place), true, false, false, 0);
     flush();
@@ -556,5 +588,5 @@ Object.assign(globalThis.bestofq, (() => {
     return marks[row];
   }
 
-  return { snapshot, read, nameOf, hostsEditing, element, frame: (index) => outer[index] };
+  return { snapshot, read, nameOf, hostsEditing, editorOf, element, frame: (index) => outer[index] };
 })());
