@@ -4,11 +4,13 @@
     python -m experiments.outcomes gains FILE.csv STORE:RUN:AGENT    each row minus this one, groups of tasks resampled
     python -m experiments.outcomes families FILE.json    each agent minus the first, MiniWoB++'s families resampled
 
-A group is what a task's name has before its slash: the kind of MiniWoB++, the site of the quirky sites.
+A group is what a task's name has before its slash: the kind of MiniWoB++, the site of the quirky sites. Trainings are
+resampled, too.
 """
 
 import csv
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -38,24 +40,31 @@ def write(path: Path, *folders: str) -> None:
 
 
 def gains(path: Path, baseline: str) -> None:
-    """Print each row's success and gain in points, passes averaged. A row that has not finished all of the baseline's
-    tasks is left out: successes are short and finish first."""
-    passes: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    """Print each row's success and gain in points, passes averaged. Runs `name`, `name-1`, `name-2` … are trainings of
+    one row. A run that has not finished all of the baseline's tasks is left out: successes are short and finish
+    first."""
+    passes: dict[tuple[str, str], dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            passes[":".join((row["store"], row["run"], row["agent"]))][row["task"]].append(row["outcome"] == "success")
-    rates = {name: {task: np.mean(won) for task, won in tasks.items()} for name, tasks in passes.items()}
-    own = rates[baseline]
-    for name, found in rates.items():
-        if not own.keys() <= found.keys():
+            name = ":".join((row["store"], re.sub(r"-\d+$", "", row["run"]), row["agent"]))
+            passes[name, row["run"]][row["task"]].append(row["outcome"] == "success")
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for (name, _), tasks in passes.items():
+        rows[name].append({task: np.mean(won) for task, won in tasks.items()})
+    (own,) = rows[baseline]
+    both = sorted(own)
+    groups = sorted({task.partition("/")[0] for task in both})
+    place = [groups.index(task.partition("/")[0]) for task in both]
+    size = np.bincount(place, minlength=len(groups))
+    for name, found in rows.items():
+        whole = [rates for rates in found if own.keys() <= rates.keys()]
+        if not whole:
             continue
-        both = sorted(own)
-        groups = sorted({task.partition("/")[0] for task in both})
-        place = [groups.index(task.partition("/")[0]) for task in both]
-        size = np.bincount(place, minlength=len(groups))
-        gain = np.bincount(place, [100 * (found[task] - own[task]) for task in both], minlength=len(groups))
-        success = 100 * np.mean([found[task] for task in both])
-        sys.stdout.write(f"{name:40} {success:5.1f} % {mean(gain, size)} {len(both)} tasks, {len(groups)} groups\n")
+        more = [[100 * (rates[task] - own[task]) for task in both] for rates in whole]
+        gain = np.array([np.bincount(place, each, minlength=len(groups)) for each in more])
+        success = 100 * np.mean([[rates[task] for task in both] for rates in whole])
+        counts = f"{len(both)} tasks, {len(groups)} groups, {len(whole)} runs"
+        sys.stdout.write(f"{name:40} {success:5.1f} % {mean(gain, size)} {counts}\n")
 
 
 def families(path: Path) -> None:
@@ -70,14 +79,18 @@ def families(path: Path) -> None:
         tasks[place] += row["tasks"]
         wins[place] += [cell["outcomes"].get("success", 0) for cell in row["cells"]]
     for agent, gain in zip(domains["agents"], 100 * (wins - wins[:, :1]).T, strict=True):
-        sys.stdout.write(f"{agent:12} {mean(gain, tasks)} in {len(names)} families\n")
+        sys.stdout.write(f"{agent:12} {mean(gain[None], tasks)} in {len(names)} families\n")
 
 
 def mean(gain: NDArray[Any], size: NDArray[Any]) -> str:
-    """The gain of groups [G] over their numbers of tasks [G], with its 95 % interval if groups are resampled."""
-    drawn = np.random.default_rng(0).integers(len(size), size=(DRAWS, len(size)))
-    low, high = np.percentile(gain[drawn].sum(1) / size[drawn].sum(1), [2.5, 97.5])
-    return f"{gain.sum() / size.sum():+.1f} [{low:+.1f}, {high:+.1f}]"
+    """The gain of trainings and groups [T, G], by the groups' numbers of tasks [G], with its 95 % interval if both are
+    resampled."""
+    rng = np.random.default_rng(0)
+    groups = rng.integers(len(size), size=(DRAWS, len(size)))
+    trained = gain[rng.integers(len(gain), size=(DRAWS, len(gain)))].mean(1)
+    drawn = np.take_along_axis(trained, groups, 1).sum(1) / size[groups].sum(1)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return f"{gain.mean(0).sum() / size.sum():+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 if __name__ == "__main__":

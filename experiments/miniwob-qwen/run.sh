@@ -39,6 +39,11 @@ play random memory random
 "$BESTOFQ" train $config $matched --store $store --out $store/matched
 play matched matched best-of-q $matched --set gate=off
 play matched-gated matched best-of-q $matched
+for seed in 1 2 3 4; do
+    "$BESTOFQ" train $config $matched --set iql.seed=$seed --store $store --out $store/matched-$seed
+    UNSEEN=0 play matched-$seed matched-$seed best-of-q $matched --set iql.seed=$seed --set gate=off
+    UNSEEN=0 play matched-gated-$seed matched-$seed best-of-q $matched --set iql.seed=$seed
+done
 "$BESTOFQ" train --no-estimate $config $paper --store $store --out $store/paper
 play paper paper best-of-q $paper
 NEW=4 UNSEEN=0 play picker memory picker # they ask the model at each step
