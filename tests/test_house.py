@@ -5,21 +5,21 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 27_906,
-    "sites lines": 3_064,
-    "experiments lines": 6_924,
-    "library, sites and experiments lines": 37_894,
-    "test lines": 28_518,
+    "library lines": 27_271,
+    "sites lines": 2_991,
+    "experiments lines": 6_611,
+    "library, sites and experiments lines": 36_873,
+    "test lines": 27_802,
     "import depth": 14,
     "modules in import circles": 0,
-    "settings": 126,
+    "settings": 123,
     "settings that nobody sets": 0,
     "functions named by a participle": 2,
     "odd phrases": 6,
     "long sentences": 32,
     "class names with two meanings": 0,
     "README lines": 91,
-    "CHANGELOG lines": 111,
+    "CHANGELOG lines": 110,
     "results lines": 214,
     "architecture lines": 145,
 }

@@ -122,7 +122,10 @@ class Traffic:
 
         self._sockets[socket] = True
         socket.on("framesent", use)
-        socket.on("close", lambda _: self._sockets.pop(socket, None))
+        socket.on("close", self._on_close)
+
+    def _on_close(self, socket: WebSocket) -> None:
+        self._sockets.pop(socket, None)
 
 
 def describe(requests: list[Request]) -> str:
