@@ -165,8 +165,7 @@ WORDS = 128256
 
 
 @pytest.mark.parametrize(
-    ("wide", "deep", "inner"),
-    [pytest.param(4096, 32, 14336, id="8B"), pytest.param(8192, 80, 28672, id="70B")],
+    ("wide", "deep", "inner"), [pytest.param(4096, 32, 14336, id="8B"), pytest.param(8192, 80, 28672, id="70B")]
 )
 def test_weights_and_adapters_are_counted_and_shared_out(wide: int, deep: int, inner: int, tmp_path: Path) -> None:
     shape = {"hidden_size": wide, "num_hidden_layers": deep, "intermediate_size": inner, "vocab_size": WORDS}

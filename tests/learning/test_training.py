@@ -1,12 +1,15 @@
 """A training that was stopped continues bit for bit; its curves."""
 
+import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from bestofq.core.concurrency import on_ctrl_c, run_interruptible
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import SetupError
 from bestofq.core.transitions import Transitions
@@ -19,8 +22,7 @@ from bestofq.learning.tracking import open_tracker
 def test_a_stopped_training_continues_bit_for_bit_from_what_was_saved(
     tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec
 ) -> None:
-    def save(iql: IQL) -> None:
-        save_learner(tmp_path, iql, embed=embed, train_n=3)
+    save = partial(save_learner, tmp_path, embed=embed, train_n=3)
 
     def stop_at_40(iql: IQL) -> None:
         if iql.step == 40:
@@ -35,11 +37,20 @@ def test_a_stopped_training_continues_bit_for_bit_from_what_was_saved(
     torch.testing.assert_close(training_tensors(ended), training_tensors(through), rtol=0, atol=0)
 
 
+def test_ctrl_c_ends_a_training_at_once_within_an_event_loop() -> None:
+    async def train() -> None:
+        with on_ctrl_c(signal.default_int_handler):
+            signal.raise_signal(signal.SIGINT)
+
+    with on_ctrl_c(signal.default_int_handler), pytest.raises(KeyboardInterrupt):
+        run_interruptible(train())
+
+
 def test_it_is_saved_by_time_and_not_after_the_last_step(data: Transitions, config: IQLConfig) -> None:
     saved: list[int] = []
-    config = config.model_copy(update={"steps": 5, "checkpoint_seconds": 0.0})
-    train_iql(data, config, save=lambda iql: saved.append(iql.step))
-    train_iql(data, config.model_copy(update={"checkpoint_seconds": 1e9}), save=lambda iql: saved.append(-1))
+    often, never = (config.model_copy(update={"steps": 5, "checkpoint_seconds": each}) for each in (0.0, 1e9))
+    train_iql(data, often, save=lambda iql: saved.append(iql.step))
+    train_iql(data, never, save=lambda iql: saved.append(-1))
     assert saved == [1, 2, 3, 4]
 
 
@@ -55,9 +66,7 @@ def test_an_event_file_has_each_row(tmp_path: Path) -> None:
         assert found == [(step, pytest.approx(numbers[name])) for step, numbers in rows]
 
 
-def test_without_a_folder_or_in_a_second_process_nothing_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_first_process_keeps_rows_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
     for folder in (None, tmp_path / "curves"):
         with open_tracker(folder) as log:

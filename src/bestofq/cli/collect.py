@@ -28,9 +28,4 @@ def collect(
         plan_episodes(models, store, [(run, play)])
     else:
         played = Selection(runs=[run], agents=[play.agent])
-        play_and_show(
-            models,
-            store,
-            lambda suite, opened: recipe.collect(models, suite, opened, run, play),
-            played,
-        )
+        play_and_show(models, store, lambda suite, opened: recipe.collect(models, suite, opened, run, play), played)

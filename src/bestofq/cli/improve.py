@@ -25,9 +25,4 @@ def improve(
     if options.dry_run:
         plan_episodes(models, store, plays)
         return
-    play_and_show(
-        models,
-        store,
-        lambda suite, opened: recipe.best_of_q(models, suite, opened, folder),
-        played,
-    )
+    play_and_show(models, store, lambda suite, opened: recipe.best_of_q(models, suite, opened, folder), played)

@@ -85,10 +85,7 @@ def open_existing_store(store: Location) -> Store:
 
 
 def play_and_show(
-    models: Models,
-    store: Location,
-    play: Callable[[OpenSuite, Store], Awaitable[object]],
-    played: Selection,
+    models: Models, store: Location, play: Callable[[OpenSuite, Store], Awaitable[object]], played: Selection
 ) -> None:
     named = make_suite(models.settings.suite)
 

@@ -4,7 +4,8 @@ import asyncio
 import signal
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -34,23 +35,31 @@ async def work_off(todo: deque[T], do: Callable[[T], Awaitable[None]], concurren
     await run_all(work() for _ in range(concurrency))
 
 
+@contextmanager
+def on_ctrl_c(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+    """Have Ctrl-C call `handler` in the main thread, unless the process ignores it."""
+    before = signal.getsignal(signal.SIGINT)
+    heard = callable(before) and threading.current_thread() is threading.main_thread()
+    if heard:
+        signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        if heard and signal.getsignal(signal.SIGINT) is handler:
+            signal.signal(signal.SIGINT, before)
+
+
 def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`. After a Ctrl-C the process ignores further ones, so that what is open is closed."""
 
     async def stoppable() -> T:
-        stop = signal.getsignal(signal.SIGINT)  # asyncio's, which cancels this task
-        if not callable(stop) or threading.current_thread() is not threading.main_thread():
-            return await work
+        stop: Any = signal.getsignal(signal.SIGINT)  # asyncio's, which cancels this task
 
         def once(number: int, frame: FrameType | None) -> None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             stop(number, frame)
 
-        signal.signal(signal.SIGINT, once)
-        try:
+        with on_ctrl_c(once):
             return await work
-        finally:
-            if signal.getsignal(signal.SIGINT) is once:
-                signal.signal(signal.SIGINT, stop)
 
     return asyncio.run(stoppable())

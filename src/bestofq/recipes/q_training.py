@@ -1,6 +1,7 @@
 """Train a Q-function in a folder of its own: what it depends on, what it learns from, and the training itself."""
 
 import shutil
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from pydantic import JsonValue
 from bestofq.agents.scorers.learned import Values
 from bestofq.agents.scorers.memory import experiences
 from bestofq.config.models import Models, check_embedder
+from bestofq.core.concurrency import on_ctrl_c
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError, InputError
@@ -86,7 +88,8 @@ def train_q(
     card: dict[str, Any] = {"embed": spec, "train_n": models.settings.n_candidates, "episodes": known}
     unfinished = out / UNFINISHED
     begun = load_learner(unfinished, embed=spec, device=config.device) if (unfinished / CARD).exists() else None
-    with training_progress(config, data, at=begun.step if begun else 0) as progress:
+    at_once = on_ctrl_c(signal.default_int_handler)  # `improve` would hear of it after the training
+    with training_progress(config, data, at=begun.step if begun else 0) as progress, at_once:
         keep = partial(save_learner, unfinished, **card)
         trained = train_iql(data, config, resume=begun, save=keep, on_step=progress, log=log)
     export_value(out, trained, **card)

@@ -10,15 +10,7 @@ from bestofq.core.actions import AskUser, Clear, Click, GoBack, Scroll, Submit, 
 from bestofq.core.observation import Observation, Task
 from bestofq_sites.booking.goals import BookingGoal, reply
 from bestofq_sites.booking.pages import COMPLETE, BookingVisit, Chosen, Details, Reservation, from_url, to_url
-from bestofq_sites.booking.restaurants import (
-    FIRST_DAY,
-    NEAR,
-    RESTAURANTS,
-    Plan,
-    Restaurant,
-    RestaurantTable,
-    minutes,
-)
+from bestofq_sites.booking.restaurants import FIRST_DAY, NEAR, RESTAURANTS, Plan, Restaurant, RestaurantTable, minutes
 from bestofq_sites.booking.suite import Booking
 from bestofq_sites.local_site.text import TextEnv
 from experiments.oracles.booking import BookingOracle
