@@ -351,8 +351,8 @@ Object.assign(globalThis.bestofq, (() => {
     if (error) return fail(error);
     let field = fieldOf(el) || el;
     field[$.focus]();
-    const inner = focused() !== field && el[$.querySelector]("[tabindex='0']"); // a slider's thumb
-    if (inner) (field = inner)[$.focus]();
+    const inner = focused() !== field && el[$.querySelector]("[tabindex='0']:not(a,button,[role],[aria-label],[title])");
+    if (inner && !inner[$.textContent].trim()) (field = inner)[$.focus](); // a slider's thumb
     return focused() === field ? { done: true } : fail(`${nameIn(ref, el)} cannot take the focus: click it instead.`);
   }
 

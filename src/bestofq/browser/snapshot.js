@@ -69,7 +69,8 @@ Object.assign(globalThis.bestofq, (() => {
     if (!reached && !pointed(el, style, clickableAbove)) return null;
     const words = squeeze(el[$.textContent]);
     if (words.length > NAME_LIMIT) return null; // a region, not a button
-    if (!words && !el[$.querySelector](DRAWN) && (clickableAbove || isLarge(el))) return null; // a widget's part, or an empty region
+    const silent = !words && !attribute(el, "aria-label") && !attribute(el, "title") && !el[$.querySelector](DRAWN);
+    if (silent && (clickableAbove || isLarge(el))) return null; // a widget's part, or an empty region
     return (reached ? !repeats(el) && itemsOf(el) < 2 : !insideOf(el).length) ? "clickable" : null;
   }
 
@@ -123,7 +124,7 @@ Object.assign(globalThis.bestofq, (() => {
   const editorOf = (area) => is(area, "textarea") && Array.from(unseen).find(([, field]) => field === area)?.[0];
 
   function findUnseen() {
-    const found = new Map(), areas = "textarea:not([readonly],[tabindex='-1'],[aria-hidden=true])";
+    const found = new Map(), areas = "textarea:not([name],[readonly],[tabindex='-1'],[aria-hidden=true])"; // no trap in a form
     for (const field of document[$.querySelectorAll](`input[type=range],${areas}`)) {
       const box = field[$.checkVisibility]({ visibilityProperty: true }) && boxAround(field);
       if (box && !is(box, "body", "form", "label") && rectOf(box).height > 10) found.set(box, field);
