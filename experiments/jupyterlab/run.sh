@@ -23,10 +23,10 @@ play() { # RUN TASKS AGENT SETTINGS...
 play oracle ${ORACLE:-4} prompting $oracle
 play along ${ALONG:-4} own $along
 [ -z "$LARGE" ] || play along-large ${ALONG:-4} own $along --set endpoints.chat.model=$LARGE --set endpoints.chat.base_url=http://127.0.0.1:8099/v1
+play first ${TEST:-4} prompting $short
 "$PYTHON" -m experiments.jupyterlab.oracle $store $here/episodes.csv
 "$BESTOFQ" collect $config --set suite.per_template=${TRAIN:-20} --store $store
 "$BESTOFQ" train $config --store $store --out $store/memory
-play first ${TEST:-4} prompting $short
 play random ${TEST:-4} random $short
 play memory-gated ${TEST:-4} best-of-q $short --q $store/memory
 play memory ${TEST:-4} best-of-q $short --q $store/memory --set gate=off
