@@ -5,11 +5,11 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 27_271,
+    "library lines": 27_270,
     "sites lines": 2_991,
     "experiments lines": 6_611,
-    "library, sites and experiments lines": 36_873,
-    "test lines": 27_802,
+    "library, sites and experiments lines": 36_872,
+    "test lines": 27_809,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 123,

@@ -106,6 +106,13 @@ async def test_what_does_the_same_is_offered_once(read: Any) -> None:
     assert [element.name for element in seen.elements] == [name for _, name in ONCE.values()]
 
 
+async def test_a_named_part_is_offered_and_a_trap_of_a_form_is_not(read: Any) -> None:
+    part = "<b tabindex=0 aria-label=Red style='display:block;width:20px;height:20px'></b>"
+    trap = "<p>Notes <span style='position:absolute;clip-path:inset(50%)'><textarea name=trap></textarea></span></p>"
+    seen = await read(f"<div tabindex=0 style='cursor:pointer'>Card {part}</div><form>{trap}</form>")
+    assert [f"{one.role} {one.name}" for one in seen.elements] == ["clickable Card Red", "clickable Red"]
+
+
 async def test_the_words_of_a_row_are_written_once(read: Any) -> None:
     seen = await read("<div tabindex=0>Mail from Ann <p><button>Star</button> <button>Delete</button></div>")
     assert seen.text.split("\n") == ["Mail from Ann Star Delete [1]", "Star [2] Delete [3]"]
