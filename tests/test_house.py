@@ -9,7 +9,7 @@ BUDGETS = {
     "sites lines": 2_991,
     "experiments lines": 6_611,
     "library, sites and experiments lines": 36_872,
-    "test lines": 27_809,
+    "test lines": 27_813,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 123,
