@@ -26,11 +26,11 @@ from bestofq_sites.webshop.settings import SearchFields
 # bm25s must find no JAX: it would start it, which takes three quarters of a GPU's memory
 _jax = sys.modules.pop("jax", None)
 sys.modules["jax"] = None  # type: ignore[assignment]
-import bm25s  # noqa: E402
-
-del sys.modules["jax"]
-if _jax is not None:
-    sys.modules["jax"] = _jax
+try:
+    import bm25s
+finally:
+    del sys.modules["jax"]
+    sys.modules.update({} if _jax is None else {"jax": _jax})
 
 RESULTS = 50  # products a search returns at most (Yao et al. 2022)
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG itself
