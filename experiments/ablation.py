@@ -120,6 +120,7 @@ class AblationRunner:
 
     def __init__(self, ablation: Ablation, out: Path, opened: ExitStack) -> None:
         self.ablation, self.out, self._opened = ablation, out, opened
+        self._models = Models(BestOfQSettings())  # a model that arms share is loaded once
         self.store = opened.enter_context(Store.open(out))
         self._dev: dict[str, Logs] = {}
 
@@ -130,8 +131,10 @@ class AblationRunner:
         console.rule(f"{self.ablation.title}: {config.arm.name}", align="left")
         if learned:
             source, found.learned = await self._episodes(config)
-            learning = Models(config.learning)
-            ranking = Models(config.acting.model_copy(update={"epsilon": 0.0}))  # nobody explores: steps are shared
+            learning = self._models.with_settings(config.learning)
+            ranking = self._models.with_settings(
+                config.acting.model_copy(update={"epsilon": 0.0})
+            )  # nobody explores: steps are shared
             if ranking.embedder.spec != learning.embedder.spec:
                 raise ConfigError(
                     f"the arm {config.arm.name!r} learns and acts with other embeddings: name one model.embedder"
@@ -154,7 +157,7 @@ class AblationRunner:
             passes = [source.summaries(run=run) for run in dict.fromkeys(config.data.runs)]
         else:
             source, play = self.store, Play("explore", config.collecting.seed_runs)
-            passes = [await self._collect(Models(config.collecting), "data", play)]
+            passes = [await self._collect(self._models.with_settings(config.collecting), "data", play)]
         return source, choose(passes, config)
 
     def _source(self, config: ArmConfig) -> Store:
@@ -206,7 +209,7 @@ class AblationRunner:
 
     async def _play(self, config: ArmConfig, key: str, values: Values | None, seed: int) -> list[EpisodeSummary]:
         """Held-out test tasks, with draws of the seed's own."""
-        models = Models(config.acting.model_copy(update={"seed": seed}))
+        models = self._models.with_settings(config.acting.model_copy(update={"seed": seed}))
         play = Play(config.arm.agent, 1, values, "test", self.ablation.test_tasks)
         own = AGENTS[config.arm.agent].whole_identity(models.settings, None, {})  # what agents of this kind read
         facts: dict[str, JsonValue] = {

@@ -27,6 +27,8 @@ play() { # RUNG Q AGENTS SETTINGS...
     same) where="--split train" ;;                                       # the tasks that Q learned from
     new) where="--split train --set suite.only=P??00[0-3]?-2" ;;         # other goals for the same products
     held-out) where="--split test --set suite.only=*" ;;                 # other products, other restaurants
+    reworded) where="--split train --set suite.name=experiments.shops:reworded" ;;
+    reworded-held-out) where="--split test --set suite.only=* --set suite.name=experiments.shops:reworded" ;;
     seeds) where="--split test --set suite.families=seen --set suite.per_task=5" ;; # other problems of the tasks it learned
     esac
     "$BESTOFQ" eval $config $where "$@" --q $store/$q --agents $agents $played --store $store-$rung --run $q \
@@ -37,6 +39,11 @@ climb() { # Q AGENTS SETTINGS...
 }
 
 "$BESTOFQ" collect $config --store $store
+"$BESTOFQ" train $config --set value=memory --store $store --out $store/memory
+climb memory prompting,words,best-of-q,memory # the memory behind its gate, and without
+if [ $env = shop ]; then # goals in other words
+    for rung in reworded reworded-held-out; do play $rung memory prompting,words,best-of-q,memory; done
+fi
 "$BESTOFQ" train --no-estimate $config --store $store --out $store/paper
 climb paper $rankers,best-of-q,prior
 "$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/q0

@@ -37,14 +37,12 @@ from bestofq_sites.webshop.products import Product
 from bestofq_sites.webshop.settings import Splits, WebShopSettings
 from bestofq_sites.webshop.suite import WebShop, real_suite, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
-from experiments.listing import LISTED
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
 from experiments.pocket_models.examples import (
     Example,
     after,
     candidate,
-    listing,
     looking_up,
     picking,
     proposing,
@@ -73,9 +71,6 @@ class DemonstrationConfig(FrozenModel):
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
     pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
     review_share: float = Field(default=1.0, ge=0, le=1, description="chance that it also teaches reviewing")
-    listing_share: float = Field(
-        default=0.0, ge=0, le=1, description="chance that it also teaches listing several actions"
-    )
     lookup_share: float = Field(default=0.0, ge=0, le=1, description="chance that it also teaches finding marks")
     named: bool = Field(default=False, description="clicks say what they are on: `click large [7]` for `click [7]`")
     miniwob: MiniWobDemonstrations = MiniWobDemonstrations()
@@ -155,8 +150,6 @@ async def _walk(
             if rng.random() < config.pick_share:
                 listed = some_candidates([best], state.observation, others, rng, count=3)
                 yield picking(state, listed, best)
-            if config.listing_share and rng.random() < config.listing_share:
-                yield listing(state, some_candidates([best], state.observation, others, rng, count=LISTED), best)
             if config.lookup_share and rng.random() < config.lookup_share:
                 marks = [element.mark for element in state.observation.elements]
                 if drill := looking_up(state, rng.sample(marks, min(LOOKUPS, len(marks)))):

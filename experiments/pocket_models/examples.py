@@ -9,7 +9,6 @@ from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt,
 from bestofq.core.actions import Action, Click, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.observation import Observation
-from experiments.listing import listing_prompt
 
 
 class Turn(NamedTuple):
@@ -47,12 +46,6 @@ def proposing(state: State, best: Candidate, *, named: bool = False) -> Example:
         words = words_before(best.action.mark, state.observation)
         command = f"click {words} [{best.action.mark}]" if words else command
     return (Turn(propose_prompt(state), f" {best.thought}\n{command}"),)
-
-
-def listing(state: State, offered: Sequence[Candidate], best: Candidate) -> Example:
-    """The best one's thought, then an action a line."""
-    commands = "\n".join(action_text(each.action) for each in offered)
-    return (Turn(listing_prompt(state), f" {best.thought}\n{commands}"),)
 
 
 def looking_up(state: State, marks: Sequence[int]) -> Example:

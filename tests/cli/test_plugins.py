@@ -5,7 +5,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,13 @@ GROUPS = {
     "judges": "make_judge",
     "readers": "read",
 }
+
+
+@pytest.fixture(autouse=True)
+def nothing_read() -> Iterator[None]:
+    loading.list_plugins.cache_clear()
+    yield
+    loading.list_plugins.cache_clear()
 
 
 @pytest.fixture

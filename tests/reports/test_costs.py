@@ -11,7 +11,7 @@ from report_nouns import PROVENANCE, decision, page, record, task
 from bestofq.core.decision import Outcome, Step
 from bestofq.core.errors import DataError
 from bestofq.core.usage import Usage
-from bestofq.reports.costs import AgentCost, Costs, Spent, agent_costs, cost_table, pareto_front, pareto_svg
+from bestofq.reports.costs import Costs, agent_costs, cost_table, pareto_front, pareto_svg
 from bestofq.reports.rows import Selection
 from bestofq.store.store import Store
 
@@ -113,19 +113,6 @@ def test_the_plot_is_in_dollars_only_where_all_prices_are_known(paid: Store) -> 
     assert len(points) == 2
     assert points[0][0] < points[1][0]  # dearer to the right
     assert points[0][1] > points[1][1]  # and better above
-
-
-def test_names_of_dots_that_lie_together_do_not_cover_each_other() -> None:
-    together, alone = [(1000, f"agent {name}") for name in "abc"], [(100, "agent d")]
-    rows = (
-        AgentCost(run="r", agent=name, tasks=1, successes=1, lost=0, roles={"proposer": Spent(usd=cost)}, success=0.5)
-        for cost, name in (*together, *alone)
-    )
-    nodes = ElementTree.fromstring(pareto_svg(Costs(rows=tuple(rows)))).iter()
-    heights = {node.text: float(node.get("y", "nan")) for node in nodes if (node.text or "").startswith("agent ")}
-    a, b, c, d = (heights[f"agent {name}"] for name in "abcd")
-    assert a == d
-    assert min(abs(a - b), abs(a - c), abs(b - c)) >= 13
 
 
 def test_the_front_is_what_nothing_cheaper_beats() -> None:

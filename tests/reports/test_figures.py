@@ -6,9 +6,7 @@ from report_nouns import PROVENANCE, decision, page, record, task
 from bestofq.core.decision import Step
 from bestofq.core.errors import InputError
 from bestofq.reports.figures import bars_svg, values_svg
-from bestofq.reports.naming import place
 from bestofq.reports.rows import Selection
-from bestofq.reports.stats import Measure
 from bestofq.reports.success import agent_results
 from bestofq.reports.values import read_values
 from bestofq.store.store import Store
@@ -32,15 +30,6 @@ async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(store: Stor
     assert len(of_class(svg, "whisker")) == 2
     assert [node.text for node in of_class(svg, "value")] == ["50.0 %", "100.0 %"]
     assert ElementTree.fromstring(svg).find(f"{SVG}style") is not None
-
-
-def test_a_figure_accents_what_a_q_function_chose_and_names_the_prior() -> None:
-    rates = {"prior @3fa2c1": 0.7, "prompting": 0.5, "picker": 0.4, "best-of-q": 0.6}
-    svg = bars_svg([(name, Measure(value=rates[name])) for name in sorted(rates, key=place)], baseline="prompting")
-    names = [node.text for node in of_class(svg, "name")]
-    assert names == ["prompting", "picker", "best-of-q", "best-of-q + prior @3fa2c1"]
-    tones = [node.get("class", "").removeprefix("bar").strip() for node in of_class(svg, "bar")]
-    assert tones == ["baseline", "", "ours", "ours"]
 
 
 def stepped(*taken: float, value: float | None = 0.5) -> list[Step]:

@@ -153,15 +153,6 @@ def test_a_narrow_terminal_gets_every_column_and_cuts_nothing(capsys: pytest.Cap
     assert said.count("words") == 18
 
 
-def test_a_name_longer_than_the_terminal_is_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
-    name = "x" * 100
-    columns = (Column(name="agent"), Column(name="success"))
-    Console(width=40).print(Table(name="t", title="T", columns=columns, rows=(Row(cells=(name, 1.0)),)))
-    said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= 40
-    assert said.count("x") == 100
-
-
 def test_html_is_escaped_and_a_clear_difference_has_a_class() -> None:
     clear = PairedDifference(mean=-0.1, low=-0.2, high=-0.05, tasks=4)
     row = Row(cells=("<b>q</b>", None, None, clear, 3))

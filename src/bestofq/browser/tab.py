@@ -261,10 +261,9 @@ class Tab:
     @property
     def navigating(self) -> bool:
         """Whether its main frame waits for a document, or for that document's DOM."""
-        return self._committed or self._busy(self._world.frame)
-
-    def _busy(self, frame: str) -> bool:
-        return frame in self._loading or _clock() - self._requested.get(frame, -inf) < REQUEST_GRACE
+        frame = self._world.frame
+        requested = self._requested.get(frame, -inf)
+        return self._committed or frame in self._loading or _clock() - requested < REQUEST_GRACE
 
     @property
     def opening(self) -> bool:

@@ -95,10 +95,6 @@ def _verifier(models: Models, values: Values | None, n: int) -> Scorer:
     return ChatVerifierScorer(models.chatting, models.settings.chat_screenshots if models.endpoint else 0)
 
 
-def _best_of_q(models: Models, values: Values | None, n: int) -> Scorer:
-    return make_gated_scorer(models, _require_values("best-of-q", values, n))
-
-
 def _prior(models: Models, values: Values | None, n: int) -> Scorer:
     return PriorScorer(make_q_scorer(models, _require_values("prior", values, n)), beta=models.settings.beta)
 
@@ -121,7 +117,10 @@ AGENTS: dict[str, AgentConfig] = {
         scorer=_verifier,
         identity=lambda settings, q: {} if in_pocket_prompts(settings) else {"prompts": prompt_hash(VERIFIER)},
     ),
-    "best-of-q": AgentConfig(scorer=_best_of_q, needs_q=True),
+    "best-of-q": AgentConfig(
+        scorer=lambda models, values, n: make_gated_scorer(models, _require_values("best-of-q", values, n)),
+        needs_q=True,
+    ),
     "prior": AgentConfig(
         scorer=_prior, identity=lambda settings, q: {"beta": settings.beta, **q}, needs_q=True, log_probs=True
     ),

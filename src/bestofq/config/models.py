@@ -31,10 +31,12 @@ class Models:
 
     settings: BestOfQSettings
     budget: Budget = field(default_factory=Budget)  # of all endpoints together
+    _loaded: "dict[object, LocalModel]" = field(default_factory=dict, compare=False, repr=False)  # the last one
     _in_roles: dict[ChatConfig, VisionModel] = field(default_factory=dict, init=False, compare=False)
 
     def with_settings(self, settings: BestOfQSettings) -> "Models":
-        return type(self)(settings, self.budget)
+        """The models of other settings. A local model that both name is loaded once."""
+        return type(self)(settings, self.budget, self._loaded)
 
     def with_embedding(self, spec: EmbedSpec) -> "Models":
         """The models with texts embedded the way a Q-function was trained on."""
@@ -60,16 +62,19 @@ class Models:
         from bestofq.models.local import LocalModel
 
         chosen = self.settings.model
-        return LocalModel.load(find_model(chosen.path), device=chosen.device, precision=chosen.precision)
+        source = find_model(chosen.path), chosen.device, chosen.precision
+        if source not in self._loaded:
+            self._loaded.clear()
+            self._loaded[source] = LocalModel.load(source[0], device=chosen.device, precision=chosen.precision)
+        return self._loaded[source]
 
     @cached_property
     def tokens(self) -> "PromptTokens":
         """The local model's prompts as tokens: of its tokenizer alone, unless its weights are loaded already."""
         from bestofq.models.local import PromptTokens
 
-        path = self.settings.model.path
         loaded: PromptTokens | None = self.__dict__.get("local")
-        return loaded or PromptTokens.read(find_model(path))
+        return loaded or PromptTokens.read(find_model(self.settings.model.path))
 
     @cached_property
     def endpoint(self) -> ChatModel | None:

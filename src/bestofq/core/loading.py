@@ -10,6 +10,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -90,7 +91,8 @@ def validate_settings(kind: TypeAdapter[T], settings: Mapping[str, object]) -> T
         raise ConfigError(f"{'.'.join(map(str, wrong['loc']))}={wrong['input']!r}: {wrong['msg']}") from error
 
 
-def list_plugins(kind: Kind) -> dict[str, str]:
+@cache  # each reading of all installed packages takes 20 ms
+def list_plugins(kind: Kind) -> Mapping[str, str]:
     """What installed packages offer of a kind: `module:object` by name."""
     return {one.name: one.value for one in entry_points(group=f"bestofq.{kind}s")}
 

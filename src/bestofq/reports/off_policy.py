@@ -68,14 +68,11 @@ def sum_by_task(log: LoggedChoices, rows: Doubles) -> dict[Hashable, Doubles]:
     return dict(zip(number, counts, strict=True))
 
 
-def taken_q(log: LoggedChoices) -> Doubles:
-    return np.asarray(log.q[np.arange(len(log.chosen)), log.chosen], np.float64)
-
-
 def auc(log: LoggedChoices) -> Quantity:
     """How often Q of the chosen action is higher for a step of a success than for one of a failure, over all such
     pairs; ties count half (Hanley and McNeil 1982). Undefined without a pair."""
-    q, won, episode = taken_q(log), log.success[log.episode], log.episode
+    q = np.asarray(log.q[np.arange(len(log.chosen)), log.chosen], np.float64)
+    won, episode = log.success[log.episode], log.episode
     edges = np.unique(np.quantile(q, np.linspace(0, 1, LEVELS + 1)[1:-1])) if len(q) else np.zeros(0)
     level = np.searchsorted(edges, q, side="right")
     counts: dict[Hashable, Doubles] = {}

@@ -91,7 +91,8 @@ class MiniWob:
 
     async def task(self, session: BrowserSession, name: str, seed: int, split: Split) -> Task:
         """One instance, which the session opens. BrowserError if its page does not load."""
-        path = page_path(name)
+        flight = name.startswith("flight.")
+        path = f"/{name.replace('.', '/')}/wrapper.html" if flight else f"/miniwob/{name}.html"
         if not session.start_url:
             await session.reset(self.root + path, HOSTS)
         elif problem := await session.act(Goto(url=self.root + path)):
@@ -128,7 +129,3 @@ def task_names(html: Path, pattern: str = "*") -> tuple[str, ...]:
             raise InputError(f"No MiniWoB++ task is called {glob!r}; {hint}.")
         chosen.update(matching)
     return tuple(sorted(chosen))
-
-
-def page_path(name: str) -> str:
-    return f"/{name.replace('.', '/')}/wrapper.html" if name.startswith("flight.") else f"/miniwob/{name}.html"
