@@ -51,6 +51,9 @@ def serve(
         float, Option(min=0, max=0.9, help="Answer this share of steps with another reply, so that the logs can tell.")
     ] = 0.0,
     explore_steps: Annotated[int, Option(min=1, help="With --explore: such steps in a session, at most.")] = 3,
+    plain: Annotated[
+        bool, Option("--plain", help="Requests without tools or a schema ask for actions, too, in plain words or JSON.")
+    ] = False,
     repair: Annotated[bool, Option(help="Ask once more where no reply can be read, with what is wrong.")] = True,
     run: Annotated[Text, Option(help="Name of the run. Default: serve; with a Q-function, its checkpoint.")] = None,
     store: Stored = SERVED,
@@ -69,7 +72,7 @@ def serve(
         refuse_useless(rank)
     mode = "rank" if rank else "shadow" if shadow else "record"
     asked = {"mode": mode, "n": n, "temperature": temperature, "deadline": deadline, "repair": repair}
-    asked |= {"explore": explore, "explore_steps": explore_steps}
+    asked |= {"explore": explore, "explore_steps": explore_steps, "plain": plain}
     config = validate_settings(TypeAdapter(ServeConfig), asked)
     try:
         address_of(upstream)

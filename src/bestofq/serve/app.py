@@ -85,6 +85,7 @@ class ServeConfig(FrozenModel):
     n: int = Field(default=3, ge=1, description="candidates a step (Best-of-Q, 4.1), the request as it came among them")
     temperature: float = Field(default=1.0, ge=0, description="of the others, where the request's own is lower")
     deadline: float = Field(default=45.0, gt=0, description="seconds after which what has come is ranked")
+    plain: bool = Field(default=False, description="requests without tools or schema are decisions, too")
     repair: bool = Field(default=True, description="ask once more where no reply can be read, with what is wrong")
     patience: float = Field(default=600.0, gt=0, description="seconds that the upstream may be silent")
     explore: float = Field(default=0.0, ge=0, lt=1, description="of the steps recorded, the share with another reply")
@@ -217,7 +218,7 @@ class Proxy:
         url, headers = self._url(request, wire.path), filter_headers(request.headers.raw, HOP)
         try:
             body = json_in(raw)
-            wanted = parse_request(wire.as_chat(body))
+            wanted = parse_request(wire.as_chat(body), self.config.plain)
         except UNREADABLE:
             wanted = None
             encoding = request.headers.get("content-encoding", "identity").lower()

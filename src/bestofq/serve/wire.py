@@ -16,8 +16,9 @@ from bestofq.core.decision import Candidate, Verdict
 from bestofq.core.observation import Observation
 from bestofq.interop.browser_use import calls_of, candidate_of_output, elements_on, goal_in, page_in, tab_in, verdict_of
 from bestofq.interop.chat import heard, parse_reply
-from bestofq.interop.nouns import json_in, text_of
+from bestofq.interop.nouns import json_in, json_of, text_of
 from bestofq.safety.irreversible import irreversible
+from bestofq.serve.plain import plain_candidate, read_page
 
 Json = Mapping[str, Any]
 END = b"data: [DONE]\n\n"
@@ -45,7 +46,7 @@ class Unreadable(Exception):
 class DecisionRequest(NamedTuple):
     """What a request asks for. `seen` is what the model is shown now."""
 
-    kind: Literal["schema", "tools", "judge"]
+    kind: Literal["schema", "tools", "plain", "judge"]
     goal: str
     seen: Observation
     messages: Sequence[Json]
@@ -62,20 +63,22 @@ class DecisionRequest(NamedTuple):
         return [one for one in self.messages if one["role"] == "assistant"]
 
 
-def parse_request(body: Json) -> DecisionRequest | None:
-    """None where it is no agent's decision and no judge's verdict."""
+def parse_request(body: Json, plain: bool = False) -> DecisionRequest | None:
+    """None where it is no agent's decision and no judge's verdict. `plain`: other requests are decisions, too."""
     messages: Sequence[Json] = body.get("messages") or []
     schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema") or {}
     properties = schema.get("properties") or {}
     required = {"": _required_fields(schema)}
     if "verdict" in properties:
-        kind: Literal["schema", "tools", "judge"] = "judge"
+        kind: Literal["schema", "tools", "plain", "judge"] = "judge"
     elif "action" in properties:
         kind = "schema"
     elif body.get("tools") and body.get("tool_choice") != "none":
         kind = "tools"
         functions = [one.get("function") or one.get("custom") or {} for one in body["tools"]]
         required = {one.get("name", ""): _required_fields(one.get("parameters") or {}) for one in functions}
+    elif plain:
+        kind = "plain"
     else:
         return None
     users = [text_of(one.get("content")) for one in messages if one["role"] == "user"]
@@ -89,7 +92,11 @@ def parse_request(body: Json) -> DecisionRequest | None:
         seen = seen.model_copy(update={"text": page, "elements": elements_on(page), **tab_in(page)})
     counted = _STEP.search(latest)
     step = int(counted.group(1)) - 1 if counted else None
-    goal = goal_in(latest) or "".join(users[:1])[:GOAL]
+    goal = goal_in(latest)
+    if kind == "plain":
+        said, seen = read_page(seen, [*users, *(text_of(one.get("content")) for one in messages)])
+        goal = goal or said
+    goal = goal or "".join(users[:1])[:GOAL]
     return DecisionRequest(kind, goal, seen, messages, step, required)
 
 
@@ -115,6 +122,10 @@ def candidate(request: DecisionRequest, reply: Json) -> Candidate | None:
                 _check_call(request, call)
             if called or text_of(message.get("content")).strip():
                 return parse_reply(message, request.seen, True)
+            raise Unreadable("it is empty")
+        if request.kind == "plain":
+            if words := text_of(message.get("content")).strip():
+                return plain_candidate(words, request.seen).model_copy(update={"reply": json_of(message)})
             raise Unreadable("it is empty")
         output = json_in(message["content"])
         calls = calls_of(output)

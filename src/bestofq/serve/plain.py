@@ -1,0 +1,80 @@
+"""Agents that ask in plain words, without tools and without a schema. They reply with JSON, a command or other words.
+
+What such a request shows is found by its lines: `Goal: …`, `Title: …`, `URL: …`, and the page's numbered elements.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bestofq.agents.dialects.json import parse_candidates
+from bestofq.agents.json_replies import values_of
+from bestofq.core.actions import Other
+from bestofq.core.decision import Candidate
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Element, Observation
+from bestofq.interop.actions import candidate_of
+from bestofq.interop.nouns import element_of, json_of
+
+_BEFORE = r"^\W*(?:(?:the|your|user'?s?|current|page)\s+)*"
+_GOAL = re.compile(rf"{_BEFORE}(?:goal|task|objective|instruction|request)s?\W*:\W*(\w.*)$", re.I | re.M)
+_PAGE = {
+    "title": re.compile(rf"{_BEFORE}title\W*:\W*(\w.*)$", re.I | re.M),
+    "url": re.compile(rf"{_BEFORE}(?:url|address)\W*:\W*(\w.*)$", re.I | re.M),
+}
+_NUMBERED = (re.compile(r"^\W*\[(\d{1,4})\]:?\s*(\S.*)$", re.M), re.compile(r"^\W*(\d{1,4})[.:)]\s*(\S.*)$", re.M))
+_BEFORE_ACTION = re.compile(r"^\W*(?:next\s+)?(?:action|command)\W*:\s*", re.I)
+_TAG = re.compile(r"<(\w+)[^>]*>([^<]*)")
+_ROLE = re.compile(
+    r"(button|link|textbox|input|select|checkbox|radio|tab|combobox|searchbox|textarea|a)\b\W*(.*)", re.I
+)
+_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("index", "id", "element_id", "element_index", "mark", "number", "n", "ref", "bid"), "element"),
+    **dict.fromkeys(("value", "input", "content"), "text"),
+    **dict.fromkeys(("name", "tool", "command", "action_type"), "type"),
+}
+_ARGUMENTS = ("arguments", "args", "parameters", "params", "action_input")
+_THOUGHTS = ("thought", "thoughts", "thinking", "reason", "reasoning", "explanation", "memory", "note")
+
+
+def read_page(seen: Observation, texts: Sequence[str]) -> tuple[str, Observation]:
+    """The goal in what was said so far, empty where no line names it, and what is seen with its title and elements."""
+    goal = next((found[1] for text in texts if (found := _GOAL.search(text))), "")
+    facts = {name: found[1].strip() for name, line in _PAGE.items() if (found := line.search(seen.text))}
+    elements = max(_elements(seen.text), seen.elements, key=len)
+    return goal.strip(), seen.model_copy(update={"elements": elements, **facts})
+
+
+def plain_candidate(words: str, seen: Observation) -> Candidate:
+    """What a reply would do; other words than an action's are `Other`, without the thoughts beside them."""
+    values = [_with_usual_names(value) for value in values_of(words)]
+    try:
+        return parse_candidates(values or _BEFORE_ACTION.sub("", words.rpartition("\n")[2]), seen, 1, "mark")[0]
+    except ReplyError:
+        return candidate_of([Other(text=json_of(values[0]) if values else words)], seen.elements)
+
+
+def _elements(text: str) -> tuple[Element, ...]:
+    """Those in lines that begin with a number: in brackets, or where there is none, before a dot or a colon."""
+    lines = next(filter(None, (pattern.findall(text) for pattern in _NUMBERED)), [])
+    found = {}
+    for mark, line in lines:
+        parted = _TAG.search(line) or _ROLE.match(line)
+        role, name = parted.groups() if parted else ("", line)
+        if element := element_of(int(mark), role, name.strip(" \"'")):
+            found[element.mark] = element
+    return tuple(found.values())
+
+
+def _with_usual_names(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_usual_names(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    usual: dict[str, Any] = {}
+    for name, inner in value.items():
+        if name in _ARGUMENTS and isinstance(inner, dict):
+            usual |= _with_usual_names(inner)
+        elif name not in _THOUGHTS:
+            usual[_NAMES.get(name, name)] = _with_usual_names(inner) if isinstance(inner, dict) else inner
+    return usual
