@@ -46,7 +46,7 @@ def read_page(seen: Observation, texts: Sequence[str]) -> tuple[str, Observation
 
 
 def plain_candidate(words: str, seen: Observation) -> Candidate:
-    """What a reply would do; other words than an action's are `Other`, without the thoughts beside them."""
+    """What a reply would do. Words that name no action are kept as `Other`, without thoughts."""
     values = [_with_usual_names(value) for value in values_of(words)]
     try:
         return parse_candidates(values or _BEFORE_ACTION.sub("", words.rpartition("\n")[2]), seen, 1, "mark")[0]
