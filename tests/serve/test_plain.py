@@ -1,6 +1,7 @@
 """Agents behind `serve --plain`: they ask in plain words, and their replies are JSON, a command or other words."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,13 @@ def test_goal_and_page_are_found_by_their_lines(page: str) -> None:
     names = [one.name.removesuffix(" (link)") for one in wanted.seen.elements]
     assert names[:2] == ["Home", "Size S"]
     assert [one.mark for one in wanted.seen.elements] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("text", ["\n", "- ", "[1", "the ", "<a ", "goal: "])
+def test_a_long_request_is_read_at_once(text: str) -> None:
+    began = time.process_time()
+    assert parse_request(asks(200_000 * text), plain=True)
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize("reply", REPLIES)

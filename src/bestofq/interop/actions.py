@@ -43,8 +43,8 @@ _NAMES_AGAIN = {"xpath", "css_selector", "element", "description"}
 """What says a second time which element a mark is."""
 
 NOTHING = "no action"
-_LINE = re.compile(r"""^\s*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$| \w+:)""", re.M)
-_SNAPSHOT = re.compile(r"""^\s*- '?(\w+)(?: "((?:[^"\\]|\\.)*)")?[^"\n]*?\[ref=e(\d{1,9})\]""", re.M)
+_LINE = re.compile(r"""^[ \t]*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$| \w+:)""", re.M)
+_SNAPSHOT = re.compile(r"""^[ \t]*- '?(\w+)(?: "((?:[^"\\]|\\.)*)")?[^"\n]*?\[ref=e(\d{1,9})\]""", re.M)
 
 
 class Call(NamedTuple):

@@ -16,13 +16,16 @@ from bestofq.core.observation import Element, Observation
 from bestofq.interop.actions import candidate_of
 from bestofq.interop.nouns import element_of, json_of
 
-_BEFORE = r"^\W*(?:(?:the|your|user'?s?|current|page)\s+)*"
-_GOAL = re.compile(rf"{_BEFORE}(?:goal|task|objective|instruction|request)s?\W*:\W*(\w.*)$", re.I | re.M)
+_BEFORE = r"^[^\w\n]{0,9}(?:(?:the|your|user'?s?|current|page)[ \t]+)*"
+_GOAL = re.compile(rf"{_BEFORE}(?:goal|task|objective|instruction|request)s?\W{{0,9}}:\W{{0,9}}(\w.*)$", re.I | re.M)
 _PAGE = {
-    "title": re.compile(rf"{_BEFORE}title\W*:\W*(\w.*)$", re.I | re.M),
-    "url": re.compile(rf"{_BEFORE}(?:url|address)\W*:\W*(\w.*)$", re.I | re.M),
+    "title": re.compile(rf"{_BEFORE}title\W{{0,9}}:\W{{0,9}}(\w.*)$", re.I | re.M),
+    "url": re.compile(rf"{_BEFORE}(?:url|address)\W{{0,9}}:\W{{0,9}}(\w.*)$", re.I | re.M),
 }
-_NUMBERED = (re.compile(r"^\W*\[(\d{1,4})\]:?\s*(\S.*)$", re.M), re.compile(r"^\W*(\d{1,4})[.:)]\s*(\S.*)$", re.M))
+_NUMBERED = (
+    re.compile(r"^[^\w\n]{0,9}\[(\d{1,4})\]:?[ \t]*(\S.*)$", re.M),
+    re.compile(r"^[^\w\n]{0,9}(\d{1,4})[.:)][ \t]*(\S.*)$", re.M),
+)
 _BEFORE_ACTION = re.compile(r"^\W*(?:next\s+)?(?:action|command)\W*:\s*", re.I)
 _TAG = re.compile(r"<(\w+)[^>]*>([^<]*)")
 _ROLE = re.compile(
