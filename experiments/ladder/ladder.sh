@@ -43,6 +43,8 @@ climb() { # Q AGENTS SETTINGS...
 climb memory prompting,words,best-of-q,memory # the memory behind its gate, and without
 if [ $env = shop ]; then # goals in other words
     for rung in reworded reworded-held-out; do play $rung memory prompting,words,best-of-q,memory; done
+    .venv/bin/python -m experiments.outcomes write $here/episodes.csv $store-same $store-new $store-held-out $store-reworded \
+        $store-reworded-held-out
 fi
 "$BESTOFQ" train --no-estimate $config --store $store --out $store/paper
 climb paper $rankers,best-of-q,prior
