@@ -87,7 +87,22 @@ async def test_the_readme_s_lines_record_learn_and_choose(tmp_path: Path, monkey
     assert len({one.label for one in step.decision.candidates}) == len(step.decision.candidates)
 
 
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
+STOPS = pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
+
+
+@STOPS
+async def test_it_says_which_sessions_have_no_outcome_however_it_stops(
+    tmp_path: Path, sent: signal.Signals, status: int
+) -> None:
+    click = '{"action": [{"click": {"index": 1}}]}'
+    async with FaultServer(lambda _: click) as server, httpx.AsyncClient(timeout=60) as client:
+        words = ("--upstream", server.base_url, "--store", str(tmp_path / "s"))
+        with served(tmp_path / "log", *words, sent=sent, status=status) as (root, _):
+            await act(client, root, "buy shoes")
+    assert "1 of 1 sessions ended without an outcome" in " ".join((tmp_path / "log").read_text("utf-8").split())
+
+
+@STOPS
 async def test_it_stops_while_the_endpoint_says_nothing(tmp_path: Path, sent: signal.Signals, status: int) -> None:
     """Within seconds. It waited for its own patience with the endpoint, ten minutes."""
     async with FaultServer(lambda _: "", {"silence": 1.0}) as server, httpx.AsyncClient(timeout=0.5) as client:

@@ -12,6 +12,7 @@ from tests.serve.agents import Body, Upstream, by_label, completion, episodes, s
 PAGES = (
     '[1] <a href="/">Home</a>\n[2] button "Size S"\n[3] textbox Search',
     "1. link: Home\n2. button: Size S\n3. textbox: Search",
+    "click 1: Home\nclick 2: Size S\ntype 3: Search",
     "- [1]: Home (link)\n- [2] <button class=s>Size S</button>\n- [3] <input> Search",
 )
 REPLIES = {

@@ -15,6 +15,8 @@ NEEDS = [{"type": "function", "function": {"name": "click", "parameters": {"requ
     [
         (None, "I would click the shoes", "JSON"),
         (None, '{"action": []}', "empty"),
+        (None, '{"action": "click 1"}', "no list"),
+        (None, '{"action": {"click": {"index": 1}}}', "no list"),
         (None, '{"action": [{"click": {"ind', "JSON"),
         (TOOLS, called("c1", name="hover"), "hover"),
         (TOOLS, called("c1", '{"mark": '), "JSON"),
@@ -75,3 +77,15 @@ async def test_what_strict_schemas_require_and_may_be_null_is_not_missed(tmp_pat
     async with serving(upstream, tmp_path) as client:
         await client.ask(asks)
     assert len(upstream.asked) == len(episodes(tmp_path)) == 1
+
+
+async def test_what_is_not_recorded_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plain: Body = {"model": "m", "messages": [{"role": "user", "content": "shoes"}]}
+    upstream = Upstream(lambda body, count: '{"action": "click 1"}')
+    async with serving(upstream, tmp_path) as client:
+        for asks in (plain, plain, browser_use("shoes", 1), browser_use("shoes", 2), plain):
+            await client.ask(asks)
+    told = [one.getMessage() for one in caplog.records if one.name == "bestofq.serve.app"]
+    assert len(told) == 2
+    assert "no decision" in told[0]
+    assert "no list of objects" in told[1]

@@ -30,6 +30,14 @@ from tests.serve.agents import (
 )
 
 
+def test_a_goal_in_a_message_of_its_own_is_no_part_of_the_page() -> None:
+    said = [{"role": "system", "content": "You click."}]
+    said += [{"role": "user", "content": one} for one in ("Goal: buy a kettle", "Kettles\n[1] button 'Basket'")]
+    wanted = parse_request({"messages": said, "tools": TOOLS})
+    assert wanted is not None
+    assert (wanted.goal, wanted.seen.text) == ("Goal: buy a kettle", "Kettles\n[1] button 'Basket'")
+
+
 async def test_recording_changes_no_byte_and_keeps_the_episode_without_the_key(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: click(1, "saw shoes", "open them"))
     async with serving(upstream, tmp_path) as client:

@@ -7,6 +7,7 @@ Keys pass through and are never stored. Then: bestofq train --store runs/serve -
 
 import asyncio
 from contextlib import suppress
+from socket import socket
 from typing import Annotated
 
 import uvicorn
@@ -108,10 +109,23 @@ def serve(
             app, log_level="critical", access_log=False, timeout_keep_alive=IDLE, timeout_graceful_shutdown=LEAVING
         )
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(server).run(sockets=[listener])
-        if unknown := sessions.ended["unjudged"]:
+            _TellingServer(server, sessions, run).run(sockets=[listener])
+
+
+class _TellingServer(uvicorn.Server):
+    """When it stops, it says what its sessions lack. After that uvicorn raises the signal that stopped it again, and
+    SIGTERM ends the process."""
+
+    def __init__(self, config: uvicorn.Config, sessions: Sessions, run: str) -> None:
+        super().__init__(config)
+        self._sessions, self._run = sessions, run
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        ended = self._sessions.ended
+        if unknown := ended["unjudged"]:
             console.print(
-                f"{unknown} of {sessions.ended.total()} sessions ended without an outcome and teach nothing yet: POST "
-                f'{{"success": true}} to /outcome at the end of each, or run `bestofq judge --run {run}`',
+                f"{unknown} of {ended.total()} sessions ended without an outcome and teach nothing yet: POST "
+                f'{{"success": true}} to /outcome at the end of each, or run `bestofq judge --run {self._run}`',
                 style="yellow", highlight=False, markup=False,
             )  # fmt: skip

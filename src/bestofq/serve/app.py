@@ -174,6 +174,7 @@ class Proxy:
         self.config, self.upstream, self.sessions, self.scorer = config, upstream, sessions, scorer
         with client_errors():
             self._client = httpx.AsyncClient(timeout=config.patience, limits=httpx.Limits())  # any number at once
+        self._told: set[str] = set()
         self._unread = {"identity"}  # encodings that need no warning (any more)
         self._replies: dict[str, tuple[AgentSession, asyncio.Future[StoredAnswer]]] = {}  # by session and request
         self._sizes: dict[str, int] = {}  # bytes of those that are there
@@ -190,6 +191,12 @@ class Proxy:
                 await asyncio.wait(under_way, timeout=LEAVING)
             await self.sessions.close()
             await self._client.aclose()
+
+    def _tell(self, what: str) -> None:
+        """Warn, of each thing once."""
+        if what not in self._told:
+            self._told.add(what)
+            log.warning("%s", what)
 
     async def forward_request(self, request: Request) -> Response:
         """The upstream's answer, byte for byte as it comes."""
@@ -225,6 +232,10 @@ class Proxy:
             if encoding not in self._unread:
                 self._unread.add(encoding)
                 log.warning("requests with content-encoding %r pass through, not recorded", encoding[:40])
+        else:
+            if wanted is None and not self._told and not self._replies:  # browser-use also asks for other things, later
+                self._tell("a request with neither `tools` nor a JSON schema that has `action` is no decision of an "
+                           "agent: such requests pass through, not recorded")  # fmt: skip
         if wanted is None:
             return await self._stream(request, url, raw)
         given = request.path_params.get("session") or request.headers.get(SESSION)
@@ -294,6 +305,8 @@ class Proxy:
             own = await self._repair(asking, why, own)
             read.append((_read(asking, own), own))
         found = [(one, reply) for one, reply in read if isinstance(one, Candidate)]
+        if not found and isinstance(why, str):
+            self._tell(f"a step is not recorded, as no reply to it can be read: {why}")
         async with session.busy:
             if session.answered and session.answered[0] == asking.key:  # asked again meanwhile
                 return StoredAnswer(session.answered[1], decision=True)

@@ -19,12 +19,12 @@ from bestofq.interop.nouns import element_of, json_of
 _BEFORE = r"^[^\w\n]{0,9}(?:(?:the|your|user'?s?|current|page)[ \t]+)*"
 _GOAL = re.compile(rf"{_BEFORE}(?:goal|task|objective|instruction|request)s?\W{{0,9}}:\W{{0,9}}(\w.*)$", re.I | re.M)
 _PAGE = {
-    "title": re.compile(rf"{_BEFORE}title\W{{0,9}}:\W{{0,9}}(\w.*)$", re.I | re.M),
+    "title": re.compile(rf"{_BEFORE}(?:title|page)\W{{0,9}}:\W{{0,9}}(\w.*)$", re.I | re.M),
     "url": re.compile(rf"{_BEFORE}(?:url|address)\W{{0,9}}:\W{{0,9}}(\w.*)$", re.I | re.M),
 }
 _NUMBERED = (
     re.compile(r"^[^\w\n]{0,9}\[(\d{1,4})\]:?[ \t]*(\S.*)$", re.M),
-    re.compile(r"^[^\w\n]{0,9}(\d{1,4})[.:)][ \t]*(\S.*)$", re.M),
+    re.compile(r"^[^\w\n]{0,9}(?:[a-zA-Z]+[ \t]+)?(\d{1,4})[.:)][ \t]*(\S.*)$", re.M),
 )
 _BEFORE_ACTION = re.compile(r"^\W*(?:next\s+)?(?:action|command)\W*:\s*", re.I)
 _TAG = re.compile(r"<(\w+)[^>]*>([^<]*)")

@@ -79,7 +79,8 @@ class Sessions:
         known = self._all.get(given or "")
         if known is None or asked.replies or asked.goal == known.task.goal:
             return
-        log.warning("the session %r has a new goal, so a new episode begins", known.id)
+        log.warning("the session %r has a new goal, so a new episode begins: if only the page is new, put it and the "
+                    "goal into two messages", known.id)  # fmt: skip
         if known.episode is None:
             del self._all[known.id]
         else:

@@ -72,7 +72,7 @@ def parse_request(body: Json, plain: bool = False) -> DecisionRequest | None:
     if "verdict" in properties:
         kind: Literal["schema", "tools", "plain", "judge"] = "judge"
     elif "action" in properties:
-        kind = "schema"
+        kind = "plain" if properties["action"].get("type") in ("string", "object") else "schema"
     elif body.get("tools") and body.get("tool_choice") != "none":
         kind = "tools"
         functions = [one.get("function") or one.get("custom") or {} for one in body["tools"]]
@@ -86,7 +86,11 @@ def parse_request(body: Json, plain: bool = False) -> DecisionRequest | None:
     if not users and not since:
         return None
     _ = [ids_of(one) for one in messages]  # calls of another form raise
-    seen = heard(messages[since:], Path())
+    told = messages[since:]
+    if not since and len(users) > 1:  # the first one is the goal: a page is known again by its first line
+        goes = next(number for number, one in enumerate(told) if one["role"] == "user")
+        told = [*told[:goes], *told[goes + 1 :]]
+    seen = heard(told, Path())
     latest = next((one for one in reversed(users) if page_in(one)), "".join(users[-1:]))  # warnings may follow it
     if page := page_in(latest):
         seen = seen.model_copy(update={"text": page, "elements": elements_on(page), **tab_in(page)})
@@ -128,6 +132,9 @@ def candidate(request: DecisionRequest, reply: Json) -> Candidate | None:
                 return plain_candidate(words, request.seen).model_copy(update={"reply": json_of(message)})
             raise Unreadable("it is empty")
         output = json_in(message["content"])
+        acts = output.get("action") or []
+        if not isinstance(acts, list) or not all(isinstance(one, Mapping) for one in acts):
+            raise Unreadable('its `action` is no list of objects such as {"click": {"index": 1}}')
         calls = calls_of(output)
         if missing := [name for name in request.required[""] if name not in output]:
             raise Unreadable(f"it lacks {', '.join(missing)}")
