@@ -1,6 +1,7 @@
 """A plain agent in the shop: it shows a small model the page, and clicks what that answers.
 
-`python play.py ARM SPLIT ADDRESS TASKS PASSES TABLE.csv` adds a row for each task that the arm has not played yet."""
+`python -m experiments.other_shop.play ARM SPLIT ADDRESS TASKS PASSES TABLE.csv` adds a row for each task that the arm
+has not played yet."""
 
 import asyncio
 import csv
@@ -13,9 +14,9 @@ from typing import Any, TextIO
 from openai import AsyncOpenAI
 from playwright.async_api import Browser, Page, async_playwright
 from playwright.async_api import Error as PlaywrightError
-from shop import Errand, GarmentShop, tasks
 
 from bestofq.browser.chromium import find_chromium
+from experiments.other_shop.shop import Errand, GarmentShop, tasks
 from experiments.outcomes import COLUMNS
 
 MODEL = "qwen2.5-coder-0.5b-instruct"

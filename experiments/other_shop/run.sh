@@ -3,7 +3,7 @@
 # Run again, it continues. UPSTREAM: an endpoint that has the model; PASSES of 24 tasks to record, TASKS of each split to play.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-here=experiments/other-shop out=${OUT:-runs/other-shop} upstream=${UPSTREAM:-http://127.0.0.1:8097/v1} tasks=${TASKS:-48}
+here=experiments/other_shop out=${OUT:-runs/other-shop} upstream=${UPSTREAM:-http://127.0.0.1:8097/v1} tasks=${TASKS:-48}
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq} table=${TABLE:-$here/episodes.csv}
 export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}.
 mkdir -p "$out"
@@ -15,7 +15,7 @@ serve() { # STORE PORT OPTIONS...; fails if it ends at once, as where the gate i
     until curl -s -o /dev/null "http://127.0.0.1:$2/v1/models"; do kill -0 "${pids[-1]}" 2>/dev/null || return 1; sleep 1; done
 }
 play() { # ARM SPLIT PORT TASKS PASSES
-    .venv/bin/python $here/play.py "$1" "$2" "http://127.0.0.1:$3" "$4" "$5" "$table"
+    .venv/bin/python -m experiments.other_shop.play "$1" "$2" "http://127.0.0.1:$3" "$4" "$5" "$table"
 }
 
 serve record 8781 --explore 0.2
