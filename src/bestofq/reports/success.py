@@ -322,12 +322,9 @@ def _load_tallies(stores: Mapping[str, Store], runs: Runs, selection: Selection)
 def _value(key: str, tally: Tally, run: RunRecord) -> str:
     if key in ("store", "run", "agent", "suite", "split"):
         return str(getattr(tally, key))
-    if key == "N":
-        return _to_words(requested_candidates(run, tally.agent))
-    return _to_words(proposer_model(run.config) if key == "model" else setting(run.config, key))
-
-
-def _to_words(value: JsonValue) -> str:
+    value: JsonValue = requested_candidates(run, tally.agent) if key == "N" else setting(run.config, key)
+    if key == "model":
+        value = proposer_model(run.config)
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 

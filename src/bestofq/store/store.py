@@ -255,8 +255,8 @@ class Store:
 
     async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
         """Mark the same episodes as `interrupted` and return their number. Their steps stay."""
-        job = partial(attempts.interrupt_all, run=run, agent=agent, owner=self.writer, only=only)
-        return await self._writer.commit(job)
+        job = partial(attempts.take_over, run=run, agent=agent, owner=self.writer, only=only, end=True)
+        return len(await self._writer.commit(job))
 
     @property
     def writer(self) -> str:
