@@ -105,10 +105,9 @@ class Grouping(FrozenModel):
                 counts["blocked"] or counts["impossible"]
             ),
             f"Left out of success: {counts['unparseable']} unparseable and "
-            f"{count_of(counts['unjudged'], 'unjudged episode')}: `bestofq judge` judges them again.": counts[
-                "unparseable"
-            ]
-            or counts["unjudged"],
+            f"{count_of(counts['unjudged'], 'unjudged episode')}: `bestofq judge` judges them again.": (
+                counts["unparseable"] or counts["unjudged"]
+            ),
             f"Left out: {count_of(counts['infra_error'], 'episode')} cut by the infrastructure and never finished.": (
                 counts["infra_error"]
             ),
@@ -360,7 +359,8 @@ def domain_grid(found: Grouping) -> Table:
         columns("domain", "tasks", *(f"{head} %" for head in (*agents, *against)), signed=against),
         [
             (
-                *(domain, max(row.tasks for row in rows)),
+                domain,
+                max(row.tasks for row in rows),
                 *(row.success for row in rows),
                 *(rows[i].difference for i in compared),
             )

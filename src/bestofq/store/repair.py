@@ -190,13 +190,13 @@ def _whole(found: Tables) -> set[str]:
     for step in found["steps"]:
         if step["page_key"] in pages:
             numbers.setdefault(step["episode"], []).append(step["number"])
-
-    def is_whole(row: Mapping[str, Any]) -> bool:
+    whole = set()
+    for row in found["episodes"]:
         steps = sorted(numbers[row["id"]])
         count = len(steps) if row["steps"] is None else row["steps"]
-        return row["task_key"] in tasks and row["final_key"] in {None, *pages} and steps == list(range(count))
-
-    return {row["id"] for row in found["episodes"] if is_whole(row)}
+        if row["task_key"] in tasks and row["final_key"] in {None, *pages} and steps == list(range(count)):
+            whole.add(row["id"])
+    return whole
 
 
 def _lost_runs(kept: Tables) -> Iterator[dict[str, Any]]:

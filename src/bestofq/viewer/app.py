@@ -160,8 +160,7 @@ def _episodes(request: Request, store: Store) -> Context:
 
 def _task(request: Request, store: Store) -> Context:
     suite, task, run = require_parameter(request, "suite"), require_parameter(request, "task"), text(request, "run")
-    found = store.catalogue.tasks(EpisodeFilter(suite=suite, task=task, run=run))
-    if not found:
+    if not (found := store.catalogue.tasks(EpisodeFilter(suite=suite, task=task, run=run))):
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
     [(asked, episodes)] = found
     episodes = sorted(episodes, key=lambda episode: (episode.run, place(episode.agent)))
@@ -203,16 +202,14 @@ def _tree(request: Request, store: Store) -> Context:
     usual = (ALPHA, THRESHOLD) if report is None else (report.alpha, report.threshold)
     alpha, threshold = share(request, "alpha", usual[0]), share(request, "threshold", usual[1])
     run, suite, task = (require_parameter(request, name) for name in ("run", "suite", "task"))
-    tree = store.trees.load(run, suite, task)
-    if tree is None:
+    if (tree := store.trees.load(run, suite, task)) is None:
         raise HTTPException(404, f"There is no search tree of task {task!r} of {suite} in run {run!r}.")
     drawn, spent = branches(tree, alpha=alpha, threshold=threshold), spent_by_role(tree.usage)
     return {"run": run, "tree": tree, "drawn": drawn, "spent": spent, "alpha": alpha, "threshold": threshold}
 
 
 def _screenshot(request: Request) -> Response:
-    found = request.app.state.store.screenshots.find_picture(request.path_params["name"])
-    if found is None:
+    if (found := request.app.state.store.screenshots.find_picture(request.path_params["name"])) is None:
         raise HTTPException(404, "The store does not hold this screenshot.")
     return Response(found[0], headers=_FOREVER, media_type=found[1])
 
