@@ -71,8 +71,7 @@ def _held_out(
         console.print(
             f"{q} learned from these tasks: Q-functions like it, of four fifths of them each, rank the others"
         )
-        learned = learned_from(q, store, runs)
-        if learned is None:
+        if (learned := learned_from(q, store, runs)) is None:
             console.print(
                 f"{q} learned from other episodes of these tasks, or they have other verdicts now: what follows is not "
                 "about it, and is not kept there. Give --run as for the training, or train again",

@@ -27,11 +27,9 @@ def show_findings(findings: Iterable[Finding], title: str) -> list[Finding]:
     """Print the table; return those that are required and missing."""
     columns = (Column(heading, overflow="fold") for heading in ("", "what", "found", "how to fix it"))
     table = Table(*columns, title=title, title_justify="left")
-    missing = []
+    findings = [*findings]
     for finding in findings:
         bad = "[red]missing[/]" if finding.required else "[yellow]optional[/]"
         table.add_row("[green]ok[/]" if finding.ok else bad, *map(escape, (finding.what, finding.found, finding.fix)))
-        if finding.required and not finding.ok:
-            missing.append(finding)
     console.print(table)
-    return missing
+    return [finding for finding in findings if finding.required and not finding.ok]

@@ -60,7 +60,6 @@ def judge(
     # --set changes the judge's own settings
     config = load_config(ChatConfig, None, [*set_by({"model": model, "base_url": base_url}), *(set_ or ())])
     models = Models(BestOfQSettings(endpoints={"judge": config}), budget_of(budget))
-
     if screenshots is None:
         screenshots = 0 if base_url == HERE else SCREENSHOTS
 

@@ -12,7 +12,6 @@ from bestofq.cli.options import Place
 from bestofq.core.errors import InputError
 from bestofq.rollouts.console import console
 
-MAKES = {"suite": "make_suite", "scorer": "make_scorer"}
 USED = {
     "suite": "bestofq eval {} --agents random --runs 1",
     "scorer": "bestofq eval webshop --agents prompting,own --set scorer={}",
@@ -34,7 +33,7 @@ def new(
         text = (files("bestofq.cli") / "new_part" / f"{template}.txt").read_text("utf-8")
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("NAME", name).replace("KIND", kind).replace("MAKE", MAKES[kind]), "utf-8")
+        path.write_text(text.replace("NAME", name).replace("KIND", kind).replace("MAKE", f"make_{kind}"), "utf-8")
     console.print(
         f"{folder}: {name}.py, and a test that it keeps to what every {kind} promises.\n"
         f"  cd {folder}; pip install -e . pytest; pytest\n  {USED[kind].format(name)}",

@@ -17,7 +17,7 @@ from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
 from bestofq.core.errors import BestOfQError, SetupError
 from bestofq.core.identity import Endpoint
-from bestofq.core.observation import Split, Task
+from bestofq.core.observation import Split
 from bestofq.core.protocols import Suite
 from bestofq.core.usage import Role
 from bestofq.core.words import count_of
@@ -55,7 +55,8 @@ def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Pl
     every: list[tuple[int, Assumed]] = []
     with _open_if_there(store) as opened:
         for run, play in plays:
-            tasks = _tasks(models, play.split, play.limit or settings.suite.train_tasks)
+            most = play.limit or settings.suite.train_tasks
+            tasks = asyncio.run(chosen_tasks(suite, settings.suite.only, play.split, most))
             keys = {(task.suite, task.id) for task in tasks}
             stored = opened.summaries(run=run, agent=play.agent, status="finished") if opened else []
             done = sum(one.key[:2] in keys and one.key.repeat < play.repeats for one in stored)
@@ -74,7 +75,8 @@ def plan_searches(models: Models, store: Location, runs: Sequence[str], split: S
     """Print a row for each run of searches: its trees, their rollouts, how many are stored, and what the others may
     cost. Then print whether what they need is there. SetupError if something is missing."""
     settings, config = models.settings, models.settings.agent_q.search
-    chosen = _tasks(models, split, tasks * len(runs))
+    suite = make_suite(settings.suite)
+    chosen = asyncio.run(chosen_tasks(suite, settings.suite.only, split, tasks * len(runs)))
     usage, rows = assume_search(settings, step_limit_of(settings)), []
     with _open_if_there(store) as opened:
         for number, run in enumerate(runs):
@@ -84,7 +86,7 @@ def plan_searches(models: Models, store: Location, runs: Sequence[str], split: S
             sizes = (len(part), config.iterations, config.candidates, done)
             rows.append((run, split, *(f"{size:,}" for size in sizes), *_cost([(len(part) - done, usage)])))
     _show(models, store, ("run", "split", "tasks", "rollouts", "K", "stored", *_COSTS), rows)
-    _require(models, make_suite(settings.suite), learns=False)
+    _require(models, suite, learns=False)
 
 
 def print_training_plan(models: Models, store: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
@@ -176,18 +178,12 @@ def _cost(uses: Sequence[tuple[int, Assumed]]) -> tuple[str, ...]:
 
 
 def _show(models: Models, store: Location, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    settings = models.settings
-    chat = settings.endpoint_of("chat")
+    settings, chat = models.settings, models.settings.endpoint_of("chat")
     who = chat.model if chat else settings.model.path
     console.print(f"{settings.suite.name}, proposals by {who}, kept in {store}", highlight=False, markup=False)
     console.print(
         Table.of("plan", "--dry-run: nothing is played", columns(*headings), rows, *([ASSUMED] if chat else []))
     )
-
-
-def _tasks(models: Models, split: Split, limit: int) -> Sequence[Task]:
-    suite = models.settings.suite
-    return asyncio.run(chosen_tasks(make_suite(suite), suite.only, split, limit))
 
 
 def _open_if_there(store: Location) -> AbstractContextManager[Store | None]:

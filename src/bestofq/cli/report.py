@@ -34,7 +34,6 @@ from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import by_setting, success_table
 from bestofq.reports.table import Table, write_tables
 from bestofq.rollouts.console import console
-from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 
@@ -84,9 +83,17 @@ def report(
     places = with_files(stores or [store], files)
     selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
     if by or len(places) > 1:
-        why = "with --by or several stores"
-        refuse_given(why, html=html, table=table)
-        _compare_stores(places, by or ["store", "run", "agent"], selection, svg, tables_to)
+        refuse_given("with --by or several stores", html=html, table=table)
+        check_out(svg)
+        with ExitStack() as stack:
+            stores_by_name = {str(place): stack.enter_context(Store.open(place, read_only=True)) for place in places}
+            found = by_setting(stores_by_name, by or ["store", "run", "agent"], selection)
+        compared = success_table(found)
+        console.print(compared)
+        if svg is not None:
+            bars = [(row.agent, row.rate) for row in found.rows]
+            write_out(svg, bars_svg(bars, title=compared.title, baseline=baseline or BASELINE))
+        _write(tables_to, [compared])
         return
     refuse_given("without --by or several stores", svg=svg)
     with Store.open(places[0], read_only=True) as opened:
@@ -101,27 +108,6 @@ def report(
         if each.name in printed or "all" in printed:
             console.print(each)
     _write(tables_to, gathered.tables)
-
-
-def _compare_stores(
-    places: Sequence[Location],
-    by: Sequence[str],
-    selection: Selection,
-    svg: Path | None,
-    tables_to: Mapping[str, Path | None],
-) -> None:
-    """Success by settings, over one store or several; each agent has rows of its own."""
-    check_out(svg)
-    with ExitStack() as stack:
-        opened = {str(place): stack.enter_context(Store.open(place, read_only=True)) for place in places}
-        found = by_setting(opened, by, selection)
-    table = success_table(found)
-    console.print(table)
-    if svg is not None:
-        bars = [(row.agent, row.rate) for row in found.rows]
-        baseline = selection.baseline or BASELINE
-        write_out(svg, bars_svg(bars, title=table.title, baseline=baseline))
-    _write(tables_to, [table])
 
 
 def _write(folders: Mapping[str, Path | None], tables: Sequence[Table]) -> None:

@@ -3,6 +3,7 @@
 On several devices by a launcher: accelerate launch -m bestofq.cli.main tune …
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -41,22 +42,17 @@ def tune(
         source = recipe.source(models)
         earlier = [pair for file in replay or () for pair in read_pairs(file, source=source, replayed=True)]
         all_pairs = [*earlier, *read_pairs(pairs, source=source)]
-        if options.dry_run:
-            console.print(
-                f"DPO would learn from {count_of(len(all_pairs), 'pair')}, {len(earlier):,} of earlier rounds: {out}"
-            )
-            return
-        with open_tracker(log_to) as log:
-            folder = recipe.tune(models, all_pairs, out, log=log)
+        plan = f"DPO would learn from {count_of(len(all_pairs), 'pair')}, {len(earlier):,} of earlier rounds: {out}"
+        train = partial(recipe.tune, models, all_pairs, out)
     else:
         with Store.open(store_of(options, models), read_only=True) as opened:
             trees = recipe.searched_trees(models, opened, run)
-        if options.dry_run:
-            won = sum(1 for _ in recipe.successful_turns(models, trees))
-            console.print(
-                f"RFT would learn from {count_of(won, 'successful rollout')} of {count_of(len(trees), 'tree')}: {out}"
-            )
-            return
-        with open_tracker(log_to) as log:
-            folder = recipe.reinforce(models, trees, out, log=log)
+        won = sum(1 for _ in recipe.successful_turns(models, trees)) if options.dry_run else 0
+        plan = f"RFT would learn from {count_of(won, 'successful rollout')} of {count_of(len(trees), 'tree')}: {out}"
+        train = partial(recipe.reinforce, models, trees, out)
+    if options.dry_run:
+        console.print(plan)
+        return
+    with open_tracker(log_to) as log:
+        folder = train(log=log)
     console.print(f"the tuned model: {folder}")

@@ -27,11 +27,7 @@ def bars_svg(
     """Shares as bars, one a row, with 95 % intervals `over` these as whiskers (Agent Q, Figs. 3 and 6); colours by
     `naming.tones`, `references` are lines. InputError without a defined row."""
     tone = tones([name for name, _ in rows], baseline)
-    drawn = [
-        (shown(name), measure.value, measure.interval, tone[name])
-        for name, measure in rows
-        if measure.value is not None
-    ]
+    drawn = [(shown(name), m.value, m.interval, tone[name]) for name, m in rows if m.value is not None]
     if not drawn:
         raise InputError(f"{title}: there is nothing to draw, no row has a value")
     letters = min(36, max(20, *(len(shown(name)) for name, _ in rows)))

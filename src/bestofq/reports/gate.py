@@ -119,12 +119,7 @@ def gate_table(points: Sequence[GatePoint], thresholds: Sequence[float | None]) 
         ),
         [
             (
-                FAMILIARITY[point.level],
-                point.held,
-                point.threshold,
-                point.share,
-                point.lift,
-                point.whole,
+                *(FAMILIARITY[point.level], point.held, point.threshold, point.share, point.lift, point.whole),
                 "yes" if thresholds[point.level] == point.threshold else "",
             )
             for point in points

@@ -266,9 +266,7 @@ class Quantity(NamedTuple):
         found = self.measure
         if found.value is None or found.interval is None:
             return None
-        return PairedDifference(
-            mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(self.counts)
-        )
+        return PairedDifference(mean=found.value, tasks=len(self.counts), **dict(found.interval))
 
 
 def task_rates(tries: Tries) -> dict[Hashable, float]:

@@ -105,10 +105,9 @@ class Grouping(FrozenModel):
                 counts["blocked"] or counts["impossible"]
             ),
             f"Left out of success: {counts['unparseable']} unparseable and "
-            f"{count_of(counts['unjudged'], 'unjudged episode')}: `bestofq judge` judges them again.": counts[
-                "unparseable"
-            ]
-            or counts["unjudged"],
+            f"{count_of(counts['unjudged'], 'unjudged episode')}: `bestofq judge` judges them again.": (
+                counts["unparseable"] or counts["unjudged"]
+            ),
             f"Left out: {count_of(counts['infra_error'], 'episode')} cut by the infrastructure and never finished.": (
                 counts["infra_error"]
             ),
@@ -322,12 +321,9 @@ def _load_tallies(stores: Mapping[str, Store], runs: Runs, selection: Selection)
 def _value(key: str, tally: Tally, run: RunRecord) -> str:
     if key in ("store", "run", "agent", "suite", "split"):
         return str(getattr(tally, key))
-    if key == "N":
-        return _to_words(requested_candidates(run, tally.agent))
-    return _to_words(proposer_model(run.config) if key == "model" else setting(run.config, key))
-
-
-def _to_words(value: JsonValue) -> str:
+    value: JsonValue = requested_candidates(run, tally.agent) if key == "N" else setting(run.config, key)
+    if key == "model":
+        value = proposer_model(run.config)
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -363,7 +359,8 @@ def domain_grid(found: Grouping) -> Table:
         columns("domain", "tasks", *(f"{head} %" for head in (*agents, *against)), signed=against),
         [
             (
-                *(domain, max(row.tasks for row in rows)),
+                domain,
+                max(row.tasks for row in rows),
                 *(row.success for row in rows),
                 *(rows[i].difference for i in compared),
             )

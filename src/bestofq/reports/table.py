@@ -7,6 +7,7 @@ all columns gets a line for each value: nothing is cut.
 import csv
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Self
 
@@ -93,10 +94,7 @@ class Table(FrozenModel):
 
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """The rows, rounded."""
-        return tuple(
-            tuple(_text(cell, column) for cell, column in zip(row.cells, self.columns, strict=True))
-            for row in self.rows
-        )
+        return tuple(tuple(starmap(_text, zip(row.cells, self.columns, strict=True))) for row in self.rows)
 
     @property
     def words(self) -> tuple[bool, ...]:
@@ -160,8 +158,7 @@ class Table(FrozenModel):
         ]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        heads = [f"{self.columns[i].name} {part}".rstrip() for i, part in wide]
-        writer.writerow([*heads, *ORIGIN_COLUMNS])
+        writer.writerow([*(f"{self.columns[i].name} {part}".rstrip() for i, part in wide), *ORIGIN_COLUMNS])
         for row, parts in zip(self.rows, rows, strict=True):
             made = row.origin.cells() if row.origin else [""] * len(ORIGIN_COLUMNS)
             writer.writerow(map(_unformula, [*(parts[i].get(part) for i, part in wide), *made]))

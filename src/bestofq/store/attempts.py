@@ -74,30 +74,21 @@ def superseded_error(episode: object) -> SupersededError:
     )
 
 
-def take_over(connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None) -> list[str]:
+def take_over(
+    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None, *, end: bool = False
+) -> list[str]:
     """Give this owner the episodes that run without another living writer, `only` those of these ids. Return their
-    ids."""
-    rows = _list_abandoned(connection, run, agent, owner, only)
-    for row in rows:
-        replace(connection, EPISODES, row | {"owner": owner})
-    return [row["id"] for row in rows]
-
-
-def interrupt_all(connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None) -> int:
-    """Mark the same episodes as `interrupted` and return their number."""
-    rows = _list_abandoned(connection, run, agent, owner, only)
-    for row in rows:
-        interrupt(connection, row)
-    return len(rows)
-
-
-def _list_abandoned(
-    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None
-) -> list[dict[str, Any]]:
+    ids. `end`: mark them as `interrupted` instead."""
     mine = or_(EPISODES.c.owner.is_(None), EPISODES.c.owner.not_in(bury(connection) - {owner}))
     named = true() if only is None else EPISODES.c.id.in_(only)
     running = EpisodeFilter(run=run, agent=agent, status="running").clauses
-    return lock_rows(connection, EPISODES, *running, mine, named)
+    rows = lock_rows(connection, EPISODES, *running, mine, named)
+    for row in rows:
+        if end:
+            interrupt(connection, row)
+        else:
+            replace(connection, EPISODES, row | {"owner": owner})
+    return [row["id"] for row in rows]
 
 
 def interrupt(connection: Connection, row: Mapping[str, Any]) -> None:

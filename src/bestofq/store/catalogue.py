@@ -59,8 +59,7 @@ class Catalogue:
             func.count(sa.case((_DECIDED, EPISODES.c.task)).distinct()).label("tasks"),
             func.max(func.coalesce(EPISODES.c.ended_at, EPISODES.c.started_at)).label("last_at"),
         )
-        query = query.where(*EpisodeFilter(run=run).clauses).group_by(*keys).order_by(*keys)
-        return rows_of(self._engine, query)
+        return rows_of(self._engine, query.where(*EpisodeFilter(run=run).clauses).group_by(*keys).order_by(*keys))
 
     def judged_at(self, run: str) -> str | None:
         """Return when a judge gave its last verdict on an episode of the run (ISO 8601, UTC)."""

@@ -214,7 +214,8 @@ def scalar_of(engine: Engine, query: sa.Select[Any]) -> Any:
 
 def damage_error(bind: Engine | Connection, what: str) -> DamageError:
     """Return the error for something in a store that is not what was written."""
-    return DamageError.of(f"{what} in {name_of(bind.engine)}", store_of(bind.engine))
+    name = name_of(bind.engine)  # `--store` of SQLite is the file's folder
+    return DamageError.of(f"{what} in {name}", str(Path(name).parent) if is_sqlite(bind.engine) else name)
 
 
 def verify_rows(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) -> Iterator[Any]:
@@ -279,11 +280,6 @@ def name_of(engine: Engine) -> str:
     if is_sqlite(engine):
         name = engine.url.database or name
     return unquote(urlsplit(name).path) if name.startswith("file:") else name
-
-
-def store_of(engine: Engine) -> str:
-    """What follows `--store`: of SQLite the folder."""
-    return str(Path(name_of(engine)).parent) if is_sqlite(engine) else name_of(engine)
 
 
 def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:

@@ -28,9 +28,8 @@ class Folder:
         path = self.root / name
         if not self.root.is_dir():
             raise DataError(f"{self.root} was deleted or moved: put it back, then run the same command again")
-        if path.exists() and path.stat().st_size == len(data):
-            return
-        write_whole(path, data)
+        if not path.exists() or path.stat().st_size != len(data):
+            write_whole(path, data)
 
     def get(self, name: str) -> bytes:
         """FileNotFoundError."""
@@ -61,11 +60,10 @@ class Objects:
             raise ConfigError(f"--files {where}: {reason}: give a folder, or s3://bucket/prefix") from error
 
     def put(self, name: str, data: bytes) -> None:
-        errors = extra("obstore.exceptions")
         with self._sentence():
             try:
                 self._api.put(self._bucket, name, data, mode="create")
-            except errors.AlreadyExistsError:
+            except extra("obstore.exceptions").AlreadyExistsError:
                 if self._api.head(self._bucket, name)["size"] != len(data):
                     self._api.put(self._bucket, name, data)
             except FileNotFoundError:

@@ -55,8 +55,7 @@ def write_pairs(
     """
     if not pairs:
         raise DataError(f"There are 0 preference pairs to write to {path}; search more tasks, or lower the threshold.")
-    for pair in pairs:
-        _check(pair, path)
+    _check(pairs, path)
     arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     card = _Card(kind="step" if all(map(_is_step, pairs)) else "trajectory", source=source)
     table = arrow.Table.from_pylist([_row(pair, card.kind, decode) for pair in pairs])
@@ -94,13 +93,12 @@ def read_pairs(path: Path, *, source: PairSource | None = None, replayed: bool =
         )
     if not pairs:
         raise DataError(f"{path} holds 0 preference pairs.")
-    for pair in pairs:
-        _check(pair, path)
+    _check(pairs, path)
     return pairs
 
 
-def _check(pair: PreferencePair, path: Path) -> None:
-    for turn in (*pair.chosen, *pair.rejected):
+def _check(pairs: Sequence[PreferencePair], path: Path) -> None:
+    for pair, turn in ((each, turn) for each in pairs for turn in (*each.chosen, *each.rejected)):
         if not (math.isfinite(turn.log_prob) and turn.log_prob <= 1e-3):  # rounding may pass 0 by a little
             raise DataError(
                 f"{path}, task {pair.task}, node {pair.node}: {turn.log_prob} is no log-likelihood; DPO needs the one "

@@ -135,10 +135,9 @@ class EpisodeFilter:
     def clauses(self) -> list[ColumnElement[bool]]:
         found = [EPISODES.c[name] == value for name in _EXACT if (value := getattr(self, name)) is not None]
         found += [EPISODES.c[n[:-1]].in_(some) for n in ("runs", "agents") if (some := getattr(self, n)) is not None]
-        if self.outcome in ("running", "interrupted"):
-            found.append(EPISODES.c.status == self.outcome)
-        elif self.outcome is not None:
-            found.append(EPISODES.c.outcome == self.outcome)
+        if self.outcome is not None:
+            column = EPISODES.c.status if self.outcome in ("running", "interrupted") else EPISODES.c.outcome
+            found.append(column == self.outcome)
         if self.find is not None:
             named = EPISODES.c.task.icontains(self.find, autoescape=True)
             found.append(or_(named, EPISODES.c.task_key.in_(self.task_keys or ())))

@@ -70,11 +70,11 @@ def examine(where: Location | Path | str) -> Condition:
 
 
 @contextmanager
-def _engine(place: Location) -> Iterator[Engine]:
-    """To read. DataError if a folder holds no database."""
+def _engine(place: Location, *, strict: bool = False) -> Iterator[Engine]:
+    """To read, unless `strict` past a damaged definition. DataError if a folder holds no database."""
     place.check_exists()
     engine = database.connect(database.url_of(place, read_only=True), read_only=True)
-    if place.is_folder:  # SQLite then reads what is left of a file that was cut
+    if place.is_folder and not strict:  # SQLite then reads what is left of a file that was cut
         event.listen(engine, "connect", lambda plain, _: plain.execute("PRAGMA writable_schema=ON"), insert=True)
     try:
         yield engine
@@ -83,17 +83,13 @@ def _engine(place: Location) -> Iterator[Engine]:
 
 
 def _find_definition_damage(place: Location) -> Iterator[str]:
-    """Yield what SQLite says of a damaged definition. `_engine` reads past it, other commands do not."""
-    if not place.is_folder:
-        return
-    engine = database.connect(database.url_of(place, read_only=True), read_only=True)
-    try:
-        with engine.connect() as connection:
-            connection.exec_driver_sql("SELECT 1 FROM sqlite_master")
-    except (DatabaseError, DamageError) as error:
-        yield str(error.__cause__ or error)
-    finally:
-        engine.dispose()
+    """Yield what SQLite says of a damaged definition, which other commands do not read past."""
+    if place.is_folder:
+        try:
+            with _engine(place, strict=True) as engine, engine.connect() as connection:
+                connection.exec_driver_sql("SELECT 1 FROM sqlite_master")
+        except (DatabaseError, DamageError) as error:
+            yield str(error.__cause__ or error)
 
 
 @contextmanager
@@ -194,13 +190,13 @@ def _whole(found: Tables) -> set[str]:
     for step in found["steps"]:
         if step["page_key"] in pages:
             numbers.setdefault(step["episode"], []).append(step["number"])
-
-    def is_whole(row: Mapping[str, Any]) -> bool:
+    whole = set()
+    for row in found["episodes"]:
         steps = sorted(numbers[row["id"]])
         count = len(steps) if row["steps"] is None else row["steps"]
-        return row["task_key"] in tasks and row["final_key"] in {None, *pages} and steps == list(range(count))
-
-    return {row["id"] for row in found["episodes"] if is_whole(row)}
+        if row["task_key"] in tasks and row["final_key"] in {None, *pages} and steps == list(range(count)):
+            whole.add(row["id"])
+    return whole
 
 
 def _lost_runs(kept: Tables) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -50,7 +50,7 @@ class Which(TypedDict, total=False):
     status: Status | None
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """Stored episodes. Any number of processes read; one writes to a folder, any number to PostgreSQL.
 
     Writing methods are coroutines that return once their rows are committed. Reading methods are plain calls.
@@ -87,9 +87,6 @@ class Store:
         self._writer.close()
         self._opened.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
@@ -112,12 +109,7 @@ class Store:
     # ---- writing
 
     async def begin_run(
-        self,
-        name: str,
-        config: Mapping[str, JsonValue],
-        provenance: Provenance,
-        *,
-        agents: Owned | None = None,
+        self, name: str, config: Mapping[str, JsonValue], provenance: Provenance, *, agents: Owned | None = None
     ) -> None:
         """Begin or continue a run. DataError if it was begun with another configuration, InputError if it has no name.
 
@@ -255,8 +247,8 @@ class Store:
 
     async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
         """Mark the same episodes as `interrupted` and return their number. Their steps stay."""
-        job = partial(attempts.interrupt_all, run=run, agent=agent, owner=self.writer, only=only)
-        return await self._writer.commit(job)
+        job = partial(attempts.take_over, run=run, agent=agent, owner=self.writer, only=only, end=True)
+        return len(await self._writer.commit(job))
 
     @property
     def writer(self) -> str:

@@ -95,8 +95,7 @@ class Trees:
     def goals(self, trees: Sequence[TreeSummary]) -> dict[TreeSummary, str]:
         keys = {(tree.run, tree.suite, tree.task): tree for tree in trees}
         query = select(*_KEY, TREES.c.body).where(tuple_(*_KEY).in_([*keys]))
-        rows = rows_of(self._engine, query)
-        return {keys[*key]: json.loads(text_of(body))["task"]["goal"] for *key, body in rows}
+        return {keys[*key]: json.loads(text_of(body))["task"]["goal"] for *key, body in rows_of(self._engine, query)}
 
 
 def _superseded_error(task: Task) -> SupersededError:

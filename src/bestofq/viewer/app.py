@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import State
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,16 +21,7 @@ from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.records import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.episodes import episode_page, side_by_side
-from bestofq.viewer.filters import (
-    OUTCOMES,
-    PagePart,
-    parse_filter,
-    query_of,
-    report_filter,
-    require_parameter,
-    share,
-    text,
-)
+from bestofq.viewer.filters import PagePart, filter_context, parse_filter, report_filter, require_parameter, share, text
 from bestofq.viewer.guard import ViewerGuard
 from bestofq.viewer.home import Pairs, find_comparison
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
@@ -68,10 +60,7 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     app = Starlette(
         routes=routes, exception_handlers=dict.fromkeys((HTTPException, BestOfQError, Exception), _error_page)
     )
-    app.state.store = store
-    app.state.name = name
-    app.state.report = report
-    app.state.replayed = replayed
+    app.state = State({"store": store, "name": name, "report": report, "replayed": replayed})
     return app
 
 
@@ -86,17 +75,16 @@ def _size(request: Request, of_page: int) -> int:
 
 def _results(request: Request, store: Store) -> Context:
     report = request.app.state.report
-    run, split, named = text(request, "run"), text(request, "split"), text(request, "baseline")
+    run, split, named = (text(request, name) for name in ("run", "split", "baseline"))
     if report is None:
-        selection = Selection(runs=None if run is None else [run], split=split, baseline=named or None)
+        selection = Selection(runs=None if run is None else [run], split=split, baseline=named)
         try:
             report = gather(store, selection)
         except DataError as error:
             raise HTTPException(404, f"There are no results yet: {error}.") from error
-    goals = store.trees.goals(report.trees)
     return {
         "report": report,
-        "goals": goals,
+        "goals": store.trees.goals(report.trees),
         "run": run,
         "origin_columns": ORIGIN_COLUMNS,
         "replayed": request.app.state.replayed,
@@ -156,7 +144,7 @@ def _run(request: Request, store: Store) -> Context:
         "some": trees[:TREES],
         "goals": store.trees.goals([] if lines else trees[:TREES]),
         "differing": differing,
-        **_filters(store, filters),
+        **filter_context(store, filters),
     }
 
 
@@ -167,18 +155,12 @@ def _episodes(request: Request, store: Store) -> Context:
     part = PagePart.of(request, store.catalogue.count(filters), _size(request, EPISODES))
     episodes = store.catalogue.episodes(filters, offset=part.offset, limit=part.size)
     goals = store.catalogue.goals(e.id for e in episodes)
-    return {"episodes": episodes, "goals": goals, "part": part, **_filters(store, filters)}
-
-
-def _filters(store: Store, filters: EpisodeFilter) -> Context:
-    choices = store.catalogue.choices(run=filters.run)
-    return {"filters": filters, "query": query_of(filters), "choices": choices, "outcomes": OUTCOMES}
+    return {"episodes": episodes, "goals": goals, "part": part, **filter_context(store, filters)}
 
 
 def _task(request: Request, store: Store) -> Context:
     suite, task, run = require_parameter(request, "suite"), require_parameter(request, "task"), text(request, "run")
-    found = store.catalogue.tasks(EpisodeFilter(suite=suite, task=task, run=run))
-    if not found:
+    if not (found := store.catalogue.tasks(EpisodeFilter(suite=suite, task=task, run=run))):
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
     [(asked, episodes)] = found
     episodes = sorted(episodes, key=lambda episode: (episode.run, place(episode.agent)))
@@ -220,16 +202,14 @@ def _tree(request: Request, store: Store) -> Context:
     usual = (ALPHA, THRESHOLD) if report is None else (report.alpha, report.threshold)
     alpha, threshold = share(request, "alpha", usual[0]), share(request, "threshold", usual[1])
     run, suite, task = (require_parameter(request, name) for name in ("run", "suite", "task"))
-    tree = store.trees.load(run, suite, task)
-    if tree is None:
+    if (tree := store.trees.load(run, suite, task)) is None:
         raise HTTPException(404, f"There is no search tree of task {task!r} of {suite} in run {run!r}.")
     drawn, spent = branches(tree, alpha=alpha, threshold=threshold), spent_by_role(tree.usage)
     return {"run": run, "tree": tree, "drawn": drawn, "spent": spent, "alpha": alpha, "threshold": threshold}
 
 
 def _screenshot(request: Request) -> Response:
-    found = request.app.state.store.screenshots.find_picture(request.path_params["name"])
-    if found is None:
+    if (found := request.app.state.store.screenshots.find_picture(request.path_params["name"])) is None:
         raise HTTPException(404, "The store does not hold this screenshot.")
     return Response(found[0], headers=_FOREVER, media_type=found[1])
 

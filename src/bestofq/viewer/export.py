@@ -51,15 +51,13 @@ def export(store: Store, found: Report, folder: Path, *, title: str, max_episode
 
 def choose(episodes: Sequence[EpisodeSummary], at_most: int) -> list[EpisodeSummary]:
     """The episodes to step through: whole tasks, spread evenly over all tasks, the first try of each agent."""
-    if at_most < 1:
-        return []
     tasks: dict[tuple[str, str], dict[str, EpisodeSummary]] = {}
     for episode in episodes:
         tasks.setdefault(episode.key[:2], {}).setdefault(episode.agent, episode)
     agents = max((len(task) for task in tasks.values()), default=1)
     count = min(len(tasks), max(1, at_most // agents))
     every = [list(tasks.values())[i * len(tasks) // count] for i in range(count)] if count else []
-    return [episode for task in every for episode in task.values()][:at_most]
+    return [episode for task in every for episode in task.values()][: max(0, at_most)]
 
 
 class _Export:
@@ -109,8 +107,7 @@ class _Export:
     def _picture(self, attribute: str, name: str, up: str) -> str:
         to = self._folder / "screenshots" / name
         if not to.exists():
-            found = self._store.screenshots.find_picture(name)
-            if found is None:
+            if (found := self._store.screenshots.find_picture(name)) is None:
                 return ""
             write_whole(to, found[0], sync=False)
         return f' {attribute}="{up}screenshots/{name}"'

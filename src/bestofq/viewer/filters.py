@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from bestofq.core.decision import Outcome
 from bestofq.store.records import EpisodeFilter
+from bestofq.store.store import Store
 
 OUTCOMES = (*get_args(Outcome), "running", "interrupted")
 _FILTERS = ("run", "agent", "suite", "outcome", "find")
@@ -47,6 +48,12 @@ def parse_filter(request: Request) -> EpisodeFilter:
     if given["outcome"] not in (None, *OUTCOMES):
         raise HTTPException(404, f"There is no outcome {given['outcome']!r}: there are {', '.join(OUTCOMES)}.")
     return replace(report_filter(request), **given)
+
+
+def filter_context(store: Store, filters: EpisodeFilter) -> dict[str, Any]:
+    """What a page needs to show and change its filters."""
+    choices = store.catalogue.choices(run=filters.run)
+    return {"filters": filters, "query": query_of(filters), "choices": choices, "outcomes": OUTCOMES}
 
 
 def report_filter(request: Request) -> EpisodeFilter:

@@ -148,16 +148,14 @@ class Pairs:
         agents = [line.agent for line in found.lines]
         one = one or found.baseline or agents[0]
         other = other or (found.main.agent if found.main else agents[-1])
-        tries: dict[str, dict[tuple[int, str], EpisodeSummary]] = {one: {}, other: {}}
-        for e in sorted(found.episodes, key=lambda e: (e.repeat, e.task)):
-            if e.agent in tries and e.decided:
-                tries[e.agent][e.repeat, e.task] = e
         if one == other:
             return None
+        ordered = sorted((e for e in found.episodes if e.decided), key=lambda e: (e.repeat, e.task))
+        ours, theirs = ({(e.repeat, e.task): e for e in ordered if e.agent == name} for name in (one, other))
         both: dict[str, tuple[EpisodeSummary, EpisodeSummary]] = {}  # by task
-        for at, left in tries[one].items():
-            if (right := tries[other].get(at)) is not None:
-                both.setdefault(left.task, (left, right))
+        for at, left in ours.items():
+            if at in theirs:
+                both.setdefault(left.task, (left, theirs[at]))
         differing = [(left, right) for left, right in both.values() if left.success != right.success]
         differing.sort(key=lambda pair: pair[0].success)
         return cls(run=found.run, agents=agents, one=one, other=other, tasks=len(both), differing=differing)

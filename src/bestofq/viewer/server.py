@@ -50,15 +50,10 @@ def serve(store: Store, *, name: str, host: str, port: int, ready: Callable[[str
         timeout_graceful_shutdown=1,
     )
     with listener:
-        ready(_address(listener, host, token))
+        address, at = listener.getsockname()[:2]
+        shown = _shown(socket.gethostname() if ip_address(address).is_unspecified else host)
+        ready(f"http://{shown}:{at}/" + ("" if token is None else f"?{urlencode({'token': token})}"))
         uvicorn.Server(config).run(sockets=[listener])
-
-
-def _address(listener: socket.socket, host: str, token: str | None) -> str:
-    port = listener.getsockname()[1]
-    if ip_address(listener.getsockname()[0]).is_unspecified:
-        host = socket.gethostname()
-    return f"http://{_shown(host)}:{port}/" + ("" if token is None else f"?{urlencode({'token': token})}")
 
 
 def _shown(host: str) -> str:
