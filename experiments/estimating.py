@@ -5,7 +5,7 @@ is computed once.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -193,16 +193,15 @@ def judge(name: str, log: LoggedChoices, ours: Tries, theirs: Tries) -> Judged:
 
 def learned() -> list[Judged]:
     """All Q-functions that were made."""
-    return [one for group in GROUPS.values() for one in _judge_group(group)]
-
-
-def _judge_group(group: Mapping[str, Made]) -> Iterator[Judged]:
-    models = _models(next(iter(group.values())))
-    with Store.open(HELD_OUT) as store:
-        logs = logs_of(models, store, store.summaries(run="seed"))
-    for name in group:
-        log = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
-        yield judge(name, log, _attempts(name), _attempts("prompting"))
+    found = []
+    for group in GROUPS.values():
+        models = _models(next(iter(group.values())))
+        with Store.open(HELD_OUT) as store:
+            logs = logs_of(models, store, store.summaries(run="seed"))
+        for name in group:
+            log = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
+            found.append(judge(name, log, _attempts(name), _attempts("prompting")))
+    return found
 
 
 def _attempts(name: str) -> Tries:

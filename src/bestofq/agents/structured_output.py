@@ -133,9 +133,8 @@ async def state_prompts(
         text: the user's turn with so many past actions, before so many pictures.
         pointing: elements are points on the current page's picture, which stays. ConfigError if there is none.
     """
-    shot = state.observation.screenshot if screenshots else None
-    if shot is not None and not shot.data:
-        shot = None
+    seen = state.observation.screenshot
+    shot = seen if screenshots and seen and seen.data else None
     if pointing and shot is None:
         raise ConfigError(
             "elements named by points need pictures, and there are none: set suite.env=browser and "
