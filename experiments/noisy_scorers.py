@@ -38,8 +38,6 @@ SUITE.step_limit = STEPS
 JUDGE = judge_of(SUITE)
 FOLDER = Path("runs/estimate-noisy")
 TASKS, LOGGED = 200, 4  # and how often the exploring agent plays them
-
-
 _RIGHT: dict[tuple[str, str, str], bool] = {}
 
 

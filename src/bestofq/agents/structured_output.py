@@ -20,7 +20,6 @@ from bestofq.core.usage import Role, Usage, attach_usage, merge_usage
 T = TypeVar("T")
 SHOWN = 30  # past actions, the last ones, to a model with instructions
 
-
 Prompts = AsyncGenerator[tuple[Request, Picture | None], None]
 """The same request from its longest to its shortest, with the picture that points of the reply are on, as it is sent.
 The next one is taken if the model has no room for the last."""

@@ -77,10 +77,7 @@ async def play(
     async with suite.open() as make_env:
         chosen = (await suite.tasks(split))[:tasks]
         options = RunOptions(
-            step_limit=suite.step_limit,
-            judge=suite.judge,
-            provenance=made,
-            irreversible=irreversible_of(suite),
+            step_limit=suite.step_limit, judge=suite.judge, provenance=made, irreversible=irreversible_of(suite)
         )
         done = await run_many(
             chosen, make_env, agent, store=store, run=run, repeats=repeats, concurrency=concurrency, options=options
