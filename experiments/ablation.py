@@ -132,9 +132,8 @@ class AblationRunner:
         if learned:
             source, found.learned = await self._episodes(config)
             learning = self._models.with_settings(config.learning)
-            ranking = self._models.with_settings(
-                config.acting.model_copy(update={"epsilon": 0.0})
-            )  # nobody explores: steps are shared
+            still = config.acting.model_copy(update={"epsilon": 0.0})  # nobody explores: steps are shared
+            ranking = self._models.with_settings(still)
             if ranking.embedder.spec != learning.embedder.spec:
                 raise ConfigError(
                     f"the arm {config.arm.name!r} learns and acts with other embeddings: name one model.embedder"
@@ -224,10 +223,9 @@ class AblationRunner:
 def choose_again(episode: Episode, choices: Iterator[int]) -> Episode:
     """Return the episode as if these had been its choices."""
     decisions = [step.decision.model_copy(update={"chosen": next(choices)}) for step in episode.steps]
-    steps = zip(episode.steps, decisions, strict=True)
-    return episode.model_copy(
-        update={"steps": tuple(step.model_copy(update={"decision": decision}) for step, decision in steps)}
-    )
+    pairs = zip(episode.steps, decisions, strict=True)
+    steps = tuple(step.model_copy(update={"decision": decision}) for step, decision in pairs)
+    return episode.model_copy(update={"steps": steps})
 
 
 def choose(passes: Iterable[Iterable[EpisodeSummary]], config: ArmConfig) -> list[EpisodeSummary]:

@@ -74,11 +74,8 @@ def _write(models: Models, store: Store, out: Path, results: Path, agents: Seque
     curve, base = dev_curve(store), dev_base(store)
     test = Selection(runs=[TEST], agents=agents, baseline=BASELINE)
     of_test, costs = agent_results(store, test), agent_costs(store, test)
-    rated = {
-        agent: list(oracle_steps(models, store.episodes(run=TEST, agent=agent)))
-        for agent in agents
-        if agent != BASELINE
-    }
+    rankers = [agent for agent in agents if agent != BASELINE]
+    rated = {agent: list(oracle_steps(models, store.episodes(run=TEST, agent=agent))) for agent in rankers}
     learned = (SEED_RUN, *map(cycle_run, range(1, models.settings.cycles + 1)))
     result: dict[str, object] = {
         **made_by(models.settings),

@@ -17,8 +17,7 @@ class Ceiling:
 
     def __init__(self, models: Models) -> None:
         """ConfigError where no oracle knows the suite."""
-        judge = judge_of(make_suite(models.settings.suite))
-        if judge is None:
+        if (judge := judge_of(make_suite(models.settings.suite))) is None:
             raise ConfigError(
                 f"no oracle knows what is right on {models.settings.suite.name}: use webshop, booking or miniwob"
             )

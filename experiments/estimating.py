@@ -5,7 +5,7 @@ is computed once.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.language import Generation, Request
 from bestofq.core.logged import LoggedChoices
-from bestofq.core.transitions import Ints, Transitions
+from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import export_value, load_value
 from bestofq.learning.config import CARD, IQLConfig
 from bestofq.learning.iql import train_iql
@@ -63,16 +63,11 @@ def shuffled_outcomes(data: Transitions, config: IQLConfig) -> Transitions:
     return replace(data, reward=reward)
 
 
-def ends_of(data: Transitions) -> Ints:
-    """[T], the last row of each row's episode; episodes lie one after the other."""
-    last = np.flatnonzero(data.terminal)
-    return last[np.searchsorted(last, np.arange(len(data)))]
-
-
 def monte_carlo(data: Transitions, config: IQLConfig) -> Transitions:
     """Every step ends with the discounted return of its episode: no bootstrapping."""
-    ends = ends_of(data)
-    returns = data.reward[ends] * config.discount ** (ends - np.arange(len(data)))
+    steps, last = np.arange(len(data)), np.flatnonzero(data.terminal)
+    ends = last[np.searchsorted(last, steps)]  # [T] of each step's episode; episodes lie one after the other
+    returns = data.reward[ends] * config.discount ** (ends - steps)
     return replace(data, reward=returns.astype(np.float32), terminal=np.ones_like(data.terminal))
 
 
@@ -156,12 +151,10 @@ async def play(models: Models, group: Mapping[str, Made]) -> None:
                 return asyncio.ensure_future(collect(playing, suite, store, "played", kind))
 
             values = {name: load_value(LEARNED / name, embed=models.embedder.spec) for name in group}
-            plays = [
-                played(name, Play("best-of-q", values=one, split="train", limit=TASKS)) for name, one in values.items()
-            ]
+            plays = {name: Play("best-of-q", values=one, split="train", limit=TASKS) for name, one in values.items()}
             if "matched" in group:
-                plays.append(played("prompting", Play("prompting", split="train", limit=TASKS)))
-            await asyncio.gather(*plays)
+                plays["prompting"] = Play("prompting", split="train", limit=TASKS)
+            await asyncio.gather(*(played(name, kind) for name, kind in plays.items()))
     console.print(f"played: {', '.join(group)}")
 
 
@@ -183,8 +176,7 @@ class Judged(FrozenModel):
 
 def judge(name: str, log: LoggedChoices, ours: Tries, theirs: Tries) -> Judged:
     """Hold what the log says against what was played. DataError if that and the first candidate share no task."""
-    measured = paired_difference(ours, theirs)
-    if measured is None:
+    if (measured := paired_difference(ours, theirs)) is None:
         raise DataError(f"{name} and prompting played no task in common: run experiments/estimate/run.sh")
     lift = off_policy.local_approximation(log, off_policy.greedy(log), off_policy.first(log)).difference
     predicted = Predicted(auc=off_policy.auc(log).value or 0.5, lift=lift)
@@ -193,16 +185,15 @@ def judge(name: str, log: LoggedChoices, ours: Tries, theirs: Tries) -> Judged:
 
 def learned() -> list[Judged]:
     """All Q-functions that were made."""
-    return [one for group in GROUPS.values() for one in _judge_group(group)]
-
-
-def _judge_group(group: Mapping[str, Made]) -> Iterator[Judged]:
-    models = _models(next(iter(group.values())))
-    with Store.open(HELD_OUT) as store:
-        logs = logs_of(models, store, store.summaries(run="seed"))
-    for name in group:
-        log = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
-        yield judge(name, log, _attempts(name), _attempts("prompting"))
+    found = []
+    for group in GROUPS.values():
+        models = _models(next(iter(group.values())))
+        with Store.open(HELD_OUT) as store:
+            logs = logs_of(models, store, store.summaries(run="seed"))
+        for name in group:
+            log = rank_logs(logs, load_value(LEARNED / name, embed=models.embedder.spec))
+            found.append(judge(name, log, _attempts(name), _attempts("prompting")))
+    return found
 
 
 def _attempts(name: str) -> Tries:
@@ -269,19 +260,18 @@ def q_table(judged: Sequence[Judged]) -> Table:
 
 def predicted_svg(judged: Sequence[Judged]) -> Markup:
     """Predicted by local approximation against measured; red where the verdict was wrong."""
-    told = [(one, one.measured, lift) for one in judged if (lift := one.predicted.lift) is not None]
+    told = [(one.name, one.measured, lift) for one in judged if (lift := one.predicted.lift) is not None]
     points = [
-        {"name": one.name, "measured": ours, "predicted": lift, "right": not lift.clear or lift.mean * ours.mean > 0}
-        for one, ours, lift in told
+        {"name": name, "measured": ours, "predicted": lift, "right": not lift.clear or lift.mean * ours.mean > 0}
+        for name, ours, lift in told
     ]
     ends = [end for _, *parts in told for part in parts for end in (part.low, part.high)]
     low, high = 100 * min(ends), 100 * max(ends)
     ticks = [(tick / 100, f"{tick:+.0f}") for tick in nice_ticks(low, high)]
     span = (ticks[0][0], ticks[-1][0])
     plot = Plot(x=span, y=span, height=460)
-    labels = [
-        Label.at(plot.at_x(ours.mean), plot.at_y(lift.mean), one.name, 0.6 * plot.width) for one, ours, lift in told
-    ]
+    most = 0.6 * plot.width
+    labels = [Label.at(plot.at_x(ours.mean), plot.at_y(lift.mean), name, most) for name, ours, lift in told]
     return figure(
         TEMPLATES.from_string((RESULTS / "predicted.jinja").read_text("utf-8")),
         "Predicted and measured difference to the first candidate",

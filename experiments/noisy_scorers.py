@@ -38,8 +38,6 @@ SUITE.step_limit = STEPS
 JUDGE = judge_of(SUITE)
 FOLDER = Path("runs/estimate-noisy")
 TASKS, LOGGED = 200, 4  # and how often the exploring agent plays them
-
-
 _RIGHT: dict[tuple[str, str, str], bool] = {}
 
 
@@ -91,14 +89,12 @@ class Noisy:
         return Scores(values=tuple(self.values(state, candidates)))
 
     def values(self, state: State, candidates: Sequence[Candidate]) -> list[float]:
-        noise = [_noise(state, one, self.strength) for one in candidates]
-        return [self.strength * ok + extra for ok, extra in zip(right(state, candidates), noise, strict=True)]
-
-
-def _noise(state: State, candidate: Candidate, strength: float) -> float:
-    text = "\x1f".join([str(strength), state.task.id, state.observation.text, candidate.label])
-    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-    return float(np.random.default_rng(seed).normal())
+        found = []
+        for one, ok in zip(candidates, right(state, candidates), strict=True):
+            text = "\x1f".join([str(self.strength), state.task.id, state.observation.text, one.label])
+            seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+            found.append(self.strength * ok + float(np.random.default_rng(seed).normal()))
+        return found
 
 
 async def collect(folder: Path, tasks: int, repeats: int) -> None:

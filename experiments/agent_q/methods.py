@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from bestofq.core.errors import DataError
 from bestofq.core.frozen import FrozenModel
-from bestofq.core.usage import Role
+from bestofq.core.usage import Role, merge_usage
 from bestofq.reports import stats
 from bestofq.reports.costs import Label, spread_labels
 from bestofq.reports.naming import tones
@@ -107,9 +107,6 @@ def _pass_episodes(store: Store, method: str, model: int, run: str, agent: str) 
     decided = {e.id: e for e in store.summaries(run=run, agent=agent, status="finished") if e.decided}
     for episode in store.episodes(run=run, agent=agent, status="finished"):
         if summary := decided.get(episode.id):
-            calls: Counter[Role] = Counter()
-            for used in episode.usage:
-                calls[used.role] += used.calls
             yield MethodEpisode(
                 method=method,
                 model=model,
@@ -120,7 +117,7 @@ def _pass_episodes(store: Store, method: str, model: int, run: str, agent: str) 
                 steps=summary.steps,
                 seconds=round(summary.seconds or 0.0, 2),
                 tokens_out=sum(used.tokens_out for used in episode.usage),
-                calls=calls,
+                calls={used.role: used.calls for used in merge_usage(episode.usage)},
             )
 
 

@@ -22,8 +22,6 @@ from experiments.outcomes import COLUMNS
 MODEL = "qwen2.5-coder-0.5b-instruct"
 SYSTEM = """You buy things in a web shop by its numbered controls. Open the product, choose the size, then buy.
 Answer as JSON: {"action": "click NUMBER"}."""
-
-
 ACTION = {"type": "string", "pattern": "^click [0-9]{1,2}$"}
 SCHEMA = {"type": "object", "properties": {"action": ACTION}, "required": ["action"]}
 FORM: Any = {"type": "json_schema", "json_schema": {"name": "action", "schema": SCHEMA}}

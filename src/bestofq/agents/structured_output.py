@@ -20,7 +20,6 @@ from bestofq.core.usage import Role, Usage, attach_usage, merge_usage
 T = TypeVar("T")
 SHOWN = 30  # past actions, the last ones, to a model with instructions
 
-
 Prompts = AsyncGenerator[tuple[Request, Picture | None], None]
 """The same request from its longest to its shortest, with the picture that points of the reply are on, as it is sent.
 The next one is taken if the model has no room for the last."""
@@ -133,9 +132,8 @@ async def state_prompts(
         text: the user's turn with so many past actions, before so many pictures.
         pointing: elements are points on the current page's picture, which stays. ConfigError if there is none.
     """
-    shot = state.observation.screenshot if screenshots else None
-    if shot is not None and not shot.data:
-        shot = None
+    seen = state.observation.screenshot
+    shot = seen if screenshots and seen and seen.data else None
     if pointing and shot is None:
         raise ConfigError(
             "elements named by points need pictures, and there are none: set suite.env=browser and "

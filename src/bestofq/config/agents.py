@@ -168,13 +168,12 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
 
 def make_proposer(models: Models, log_probs: bool = False, votes: bool = False) -> Proposer:
     """`log_probs`: of each candidate. `votes`: each candidate is a reply of its own."""
-    chosen = models.settings.model
-    if models.settings.proposer is not None:
-        proposer: Proposer = make_part("proposer", models.settings.proposer, Proposer, models)
+    settings, chosen = models.settings, models.settings.model
+    if settings.proposer is not None:
+        proposer: Proposer = make_part("proposer", settings.proposer, Proposer, models)
         return proposer
     if models.prompted is None:
-        settings = models.settings
-        by, shots = settings.by, settings.chat_screenshots
+        by = settings.by
         if chosen.dialect == "composite" and by != "mark":
             raise ConfigError(f"model.dialect=composite names elements by marks, not by {by}: leave out by={by}")
         openai = models.endpoint is not None and "openai" in (urlsplit(models.endpoint.config.base_url).hostname or "")
@@ -183,21 +182,17 @@ def make_proposer(models: Models, log_probs: bool = False, votes: bool = False) 
         ask = partial(ChatProposer, models.chatting, dialect, votes=votes, candidates=settings.candidates)
         if models.endpoint is not None:
             log_probs |= dialect is COMPOSITE and models.endpoint.config.token_ids
-            return ask(screenshots=shots, log_probs=log_probs)
+            return ask(screenshots=settings.chat_screenshots, log_probs=log_probs)
         if by == "point":
             raise ConfigError(f"{chosen.path} reads no pictures, and by=point needs them: set by=mark or by=words")
-        return ask(
-            screenshots=0,
-            log_probs=log_probs,
-            temperature=chosen.temperature,
-            max_tokens=chosen.reply_tokens or CHAT_TOKENS,
-        )
+        most = chosen.reply_tokens or CHAT_TOKENS
+        return ask(screenshots=0, log_probs=log_probs, temperature=chosen.temperature, max_tokens=most)
     return SamplingProposer(
         models.prompted,
         temperature=chosen.temperature,
         samples_per_candidate=chosen.samples_per_candidate,
         max_new_tokens=chosen.most_tokens,
-        dialect=dialect_of(models.settings),
+        dialect=dialect_of(settings),
     )
 
 
@@ -284,6 +279,5 @@ def make_localizer(models: Models) -> Localizer | None:
     own = models.settings.endpoint_of("localizer_chat")
     model = models.endpoint if own is None else models.in_role(own)
     if not isinstance(model, ChatModel):
-        how = "set endpoints.localizer_chat.model, or give --base-url"
-        raise ConfigError(f"localizer=vision needs an endpoint: {how}")
+        raise ConfigError("localizer=vision needs an endpoint: set endpoints.localizer_chat.model, or give --base-url")
     return VisionLocalizer(model)

@@ -156,8 +156,7 @@ class Models:
             return own
         if (config := chosen.endpoint_of("judge")) is None:
             return None
-        judging = self.in_role(config)
-        return ChatJudge(model=judging, screenshots=chosen.judge_sees, criteria=chosen.judge_criteria)
+        return ChatJudge(model=self.in_role(config), screenshots=chosen.judge_sees, criteria=chosen.judge_criteria)
 
     @cached_property
     def embedder(self) -> "CachedEmbedder":

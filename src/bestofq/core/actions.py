@@ -151,25 +151,9 @@ class Other(FrozenModel):
     text: str
 
 
-Action = Annotated[
-    Click
-    | Write
-    | Submit
-    | Clear
-    | Press
-    | Upload
-    | Scroll
-    | Goto
-    | GoBack
-    | SwitchTab
-    | Refresh
-    | Restart
-    | Wait
-    | Answer
-    | AskUser
-    | Other,
-    Field(discriminator="kind"),
-]
+_OnPage = Click | Write | Submit | Clear | Press | Upload | Scroll
+_Elsewhere = Goto | GoBack | SwitchTab | Refresh | Restart | Wait | Answer | AskUser | Other
+Action = Annotated[_OnPage | _Elsewhere, Field(discriminator="kind")]
 ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 
 

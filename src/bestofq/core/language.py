@@ -19,8 +19,6 @@ _END = re.compile(
     rf"[<◁]\|?/{_WORD}\|?[>▷]|\[/think\]|<\|(?:channel\|>(?:final|commentary).*?<\|message|end_of_thought|end_thinking)\|>",
     re.S | re.I,
 )
-
-
 _SPECIAL = re.compile(
     r"<(?=[|｜]|</?SYS>>|/?(?:s|bos|eos|pad|unk|mask|cls|sep|start|end|image|img|video|audio|think|tool_\w+|\w+_of_\w+)>)"
     r"|\[(?=/?(?:INST|[A-Z]+_[A-Z_]+|IMG|THINK|gMASK|BOS|EOS|UNK|PAD|CLS|SEP|MASK|PREFIX|SUFFIX|MIDDLE)\])"

@@ -27,7 +27,6 @@ def page_words(text: str, limit: int | None = None) -> str:
 
 def _is_number(text: str) -> bool:
     """Whether a reader sees digits alone: no variants, joiners or blanks."""
-    kinds = {
-        unicodedata.category(letter)[0] for letter in text if not letter.isspace() and letter not in "\u200c\u200d"
-    }
+    letters = (letter for letter in text if not letter.isspace() and letter not in "\u200c\u200d")
+    kinds = {unicodedata.category(letter)[0] for letter in letters}
     return "N" in kinds and kinds <= {"N", "M"}

@@ -61,15 +61,12 @@ class WebEnv:
             raise BrowserError("The environment has no episode; reset it first.")
         notices: tuple[str, ...] = ()
         error: str | None = None
-        match action:
-            case Answer():
-                pass
-            case AskUser():
-                reply = await self._user(action.question) if self._user else None
-                error = None if reply is not None else "There is no user to ask."
-                notices = () if reply is None else (f"The user replied: {reply}",)
-            case _:
-                error = await self._act(action, self.observation)
+        if isinstance(action, AskUser):
+            reply = await self._user(action.question) if self._user else None
+            error = None if reply is not None else "There is no user to ask."
+            notices = () if reply is None else (f"The user replied: {reply}",)
+        elif not isinstance(action, Answer):
+            error = await self._act(action, self.observation)
         observation = await self._look(error, notices)
         reward: float | None = None
         terminated = isinstance(action, Answer)

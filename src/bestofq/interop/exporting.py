@@ -68,7 +68,10 @@ def export_atif(store: Store, selected: Which, out: Path) -> int:
     shutil.rmtree(part, ignore_errors=True)  # of an export that was killed
     part.mkdir(parents=True)
     try:
-        passes = _passes(store, selected)
+        passes: dict[str, int] = {}  # counted on from run to run: read back as one run they stay apart
+        for _, episodes in groupby(store.summaries(**selected), lambda episode: episode.run):
+            begin = max(passes.values(), default=-1) + 1
+            passes |= {episode.id: begin + episode.repeat for episode in episodes}
         for episode in store.episodes(**selected):
             pages = [*(step.observation for step in episode.steps), *filter(None, [episode.final])]
             pictures = {shot.sha256: _picture(store, shot, part) for page in pages if (shot := page.screenshot)}
@@ -80,15 +83,6 @@ def export_atif(store: Store, selected: Which, out: Path) -> int:
         return len(passes)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-
-
-def _passes(store: Store, selected: Which) -> dict[str, int]:
-    """The pass of each episode by its id, counted on from run to run: read back as one run they stay apart."""
-    passes: dict[str, int] = {}
-    for _, episodes in groupby(store.summaries(**selected), lambda episode: episode.run):
-        begin = max(passes.values(), default=-1) + 1
-        passes |= {episode.id: begin + episode.repeat for episode in episodes}
-    return passes
 
 
 def _picture(store: Store, shot: Screenshot, folder: Path) -> str:

@@ -10,7 +10,6 @@ from bestofq.core.identity import FREE
 Input = Literal["state", "action", "task"]
 Scaling = Literal["standardize", "whiten"]
 
-
 CARD = "checkpoint.json"
 """In the folder of a Q-function: all that the weights do not tell."""
 PAPER_DIM = 2048

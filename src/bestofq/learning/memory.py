@@ -139,9 +139,8 @@ class Memory:
                 facts = json.loads((file.metadata() or {})["memory"])
             episodes = EpisodeSet.model_validate(facts["episodes"]) if "episodes" in facts else None
             rows = zip(arrays["sums"].tolist(), arrays["counts"].tolist(), strict=True)
-            memory = cls(
-                dict(zip(arrays["keys"].tolist(), rows, strict=True)), facts["mean"], facts["train_n"], episodes
-            )
+            table = dict(zip(arrays["keys"].tolist(), rows, strict=True))
+            memory = cls(table, facts["mean"], facts["train_n"], episodes)
             whole = facts["digest"] == _digest(arrays)
         except (SafetensorError, LookupError, ValueError, TypeError) as error:
             raise CheckpointError(f"{path} cannot be read ({reason_of(error)}): train again") from error

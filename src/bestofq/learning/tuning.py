@@ -183,9 +183,8 @@ def _save(accelerator: Any, policy: Any, out: Path, *, lora: bool) -> None:
     weights = accelerator.get_state_dict(policy)
     model = accelerator.unwrap_model(policy, keep_fp32_wrapper=False)
     if accelerator.is_main_process:
-        write_whole(
-            out / ("adapter" if lora else "model"), lambda folder: model.save_pretrained(folder, state_dict=weights)
-        )
+        name = "adapter" if lora else "model"
+        write_whole(out / name, lambda folder: model.save_pretrained(folder, state_dict=weights))
         if lora and not _fsdp(accelerator):
             write_whole(out / "model", model.merge_and_unload().save_pretrained)
     accelerator.wait_for_everyone()

@@ -124,8 +124,7 @@ def _fill_groups(items: Iterable[T], size: Callable[[T], int], limit: int, *, at
     groups: list[list[T]] = []
     total = limit + 1
     for item in items:
-        full = total >= limit if at_least else total + size(item) > limit
-        if full:
+        if total >= limit if at_least else total + size(item) > limit:
             groups.append([])
             total = 0
         groups[-1].append(item)

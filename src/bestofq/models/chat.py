@@ -39,7 +39,7 @@ from bestofq.models.endpoint import (
     raise_provider_error,
 )
 from bestofq.models.images import image_part, limits_of, resize
-from bestofq.models.prices import Budget, Price, price_of
+from bestofq.models.prices import UNKNOWN, Budget, Price, price_of
 
 if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
     from bestofq.models.local import PromptTokens
@@ -110,7 +110,7 @@ class ChatConfig(FrozenModel):
     def price(self) -> Price:
         """Return the price set here, else that of genai-prices; unknown for a local model."""
         if self.base_url == HERE:
-            return Price(None, None)
+            return UNKNOWN
         known = price_of(self.model)
         return Price(
             known.usd_in if self.usd_in is None else self.usd_in,
@@ -339,11 +339,11 @@ class ChatModel:
         config = self.config
         if "system" in refused:
             messages = _merge_system(messages)
+        limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
         found: dict[str, Any] = {
             "model": config.model,
             "messages": messages,
-            "max_completion_tokens" if "max_tokens" in refused else "max_tokens": request.max_tokens
-            or config.max_tokens,
+            limit: request.max_tokens or config.max_tokens,
         }
         if "temperature" not in refused:
             sampled = config.temperature if request.temperature is None else request.temperature
@@ -382,9 +382,8 @@ def _merge_system(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]
     system, *rest = messages
     if system["role"] != "system":
         return messages
-    content = rest[0]["content"]
-    parts = [{"type": "text", "text": system["content"]}]
-    merged = f"{system['content']}\n\n{content}" if isinstance(content, str) else [*parts, *content]
+    begun, content = system["content"], rest[0]["content"]
+    merged = f"{begun}\n\n{content}" if isinstance(content, str) else [{"type": "text", "text": begun}, *content]
     return [{**rest[0], "content": merged}, *rest[1:]]
 
 
@@ -392,9 +391,8 @@ def _text_of(message: Any, *, whole: bool) -> str:
     """The content, in one text or in parts. If there is none: the tool calls as JSON, or `whole` reasoning."""
     content = message.content
     if isinstance(content, list):
-        content = "".join(
-            part.get("text") or "" for part in content if part.get("type") not in ("thinking", "reasoning")
-        )
+        said = (part for part in content if part.get("type") not in ("thinking", "reasoning"))
+        content = "".join(part.get("text") or "" for part in said)
     if content is not None and content.strip():
         return str(content)
     called = [getattr(call, "function", None) for call in getattr(message, "tool_calls", None) or ()]

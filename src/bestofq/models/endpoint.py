@@ -127,8 +127,6 @@ def address_of(text: str) -> str:
 
 
 NEEDS = "tuning needs them: serve the model by vLLM 0.10.2 or later or a current SGLang, or set token_ids=false"
-
-
 Setting = Literal["max_tokens", "temperature", "logprobs", "seed", "n", "system", "schema"]
 
 

@@ -16,8 +16,6 @@ from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture, PictureLimits
 
 QUALITY = 90  # of JPEG and WebP
-
-
 FAMILIES: Mapping[str, PictureLimits] = {  # by a part of the name, letters and digits only; the first that fits
     # factors, Qwen2.5-VL's pixels and the coordinates were checked in published sources; Qwen3-VL's, Holo1's and
     # Holo3's pixels and Gemini's coordinates were not: set `pixels_most` and the like of the endpoint if they differ

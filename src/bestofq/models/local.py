@@ -23,7 +23,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from bestofq.core.errors import ConfigError, ContextError
-from bestofq.core.language import Generation, Message, Reply, Request, break_tokens, ids_hash
+from bestofq.core.language import Finish, Generation, Message, Reply, Request, break_tokens, ids_hash
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
 from bestofq.core.usage import Usage
@@ -267,18 +267,11 @@ class LocalModel(PromptTokens):
     ) -> Generation:
         ends = {*self._ends.tolist(), *(self._breaks.tolist() if request.one_line else ())}
         texts = self.tokenizer.batch_decode(branches, skip_special_tokens=True)
-        read = ids_hash(prompt)
-        replies = (
-            Reply(
-                text,
-                log_prob,
-                tuple(ids),
-                "stop" if ids[-1] in ends else "truncated",
-                prompt_hash=read,
-                log_probs=tuple(own[: len(ids)]),
-            )
-            for text, log_prob, ids, own in zip(texts, log_probs, branches, each, strict=True)
-        )
+        read, replies = ids_hash(prompt), []
+        for text, log_prob, ids, own in zip(texts, log_probs, branches, each, strict=True):
+            finish: Finish = "stop" if ids[-1] in ends else "truncated"
+            told = tuple(own[: len(ids)])
+            replies.append(Reply(text, log_prob, tuple(ids), finish, prompt_hash=read, log_probs=told))
         usage = Usage(role=request.role, tokens_in=len(prompt), tokens_out=sum(map(len, branches)), calls=1)
         return Generation(tuple(replies), usage)
 

@@ -77,10 +77,7 @@ async def play(
     async with suite.open() as make_env:
         chosen = (await suite.tasks(split))[:tasks]
         options = RunOptions(
-            step_limit=suite.step_limit,
-            judge=suite.judge,
-            provenance=made,
-            irreversible=irreversible_of(suite),
+            step_limit=suite.step_limit, judge=suite.judge, provenance=made, irreversible=irreversible_of(suite)
         )
         done = await run_many(
             chosen, make_env, agent, store=store, run=run, repeats=repeats, concurrency=concurrency, options=options
@@ -148,7 +145,6 @@ async def visit(
 
     `approve` may refuse what seems irreversible, and with `ask_forms` also what sends a form.
     """
-
     task, config = run_goal.page_task(goal, url), {"agent": agent.name}
     options = EpisodeOptions(judge=run_goal.UserJudge(), on_decision=on_decision)
     async with Browser.launch() as browser:
@@ -165,9 +161,5 @@ async def _begin(store: Store, run: str, suite: Suite, agents: Owned | None = No
 def _parts_of(agent: Agent) -> dict[str, JsonValue]:
     """What a run keeps of an agent: N, and the classes of its parts."""
     parts = {name: getattr(agent, name) for name in ("proposer", "scorer", "selector", "localizer")}
-    names = {
-        f"{name}_class": f"{type(one).__module__}.{type(one).__qualname__}"
-        for name, one in parts.items()
-        if one is not None
-    }
-    return {"n": agent.n_candidates, **names}
+    kinds = {f"{name}_class": type(one) for name, one in parts.items() if one is not None}
+    return {"n": agent.n_candidates, **{name: f"{kind.__module__}.{kind.__qualname__}" for name, kind in kinds.items()}}

@@ -131,12 +131,7 @@ DEFAULT_AGENTS: tuple[AgentKind, ...] = ("prompting", "random", "picker", "best-
 
 
 async def compare(
-    models: Models,
-    suite: OpenSuite,
-    store: Store,
-    run: str,
-    play: Play,
-    agents: Sequence[AgentKind] = DEFAULT_AGENTS,
+    models: Models, suite: OpenSuite, store: Store, run: str, play: Play, agents: Sequence[AgentKind] = DEFAULT_AGENTS
 ) -> None:
     """Play each of `agents` as `play` says, all in the run `run`. `play.values` go to those that read a Q-function.
 

@@ -83,21 +83,17 @@ def q_identity(
     models: Models, episodes: EpisodeSet | None = None, iql: IQLConfig | None = None
 ) -> dict[str, JsonValue]:
     """All that a Q-function depends on, by the settings' own names; `iql` None: as the settings say."""
+    n, learned = models.settings.n_candidates, None if episodes is None else identity_of(episodes)
     if models.settings.value == "memory":
-        return {
-            "value": "memory",
-            "keys": KEYS,
-            "n_candidates": models.settings.n_candidates,
-            "episodes": None if episodes is None else identity_of(episodes),
-        }
+        return {"value": "memory", "keys": KEYS, "n_candidates": n, "episodes": learned}
     config, spec = iql or models.settings.iql, models.embedder.spec
     embed: dict[str, JsonValue] = spec.model_dump(mode="json")
     ways = {name: embed.pop(name) for name in EmbedSettings.model_fields}
     return {
         "iql": identity_of(config.at(spec.dim)),
-        "n_candidates": models.settings.n_candidates,
+        "n_candidates": n,
         "model": {"embed": ways, "embedder": embed},
-        "episodes": None if episodes is None else identity_of(episodes),
+        "episodes": learned,
     }
 
 
@@ -106,9 +102,8 @@ def episode_set(episodes: Iterable[EpisodeSummary]) -> EpisodeSet:
     taught = [one for one in episodes if one.decided and one.steps]
     facts = json.dumps([(one.id, one.outcome, one.reward, one.steps) for one in taught])
     fingerprint = hashlib.sha256(facts.encode()).hexdigest()[:16]
-    return EpisodeSet(
-        count=len(taught), fingerprint=fingerprint, tasks=tuple(sorted({task_mark(e.key) for e in taught}))
-    )
+    tasks = tuple(sorted({task_mark(one.key) for one in taught}))
+    return EpisodeSet(count=len(taught), fingerprint=fingerprint, tasks=tasks)
 
 
 def task_mark(key: EpisodeKey) -> str:

@@ -126,7 +126,16 @@ class _Turns(dict[int, Turn | None]):
         self.models, self.tree = models, tree
 
     def __missing__(self, node: int) -> Turn | None:
-        found = self[node] = _turn(self.models, self.tree, node)
+        candidate = self.tree.candidate[node]
+        assert candidate is not None
+        ids, log_prob, found = candidate.reply_ids, candidate.log_prob, None
+        if (
+            ids is not None
+            and log_prob is not None
+            and (prompt := _prompt_ids(self.models, self.tree, node)) is not None
+        ):
+            found = Turn(prompt_ids=prompt, reply_ids=ids, log_prob=log_prob)
+        self[node] = found
         return found
 
 
@@ -141,16 +150,6 @@ def _turns_of(models: Models, trees: Iterable[SearchTree]) -> Iterator[_Turns]:
                 tree.task.id,
                 lost,
             )
-
-
-def _turn(models: Models, tree: SearchTree, node: int) -> Turn | None:
-    candidate = tree.candidate[node]
-    assert candidate is not None
-    if candidate.reply_ids is None or candidate.log_prob is None:
-        return None
-    if (prompt := _prompt_ids(models, tree, node)) is None:
-        return None
-    return Turn(prompt_ids=prompt, reply_ids=candidate.reply_ids, log_prob=candidate.log_prob)
 
 
 def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] | None:

@@ -80,7 +80,10 @@ def train_q(
         raise InputError(NO_OUTCOME.format(len(episodes)))
     if models.settings.value == "memory":
         return _remember(out, models, store, episodes, identity)
-    _check_embedders(models, store, episodes)
+    runs = {episode.run for episode in episodes}
+    for record in store.runs():
+        if record.name in runs and isinstance(chat := record.config.get("chat"), dict):
+            check_embedder(models.settings, str(chat["model"]))
     spec = models.embedder.spec
     data = transitions_of(models, episodes_of(store, episodes), store, vectors)
     set_begun(out, identity)
@@ -174,14 +177,6 @@ def select_episodes(store: Store, runs: Sequence[str], episodes: int | None = No
             "collect more"
         )
     return found[:episodes]
-
-
-def _check_embedders(models: Models, store: Store, episodes: Sequence[EpisodeSummary]) -> None:
-    runs = {episode.run for episode in episodes}
-    for record in store.runs():
-        chat = record.config.get("chat")
-        if record.name in runs and isinstance(chat, dict):
-            check_embedder(models.settings, str(chat["model"]))
 
 
 def episodes_of(store: Store, learned: Sequence[EpisodeSummary]) -> Iterator[Episode]:

@@ -87,11 +87,9 @@ def _pieces(block: Json) -> tuple[Json, list[Json]]:
         case "tool_use":
             return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
         case "thinking":
-            signed = [{"type": "signature_delta", "signature": block.get("signature", "")}]
-            return {**block, "thinking": "", "signature": ""}, [
-                {"type": "thinking_delta", "thinking": block["thinking"]},
-                *signed,
-            ]
+            thought = {"type": "thinking_delta", "thinking": block["thinking"]}
+            signed = {"type": "signature_delta", "signature": block.get("signature", "")}
+            return {**block, "thinking": "", "signature": ""}, [thought, signed]
     return block, []
 
 

@@ -95,7 +95,9 @@ def as_events(reply: Json, _: Json) -> Iterator[bytes]:
     events: list[tuple[str, Json]] = [("response.created", {"response": begun})]
     for index, item in enumerate(reply["output"]):
         at = {"output_index": index, "item_id": item.get("id", "")}
-        events.append(("response.output_item.added", {"output_index": index, "item": item | _empty(item)}))
+        field = _WRITTEN.get(item["type"])
+        empty: Json = {"content": []} if item["type"] == "message" else {field: ""} if field else {}
+        events.append(("response.output_item.added", {"output_index": index, "item": {**item, **empty}}))
         for place, part in enumerate(item["content"] if item["type"] == "message" else ()):
             here = {**at, "content_index": place}
             if text := part.get("text"):
@@ -103,7 +105,7 @@ def as_events(reply: Json, _: Json) -> Iterator[bytes]:
                 events.append(("response.output_text.delta", {**here, "delta": text, "logprobs": []}))
                 events.append(("response.output_text.done", {**here, "text": text, "logprobs": []}))
                 events.append(("response.content_part.done", {**here, "part": part}))
-        if field := _WRITTEN.get(item["type"]):
+        if field:
             kind, written = f"response.{item['type']}_{field}", item[field]
             events.append((f"{kind}.delta", {**at, "delta": written}))
             events.append((f"{kind}.done", {**at, "name": item["name"], field: written}))
@@ -111,13 +113,6 @@ def as_events(reply: Json, _: Json) -> Iterator[bytes]:
     events.append((f"response.{reply.get('status', 'completed')}", {"response": reply}))
     for number, (name, values) in enumerate(events):
         yield sse(name, sequence_number=number, **values)
-
-
-def _empty(item: Json) -> dict[str, Any]:
-    """What an item has not yet as it begins."""
-    if item["type"] == "message":
-        return {"content": []}
-    return {_WRITTEN[item["type"]]: ""} if item["type"] in _WRITTEN else {}
 
 
 RESPONSES = ApiAdapter("responses", as_chat, as_completion, as_events, as_error, "input")

@@ -17,7 +17,7 @@ from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
 from bestofq.envs.splits import uniform
-from bestofq.interop.nouns import text_of
+from bestofq.interop.nouns import UNJUDGED, text_of
 from bestofq.reports.rollout import Rollout
 from bestofq.serve.wire import DecisionRequest, Json, ids_of
 from bestofq.store.store import Store
@@ -84,8 +84,7 @@ class Sessions:
         if known.episode is None:
             del self._all[known.id]
         else:
-            ending = self.outcome(known.id, Verdict(reward=0.0, outcome="unjudged"))
-            await kept(ending, f"the end of the session {known.id!r}")
+            await kept(self.outcome(known.id, UNJUDGED), f"the end of the session {known.id!r}")
 
     def _match_replies(self, asked: DecisionRequest) -> AgentSession | None:
         """Find a session by the ids of its replies, else by the words of its last one under the same goal. Prefer one
@@ -179,8 +178,7 @@ class Sessions:
         """What was never judged is kept, unjudged: it teaches nothing until `bestofq judge` says how it ended."""
         for session in list(self._all.values()):
             if session.episode:
-                ending = self.outcome(session.id, Verdict(reward=0.0, outcome="unjudged"))
-                await kept(ending, f"the end of the session {session.id!r}")
+                await kept(self.outcome(session.id, UNJUDGED), f"the end of the session {session.id!r}")
 
 
 async def kept(saving: Awaitable[None], what: str) -> None:

@@ -77,9 +77,8 @@ async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Hea
         said = json_in(answer.content) if answer.status_code == 200 else None
     except ValueError:
         said = None
-    return UpstreamReply(
-        answer.status_code, answer.headers.raw, answer.content, said if isinstance(said, dict) else None
-    )
+    known = said if isinstance(said, dict) else None
+    return UpstreamReply(answer.status_code, answer.headers.raw, answer.content, known)
 
 
 async def stream_answer(client: httpx.AsyncClient, sent: httpx.Request) -> Response:

@@ -44,11 +44,8 @@ class QScorer:
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """Q(s, a_i) for each candidate [N]."""
         started = time.perf_counter()
-        texts = [
-            self.texts.state(state),
-            self.texts.task(state.task),
-            *(self.texts.action(state, candidate) for candidate in candidates),
-        ]
+        texts = [self.texts.state(state), self.texts.task(state.task)]
+        texts += [self.texts.action(state, candidate) for candidate in candidates]
         vectors, tokens = await self.embedder.embed(texts)
         here, task, actions = vectors[:1], vectors[1:2], vectors[None, 2:]  # [1, D], [1, D], [1, N, D]
         return Scores(
