@@ -5,16 +5,16 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 27_270,
+    "library lines": 27_208,
     "sites lines": 2_991,
-    "experiments lines": 6_611,
-    "library, sites and experiments lines": 36_872,
-    "test lines": 27_813,
+    "experiments lines": 6_731,
+    "library, sites and experiments lines": 36_930,
+    "test lines": 27_921,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 123,
     "settings that nobody sets": 0,
-    "functions named by a participle": 2,
+    "functions named by a participle": 1,
     "odd phrases": 6,
     "long sentences": 32,
     "class names with two meanings": 0,
