@@ -127,7 +127,7 @@ def read_once(load: Callable[..., Any]) -> Callable[..., Any]:
     def copy(auto: object, path: str | Path, *how: object) -> tuple[object, ...]:
         files = [file.stat() for file in sorted(Path(path).glob("*"))]
         model, *rest = read(auto, path, *how, tuple((file.st_ino, file.st_mtime_ns, file.st_size) for file in files))
-        return deepcopy(model), *rest
+        return deepcopy(model.requires_grad_(False)), *rest  # as a local model is
 
     return copy
 
