@@ -5,10 +5,10 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 27_208,
+    "library lines": 27_207,
     "sites lines": 2_991,
     "experiments lines": 6_731,
-    "library, sites and experiments lines": 36_930,
+    "library, sites and experiments lines": 36_929,
     "test lines": 27_921,
     "import depth": 14,
     "modules in import circles": 0,
@@ -16,7 +16,7 @@ BUDGETS = {
     "settings that nobody sets": 0,
     "functions named by a participle": 1,
     "odd phrases": 6,
-    "long sentences": 32,
+    "long sentences": 31,
     "class names with two meanings": 0,
     "README lines": 91,
     "CHANGELOG lines": 110,

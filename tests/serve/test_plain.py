@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bestofq.serve.wire import candidate, parse_request
+from bestofq.serve.wire import candidate, is_final, parse_request
 from tests.serve.agents import Body, Upstream, by_label, completion, episodes, serving
 
 PAGES = (
@@ -23,6 +23,8 @@ REPLIES = {
     "Action: click(2)": "click button Size S",
     "THOUGHT: the size first\nCLICK [2]": "click button Size S",
     '{"reasoning": "so", "tool": "type", "args": {"n": 3, "value": "oak"}}': 'write textbox Search "oak"',
+    '{"actions": [{"action": "click 2"}, {"action": "click 1"}]}': "click button Size S; click link Home",
+    '{"action": "click 2"} {"action": "click", "id": 1}': "click button Size S; click link Home",
     '{"thought": "over", "action": "done"}': '{"action": "done"}',
     '{"action": "click", "element": 9}': '{"action": "click", "element": 9}',
     "I am done.": "I am done.",
@@ -36,14 +38,10 @@ def asks(page: str, goal: str = "Buy an oak chair") -> Body:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_goal_and_page_are_found_by_their_lines(page: str) -> None:
-    wanted = parse_request(asks(page), plain=True)
-    assert wanted is not None
-    assert (wanted.goal, wanted.seen.title, wanted.seen.url) == (
-        "Buy an oak chair", "Chair", "http://shop.test/item/4",
-    )  # fmt: skip
-    names = [one.name.removesuffix(" (link)") for one in wanted.seen.elements]
-    assert names[:2] == ["Home", "Size S"]
-    assert [one.mark for one in wanted.seen.elements] == [1, 2, 3]
+    _, goal, seen, *_ = parse_request(asks(page), plain=True)
+    assert (goal, seen.title, seen.url) == ("Buy an oak chair", "Chair", "http://shop.test/item/4")
+    names = [(one.mark, one.name.removesuffix(" (link)")) for one in seen.elements]
+    assert names[:2] == [(1, "Home"), (2, "Size S")]
 
 
 @pytest.mark.parametrize("text", ["\n", "- ", "[1", "the ", "<a ", "goal: "])
@@ -55,12 +53,14 @@ def test_a_long_request_is_read_at_once(text: str) -> None:
 
 @pytest.mark.parametrize("reply", REPLIES)
 def test_a_reply_is_the_action_that_it_means(reply: str) -> None:
-    wanted = parse_request(asks(PAGES[0]), plain=True)
-    assert wanted is not None
-    found = candidate(wanted, completion(reply))
-    assert found is not None
-    assert found.label == REPLIES[reply]
-    assert json.loads(found.reply or "")["content"] == reply
+    found = candidate(parse_request(asks(PAGES[0]), plain=True), completion(reply))
+    assert (found.label, json.loads(found.reply)["content"]) == (REPLIES[reply], reply)
+
+
+def test_an_unknown_action_on_what_buys_seems_irreversible() -> None:
+    wanted = parse_request(asks("[1] button 'Buy now'\n[2] link 'Home'"), plain=True)
+    found = [candidate(wanted, completion(f'{{"action": "press it", "id": {mark}}}')) for mark in (1, 2)]
+    assert [is_final(one, wanted.seen) for one in found] == [True, False]
 
 
 async def test_its_steps_are_recorded_and_ranked_only_where_they_are_asked_for(tmp_path: Path) -> None:

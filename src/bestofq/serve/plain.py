@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bestofq.agents.dialects.json import parse_candidates
+from bestofq.agents.dialects.json import MOST_MARKS, parse_candidates
 from bestofq.agents.json_replies import values_of
 from bestofq.core.actions import Other
 from bestofq.core.decision import Candidate
@@ -49,12 +49,13 @@ def read_page(seen: Observation, texts: Sequence[str]) -> tuple[str, Observation
 
 
 def plain_candidate(words: str, seen: Observation) -> Candidate:
-    """What a reply would do. Words that name no action are kept as `Other`, without thoughts."""
+    """What a reply would do, all its actions together. Words that name no action are `Other`, without thoughts."""
     values = [_with_usual_names(value) for value in values_of(words)]
     try:
-        return parse_candidates(values or _BEFORE_ACTION.sub("", words.rpartition("\n")[2]), seen, 1, "mark")[0]
+        found = parse_candidates(values or _BEFORE_ACTION.sub("", words.rpartition("\n")[2]), seen, MOST_MARKS, "mark")
+        return candidate_of([one.action for one in found], seen.elements)
     except ReplyError:
-        return candidate_of([Other(text=json_of(values[0]) if values else words)], seen.elements)
+        return candidate_of([Other(text="; ".join(map(json_of, values)) or words)], seen.elements)
 
 
 def _elements(text: str) -> tuple[Element, ...]:
@@ -70,14 +71,12 @@ def _elements(text: str) -> tuple[Element, ...]:
 
 
 def _with_usual_names(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_with_usual_names(one) for one in value]
     if not isinstance(value, dict):
-        return value
+        return [_with_usual_names(one) for one in value] if isinstance(value, list) else value
     usual: dict[str, Any] = {}
     for name, inner in value.items():
         if name in _ARGUMENTS and isinstance(inner, dict):
             usual |= _with_usual_names(inner)
         elif name not in _THOUGHTS:
-            usual[_NAMES.get(name, name)] = _with_usual_names(inner) if isinstance(inner, dict) else inner
+            usual[_NAMES.get(name, name)] = _with_usual_names(inner)
     return usual

@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 END = b"data: [DONE]\n\n"
 GOAL = 2_000  # characters of a goal that no tag parts from the rest
 _ARGUMENT = re.compile(r'"\w+": ')
-_MARK = re.compile(r'"(?:index|element_id|element_index|ref|bid)": "?e?(\d{1,9})\b')
+_MARK = re.compile(r'"(?:index|element(?:_id|_index)?|ref|bid)": "?e?(\d{1,9})\b')
 _STEP = re.compile(r"<step_info>\s*Step\s*(\d+)")
 
 
