@@ -2,14 +2,15 @@
 
 import gc
 import json
+import logging
 import os
 import ssl
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from copy import deepcopy
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from _pytest.pathlib import import_path
 from execnet import gateway_io
 from forked import ForkedWorker, forking
 from playwright import async_api
@@ -35,19 +37,14 @@ DURATIONS = Path(__file__).with_name("durations.json")
 """Seconds of each file of tests, as `make test ARGS=--write-durations` measured them."""
 SLOW_SECONDS = 4.0  # of a file, from which it is left out of the quick part
 
-PRELOADED = (
-    "hypothesis",
-    "openai",
-    "datasets",
-    "peft",
-    "transformers.models.llama.modeling_llama",
-    "bestofq_sites.demo",
-)
+PRELOADED = ("openai", "datasets", "peft", "transformers.models.llama.modeling_llama", "bestofq_sites.demo")
 """What takes long to import, and most workers need."""
 
 _SCHEMAS = count()
 
 ssl.create_default_context = cache(ssl.create_default_context)  # each HTTP client reads all certificates anew: 50 ms
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False  # each run, and each process of one, would compile all anew
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # there is a worker a core and more: their threads would wait in turn
 
 
@@ -68,9 +65,21 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Before pytest-xdist begins its workers: they take ten seconds each to import PyTorch and Transformers."""
     if session.config.getoption("numprocesses"):
         forks = ExitStack()
-        forks.enter_context(forking(*PRELOADED))
+        forks.enter_context(forking(partial(import_all, session.config)))
         session.config.add_cleanup(forks.close)
         gateway_io.Popen2IOMaster = ForkedWorker
+
+
+def import_all(config: pytest.Config) -> None:
+    """What the workers need, and the tests themselves: each worker would take seconds to rewrite and compile them."""
+    for name in PRELOADED:
+        import_module(name)
+    logging.disable()
+    given = (Path(name.partition("::")[0]).absolute() for name in config.args)
+    for path in (path for one in given for path in [*one.rglob("test_*.py")] or [one]):
+        with suppress(Exception, pytest.skip.Exception):  # each worker finds it anew, and says it
+            import_path(path, root=config.rootpath, consider_namespace_packages=False)
+    logging.disable(logging.NOTSET)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,7 +14,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -112,15 +111,14 @@ def _run_python(code: str, stdin: Path, stdout: Path) -> None:
 
 
 @contextmanager
-def forking(*modules: str) -> Iterator[None]:
-    """The process that they are forks of. It imports `modules` first."""
+def forking(prepare: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """The process that they are forks of. It prepares itself first, by imports."""
     Forked._server, asked = socket.socketpair(type=socket.SOCK_SEQPACKET)
     with Forked._server, asked, warnings.catch_warnings(action="ignore"):
         if (server := os.fork()) == 0:
             Forked._server.close()
             gc.disable()  # imports leave no garbage
-            for name in modules:
-                import_module(name)
+            prepare()
             gc.enable()
             _serve(asked)
         asked.close()

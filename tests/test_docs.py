@@ -28,17 +28,12 @@ AWAY = {"serve", "view", "run", "demo", "agent-q", "search", "pairs", "tune", "j
 HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 
 
-def ids(pages: list[Path]) -> list[str]:
-    return [str(page.relative_to(ROOT)) for page in pages]
+def test_links_lead_to_files() -> None:
+    links = [(page, link) for page in PAGES for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))]
+    assert [(page, to) for page, to in links if "://" not in to and not (page.parent / to).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=ids(PAGES))
-def test_links_lead_to_files(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
-    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
-
-
-@pytest.mark.parametrize("page", HOW_TO, ids=ids(HOW_TO))
+@pytest.mark.parametrize("page", HOW_TO, ids=[page.name for page in HOW_TO])
 def test_a_how_to_shows_an_example_that_ci_runs(page: Path) -> None:
     text = page.read_text("utf-8")
     blocks = re.findall(r"^```python ?(\S*)\n(.*?)^```$", text, re.M | re.S)
@@ -48,30 +43,31 @@ def test_a_how_to_shows_an_example_that_ci_runs(page: Path) -> None:
         assert code == (ROOT / name).read_text("utf-8"), name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=ids(PAGES))
-def test_code_is_where_it_is_said_to_be(page: Path) -> None:
+def test_code_is_where_it_is_said_to_be() -> None:
     missing = []
-    for name, names in re.findall(r"`([\w/]+/\w+\.py)(?:: ([^`]+))?`", page.read_text("utf-8")):
-        found = [file for folder in (ROOT / "src" / "bestofq", ROOT, page.parent) if (file := folder / name).exists()]
-        if not found:
-            missing.append(name)
-            continue
-        code = found[0].read_text("utf-8")
-        missing += [f"{name}: {word}" for word in re.findall(r"\w+", names) if not re.search(rf"\b{word}\b", code)]
+    for page in PAGES:
+        for name, names in re.findall(r"`([\w/]+/\w+\.py)(?:: ([^`]+))?`", page.read_text("utf-8")):
+            found = [file for place in (ROOT / "src/bestofq", ROOT, page.parent) if (file := place / name).exists()]
+            if not found:
+                missing.append((page, name))
+                continue
+            code = found[0].read_text("utf-8")
+            missing += [(page, name, word) for word in re.findall(r"\w+", names) if not re.search(rf"\b{word}\b", code)]
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=ids(PAGES))
-def test_commands_and_their_options_exist(page: Path) -> None:
-    for program, words in commands_of(page.read_text("utf-8")):
-        check_command(program, words)
-
-
-def check_command(program: str, words: list[str]) -> None:
-    assert words[0] in (PLACES if program == "bestofq" else EXPERIMENTS), words
-    command = load_command(words[0]) if program == "bestofq" else EXPERIMENTS[words[0]]
-    options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    assert [word for word in words if word.startswith("--") and word.partition("=")[0] not in options] == [], words
+def test_commands_of_pages_and_scripts_exist_with_their_options() -> None:
+    called = [(page, *found) for page in PAGES for found in commands_of(page.read_text("utf-8"))]
+    for script in SCRIPTS:
+        calls = re.findall(r'"\$BESTOFQ" (.*)', script.read_text("utf-8").replace("\\\n", " "))
+        assert calls or script.name == "prepare.sh", script
+        called += [(script, "bestofq", shlex.split(call)) for call in calls]
+    for page, program, words in called:
+        assert words[0] in (PLACES if program == "bestofq" else EXPERIMENTS), (page, words)
+        command = load_command(words[0]) if program == "bestofq" else EXPERIMENTS[words[0]]
+        options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        given = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert given <= options, (page, words)
 
 
 def commands_of(text: str, *, inline: bool = True) -> Iterator[tuple[str, list[str]]]:
@@ -109,24 +105,17 @@ def test_fenced_commands_run_where_they_need_no_network_and_no_key(
     assert ended[0] >= 30
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=ids(SCRIPTS))
-def test_scripts_call_commands_with_options_that_exist(script: Path) -> None:
-    calls = re.findall(r'"\$BESTOFQ" (.*)', script.read_text("utf-8").replace("\\\n", " "))
-    assert calls or script.name == "prepare.sh"
-    for call in calls:
-        check_command("bestofq", shlex.split(call))
-
-
-@pytest.mark.parametrize("page", [*PAGES, *MEASURED], ids=ids([*PAGES, *MEASURED]))
-def test_benchmarks_and_targets_of_make_exist_with_their_options(page: Path) -> None:
-    text = page.read_text("utf-8").replace("\\\n", " ")
-    missing = []
-    for name, given in re.findall(r"python (benchmarks/\w+\.py)((?: +[^\s`|]+)*)", text):
-        code = (ROOT / name).read_text("utf-8")
-        missing += [f"{name} {option}" for option in re.findall(r"--[\w-]+", given) if f'"{option}"' not in code]
-    targets = (ROOT / "Makefile").read_text("utf-8")
-    called = re.findall(r"(?:^|`)make ([\w-]+)", text, re.M)
-    assert [*missing, *(target for target in called if f"\n{target}:" not in targets)] == []
+def test_benchmarks_and_targets_of_make_exist_with_their_options() -> None:
+    targets, missing = (ROOT / "Makefile").read_text("utf-8"), []
+    for page in [*PAGES, *MEASURED]:
+        text = page.read_text("utf-8").replace("\\\n", " ")
+        for name, given in re.findall(r"python (benchmarks/\w+\.py)((?: +[^\s`|]+)*)", text):
+            code = (ROOT / name).read_text("utf-8")
+            options = re.findall(r"--[\w-]+", given)
+            missing += [(page, name, option) for option in options if f'"{option}"' not in code]
+        called = re.findall(r"(?:^|`)make ([\w-]+)", text, re.M)
+        missing += [(page, "make", target) for target in called if f"\n{target}:" not in targets]
+    assert missing == []
 
 
 def test_every_study_has_its_place_among_the_results() -> None:
