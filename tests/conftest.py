@@ -101,14 +101,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of slow files, and run the longest files first (`--no-loadscope-reorder` keeps that order), then
-    files with some slow tests: no worker is left alone with one. Files that measure seconds come last."""
+    files with some slow tests: no worker is left alone with one. Files that measure seconds follow the long ones."""
     seconds = json.loads(DURATIONS.read_text())
     for item in items:
         if seconds.get(item.path.name, 0.0) >= SLOW_SECONDS:
             item.add_marker(pytest.mark.slow)
     some = {item.path for item in items if item.get_closest_marker("slow")}
     timed = {item.path for item in items if item.get_closest_marker("timed")}
-    items.sort(key=lambda item: (item.path in timed, -seconds.get(item.path.name, 0.0), item.path not in some))
+    seconds |= {path.name: min(seconds.get(path.name, 0.0), 10.0) for path in timed}
+    items.sort(key=lambda item: (-seconds.get(item.path.name, 0.0), item.path not in some))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

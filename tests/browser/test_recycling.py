@@ -88,8 +88,8 @@ async def test_sessions_do_not_see_each_other(site: Any, browser: Browser) -> No
 
 
 async def test_chromium_is_started_again_after_a_crash(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BrowserConfig, "deadline", 5)
-    async with Browser.launch() as browser:
+    monkeypatch.setattr(BrowserConfig, "deadline", 3)  # until which the call waits that crashes the page
+    async with Browser.launch(BrowserConfig(load_patience=3)) as browser:
         session = BrowserSession(browser)
         await session.reset(site.page("<p>up"))
         with pytest.raises(BrowserError):

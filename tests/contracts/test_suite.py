@@ -271,11 +271,11 @@ async def play(env: Env, actions: Iterable[Action]) -> list[tuple[object, float 
 
 
 async def explored(env: Env, task: Task, rng: random.Random) -> list[Node]:
-    """Three states of one episode, and a way on from each."""
+    """Three states of one episode (two in a browser, which takes long), and a way on from each."""
     assert isinstance(env, Checkpointable)
     nodes = []
     seen, ended = await env.reset(task, seed=0), False
-    for _ in range(3):
+    for _ in range(3 if isinstance(env, TextEnv) else 2):
         for _ in range(4):
             before, here = await env.save(), page_of(seen)
             result = await env.step(random_action(seen, rng))
