@@ -6,6 +6,7 @@ import logging
 import os
 import ssl
 import sys
+import warnings
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import ExitStack, suppress
@@ -76,9 +77,10 @@ def import_all(config: pytest.Config) -> None:
         import_module(name)
     logging.disable()
     given = (Path(name.partition("::")[0]).absolute() for name in config.args)
-    for path in (path for one in given for path in [*one.rglob("test_*.py")] or [one]):
-        with suppress(Exception, pytest.skip.Exception):  # each worker finds it anew, and says it
-            import_path(path, root=config.rootpath, consider_namespace_packages=False)
+    with warnings.catch_warnings(action="error"):
+        for path in (path for one in given for path in [*one.rglob("test_*.py")] or [one]):
+            with suppress(Exception, pytest.skip.Exception):  # each worker finds it anew, and says it
+                import_path(path, root=config.rootpath, consider_namespace_packages=False)
     logging.disable(logging.NOTSET)
 
 
