@@ -30,6 +30,7 @@ play() { # RUNG Q AGENTS SETTINGS...
     reworded) where="--split train --set suite.name=experiments.shops:reworded" ;;
     reworded-held-out) where="--split test --set suite.only=* --set suite.name=experiments.shops:reworded" ;;
     seeds) where="--split test --set suite.families=seen --set suite.per_task=5" ;; # other problems of the tasks it learned
+    families) where="--split test --set suite.only=* --set suite.families=held-out --set suite.per_task=10" ;;
     esac
     "$BESTOFQ" eval $config $where "$@" --q $store/$q --agents $agents $played --store $store-$rung --run $q \
         --out $store-$rung/$q.json
@@ -41,11 +42,18 @@ climb() { # Q AGENTS SETTINGS...
 "$BESTOFQ" collect $config --store $store
 "$BESTOFQ" train $config --set value=memory --store $store --out $store/memory
 climb memory prompting,words,best-of-q,memory # the memory behind its gate, and without
-if [ $env = shop ]; then # goals in other words
-    for rung in reworded reworded-held-out; do play $rung memory prompting,words,best-of-q,memory; done
-    .venv/bin/python -m experiments.outcomes write $here/episodes.csv $store-same $store-new $store-held-out $store-reworded \
-        $store-reworded-held-out
-fi
+further=
+case $env in
+shop) further="reworded reworded-held-out" ;; # goals in other words
+miniwob) further=families played="--tasks 110 --runs 1" ;;
+esac
+for rung in $further; do play $rung memory prompting,words,best-of-q,memory; done
+case $env in
+miniwob) played="--tasks 235 --runs 1" stores="$store-same $store-seeds $store-families" csv=episodes-miniwob.csv ;;
+shop) stores="$store-same $store-new $store-held-out $store-reworded $store-reworded-held-out" csv=episodes.csv ;;
+*) stores= ;;
+esac
+[ -z "$stores" ] || .venv/bin/python -m experiments.outcomes write $here/$csv $stores
 "$BESTOFQ" train --no-estimate $config --store $store --out $store/paper
 climb paper $rankers,best-of-q,prior
 "$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/q0

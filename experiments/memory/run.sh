@@ -1,17 +1,18 @@
 #!/bin/sh
-# sh experiments/memory/run.sh demo|shop|plain|quirks|booking: exploring passes, what learns from them, and every ranker on the same
+# sh experiments/memory/run.sh demo|shop|plain|plain480|quirks|booking: exploring passes, what learns from them, and every ranker on the same
 # candidates of held-out tasks. Half an hour on two quiet cores; started again, it continues.
 set -ef
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
 here=experiments/memory
 env=$1
 store=runs/memory-$env
-config="--config $here/$env.toml"
+config="--config $here/${env%480}.toml"
 matched="--set value=network --set iql.steps=2000 --set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed.matches=true"
 case $env in
 demo) rungs=test tasks=80 ;;
 shop) rungs="held-out same" tasks=80 ;;
 plain) rungs="held-out same" tasks=40 ;;
+plain480) rungs="held-out same" tasks=80 config="$config --set suite.train_tasks=240" ;; # four times the tasks and episodes
 quirks) rungs=test tasks=160 ;;
 booking) rungs="same held-out" tasks=100 ;;
 esac

@@ -48,5 +48,6 @@ done
 play paper paper best-of-q $paper
 NEW=4 UNSEEN=0 play picker memory picker # they ask the model at each step
 NEW=4 UNSEEN=0 play verifier memory verifier
+NEW=4 UNSEEN=0 play vote memory vote --set proposer=none # its own draws
 "$PYTHON" -m experiments.memory.proposals write $here/proposals.jsonl
 "$PYTHON" -m experiments.outcomes write $here/episodes.csv $store $store-same $store-new $store-unseen

@@ -45,7 +45,7 @@ def serve(
         bool, Option("--insist", help="With --rank: without its gate, even if the gate is shut.")
     ] = False,
     embedder: Annotated[Text, Option(help="The model that Q was trained with (model.embedder).")] = None,
-    n: Annotated[int, Option("--n", min=1, help="Candidates a step, with --shadow and --rank.")] = 3,
+    n: Annotated[int, Option("--n", min=1, help="Candidates a step, with --shadow, --rank and --explore.")] = 3,
     temperature: Annotated[float, Option(min=0, help="Of the further candidates, at least.")] = 1.0,
     deadline: Annotated[float, Option(min=1, help="Seconds after which what has come is ranked.")] = 45.0,
     explore: Annotated[

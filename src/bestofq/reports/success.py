@@ -180,7 +180,7 @@ def _choose_rows(store: Store, selection: Selection) -> tuple[Rows, list[str], s
                 f"agent {agent!r} has no finished episode in {chosen}: finished are {', '.join(sorted(rows)) or 'none'}"
             )
     if not rows:
-        raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
+        raise DataError(f"no episode is finished in {chosen}: make some with `bestofq eval` or `bestofq serve`")
     return rows, sorted(rows) if agents is None else rows.of(*agents), rows.find_one(selection.baseline)
 
 
