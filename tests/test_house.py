@@ -5,11 +5,11 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 27_207,
+    "library lines": 27_199,
     "sites lines": 2_991,
     "experiments lines": 6_731,
-    "library, sites and experiments lines": 36_929,
-    "test lines": 27_921,
+    "library, sites and experiments lines": 36_921,
+    "test lines": 27_920,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 123,

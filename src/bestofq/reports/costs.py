@@ -141,7 +141,7 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING) -> Costs:
                 )
                 rows.append(cost)
     if not rows:
-        raise DataError(f"no episode is finished in {', '.join(chosen) or 'the store'}: make some with `bestofq eval` or `bestofq serve`")
+        raise DataError(f"no episode is finished in {', '.join(chosen) or 'the store'}: run `bestofq eval` or `serve`")
     return Costs(rows=tuple(rows))
 
 

@@ -180,7 +180,7 @@ def _choose_rows(store: Store, selection: Selection) -> tuple[Rows, list[str], s
                 f"agent {agent!r} has no finished episode in {chosen}: finished are {', '.join(sorted(rows)) or 'none'}"
             )
     if not rows:
-        raise DataError(f"no episode is finished in {chosen}: make some with `bestofq eval` or `bestofq serve`")
+        raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` or `serve`")
     return rows, sorted(rows) if agents is None else rows.of(*agents), rows.find_one(selection.baseline)
 
 
@@ -312,7 +312,7 @@ def _load_tallies(stores: Mapping[str, Store], runs: Runs, selection: Selection)
     found = [tally for tally in found if tally.agent in agents]
     if not found:
         raise DataError(
-            f"no episode is finished with a verdict in {', '.join(stores) or 'no store'}: run `bestofq eval` first, or "
+            f"no episode is finished with a verdict in {', '.join(stores) or 'no store'}: run `bestofq eval` or `serve`, or "
             "`bestofq judge`"
         )
     return sorted(found, key=lambda t: (chosen.index((t.store, t.run)), agents.index(t.agent)))
