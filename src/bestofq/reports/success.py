@@ -312,8 +312,8 @@ def _load_tallies(stores: Mapping[str, Store], runs: Runs, selection: Selection)
     found = [tally for tally in found if tally.agent in agents]
     if not found:
         raise DataError(
-            f"no episode is finished with a verdict in {', '.join(stores) or 'no store'}: run `bestofq eval` or `serve`, or "
-            "`bestofq judge`"
+            f"no episode is finished with a verdict in {', '.join(stores) or 'no store'}: "
+            "run `bestofq eval`, `serve` or `judge`"
         )
     return sorted(found, key=lambda t: (chosen.index((t.store, t.run)), agents.index(t.agent)))
 
