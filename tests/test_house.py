@@ -5,10 +5,10 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 27_199,
+    "library lines": 27_193,
     "sites lines": 2_991,
     "experiments lines": 6_731,
-    "library, sites and experiments lines": 36_921,
+    "library, sites and experiments lines": 36_915,
     "test lines": 27_920,
     "import depth": 14,
     "modules in import circles": 0,

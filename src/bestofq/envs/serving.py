@@ -1,6 +1,5 @@
 """Serve the local sites of environments on loopback, in the event loop that visits them."""
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +13,9 @@ async def serve_app(app: ASGIApp) -> AsyncIterator[str]:
     """The application's root, `http://127.0.0.1:port`, until the context ends."""
     listener = socket.socket(proto=socket.IPPROTO_TCP)  # with a TCP socket asyncio sends at once
     listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="error", lifespan="off", access_log=False, date_header=False)
+    config = uvicorn.Config(
+        app, log_level="error", lifespan="off", access_log=False, date_header=False, timeout_graceful_shutdown=1
+    )
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
@@ -23,11 +24,4 @@ async def serve_app(app: ASGIApp) -> AsyncIterator[str]:
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        for listening in server.servers:
-            listening.close()
-        for connection in [*server.server_state.connections]:
-            connection.shutdown()
-        if tasks := [*server.server_state.tasks]:
-            for late in (await asyncio.wait(tasks, timeout=1))[1]:
-                late.cancel()
-        await asyncio.sleep(0)  # the connections' end
+        await server.shutdown(sockets=[listener])
