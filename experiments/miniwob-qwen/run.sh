@@ -1,11 +1,14 @@
 #!/bin/sh
 # sh experiments/miniwob-qwen/run.sh, after prepare.sh: serve, collect, train, play. Any step may be killed; started again, it continues.
-# PASSES over the problems to learn from, NEW and UNSEEN (problems of each kind to play) change the size.
+# PASSES over the problems to learn from, NEW and UNSEEN (problems of each kind to play) change the size. LARGE=1 also plays the model of 1.5
+# billion parameters.
 set -ef
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
 PYTHON=${PYTHON:-.venv/bin/python}
 here=experiments/miniwob-qwen
 store=runs/miniwob-qwen
+played=$store
+trap 'kill $(jobs -p) 2>/dev/null' EXIT # the servers that it starts
 config="--config $here/config.toml"
 matched="--set value=network --set iql.steps=1500 --set iql.discount=0.95 --set iql.network.hidden=[512,256] --set iql.network.scaling=whiten --set model.embed.matches=true"
 paper="--set preset=paper --set actions=web --set iql.steps=1500" # the actions of the episodes, for the same candidates
@@ -14,7 +17,6 @@ if ! curl -s http://127.0.0.1:8097/health >/dev/null; then
     cd runs/qwen
     ./llama-server -m qwen2.5-coder-0.5b-instruct-q4_k_m.gguf -t 1 -np 4 -c 8192 --port 8097 2>server.log &
     ./llama-server -m minilm.gguf --embeddings -t 1 -np 1 -c 512 -b 512 -ub 512 --port 8098 2>embedder.log &
-    trap 'kill $(jobs -p)' EXIT
     cd ../..
 fi
 
@@ -22,10 +24,10 @@ play() { # RUN Q AGENT SETTINGS...
     run=$1 q=$2 agent=$3
     shift 3
     common="--q $store/$q --agents $agent --tasks 1000 --runs 1 --run $run"
-    "$BESTOFQ" eval $config "$@" $common --split train --store $store-same
-    "$BESTOFQ" eval $config --set suite.per_task=${NEW:-17} "$@" $common --split test --store $store-new
+    "$BESTOFQ" eval $config "$@" $common --split train --store $played-same
+    "$BESTOFQ" eval $config --set suite.per_task=${NEW:-17} "$@" $common --split test --store $played-new
     [ "${UNSEEN:-10}" = 0 ] || "$BESTOFQ" eval $config --set suite.only=* --set suite.families=held-out --set suite.per_task=${UNSEEN:-10} \
-        "$@" $common --split test --store $store-unseen
+        "$@" $common --split test --store $played-unseen
 }
 
 "$PYTHON" -m experiments.memory.proposals read $here/proposals.jsonl # what the model replied; without these states it is asked
@@ -46,8 +48,26 @@ for seed in 1 2 3 4; do
 done
 "$BESTOFQ" train --no-estimate $config $paper --store $store --out $store/paper
 play paper paper best-of-q $paper
+for seed in 1 2 3 4; do
+    "$BESTOFQ" train --no-estimate $config $paper --set iql.seed=$seed --store $store --out $store/paper-$seed
+    UNSEEN=0 play paper-$seed paper-$seed best-of-q $paper --set iql.seed=$seed
+done
 NEW=4 UNSEEN=0 play picker memory picker # they ask the model at each step
 NEW=4 UNSEEN=0 play verifier memory verifier
 NEW=4 UNSEEN=0 play vote memory vote --set proposer=none # its own draws
+NEW=4 UNSEEN=0 play prior memory prior --set proposer=none
+if [ "${LARGE:-0}" = 1 ]; then # its candidates, ranked by what the small model's episodes taught
+    if ! curl -s http://127.0.0.1:8099/health >/dev/null; then
+        (cd runs/qwen && exec ./llama-server -m qwen2.5-coder-1.5b-instruct-q4_k_m.gguf -t 1 -np 2 -c 16384 --port 8099 2>server15.log) &
+    fi
+    played=runs/miniwob-qwen15
+    config="$config --set endpoints.chat.model=qwen2.5-coder-1.5b-instruct --set endpoints.chat.base_url=http://127.0.0.1:8099/v1"
+    NEW=4 UNSEEN=0 play first-1.5b memory prompting
+    NEW=4 UNSEEN=0 play memory-gated-1.5b memory best-of-q
+    NEW=4 UNSEEN=0 play words-1.5b memory words
+    NEW=4 UNSEEN=0 play memory-1.5b memory best-of-q --set gate=off
+    NEW=4 UNSEEN=0 play random-1.5b memory random
+    "$PYTHON" -m experiments.outcomes write $here/episodes-1.5b.csv $played-same $played-new
+fi
 "$PYTHON" -m experiments.memory.proposals write $here/proposals.jsonl
 "$PYTHON" -m experiments.outcomes write $here/episodes.csv $store $store-same $store-new $store-unseen

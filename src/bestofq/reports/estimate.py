@@ -130,4 +130,6 @@ def gate_line(found: OffPolicyEstimate) -> str:
         more = f"; about {count_of(unclear, 'more episode')} would tell" if unclear else ""
         return f"The gate is shut, and the agent takes the first candidate: no other choice is sure to help{more}"
     again = f"; where tasks come again {points(found.again)}" if found.again else ""
+    if found.episodes == found.tasks:
+        again = ". No task was recorded twice: record some again, to learn what to expect of known tasks"
     return f"The gate opens where {' or '.join(opened)}: expected {points(found.gated)} over the first candidate{again}"
