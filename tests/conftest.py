@@ -127,7 +127,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_runtest_setup() -> None:
     """Random weights are the same whichever tests ran before."""
     if torch := sys.modules.get("torch"):
-        torch.manual_seed(0)
+        (torch.manual_seed if torch.cuda.is_available() else torch.default_generator.manual_seed)(0)  # a stack is slow
     if (local := sys.modules.get("bestofq.models.local")) and local.load_checkpoint.__module__ != __name__:
         local.load_checkpoint = read_once(local.load_checkpoint)
 
