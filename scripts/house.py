@@ -6,7 +6,7 @@ A budget is a ratchet: lower it when a number falls, never raise it.
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -98,6 +98,12 @@ def parse_library() -> dict[str, ast.Module]:
     return {name: ast.parse(path.read_text("utf-8")) for name, path in zip(names, paths, strict=True)}
 
 
+@cache
+def nodes_of(tree: ast.AST) -> Sequence[ast.AST]:
+    """Return a node and all nodes below it."""
+    return [*ast.walk(tree)]
+
+
 def import_graph(*, with_local: bool) -> dict[str, set[str]]:
     """Return the modules that each module imports at its top level.
 
@@ -107,13 +113,13 @@ def import_graph(*, with_local: bool) -> dict[str, set[str]]:
     trees = parse_library()
     graph = {}
     for name, tree in trees.items():
-        skipped = {id(node) for branch in ast.walk(tree) if is_typing_branch(branch) for node in ast.walk(branch)}
+        skipped = {id(node) for branch in nodes_of(tree) if is_typing_branch(branch) for node in nodes_of(branch)}
         if not with_local:
-            functions = (node for node in ast.walk(tree) if isinstance(node, Function))
-            skipped |= {id(node) for function in functions for node in ast.walk(function)}
+            functions = (node for node in nodes_of(tree) if isinstance(node, Function))
+            skipped |= {id(node) for function in functions for node in nodes_of(function)}
         names = {
             target
-            for node in ast.walk(tree)
+            for node in nodes_of(tree)
             if id(node) not in skipped
             for target in (*imported_names(node), *(string_imports(node) if with_local else ()))
             if target in trees and target != name
@@ -166,7 +172,7 @@ def find_circle(graph: dict[str, set[str]]) -> list[str]:
 def iterate_functions() -> Iterator[Function]:
     """Yield every function of the library."""
     for tree in parse_library().values():
-        yield from (node for node in ast.walk(tree) if isinstance(node, Function))
+        yield from (node for node in nodes_of(tree) if isinstance(node, Function))
 
 
 def participle_names() -> list[str]:
@@ -183,7 +189,7 @@ def participle_names() -> list[str]:
 
 def repeated_classes() -> list[str]:
     """Return the class names that the library uses more than once."""
-    nodes = (node for tree in parse_library().values() for node in ast.walk(tree))
+    nodes = (node for tree in parse_library().values() for node in nodes_of(tree))
     counts = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     return [name for name, count in counts.items() if count > 1]
 
@@ -191,7 +197,7 @@ def repeated_classes() -> list[str]:
 def iterate_prose() -> Iterator[str]:
     """Yield every docstring of the library, the README and the documents that people wrote."""
     for tree in parse_library().values():
-        for node in ast.walk(tree):
+        for node in nodes_of(tree):
             if isinstance(node, Function | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
                 yield text
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
@@ -202,7 +208,7 @@ def iterate_prose() -> Iterator[str]:
 def iterate_messages() -> Iterator[str]:
     """Yield the longer texts in the library's code."""
     for tree in parse_library().values():
-        for node in ast.walk(tree):
+        for node in nodes_of(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 text = node.value
                 if len(text) > 40 and " " in text and "\n" not in text:

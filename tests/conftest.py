@@ -22,12 +22,12 @@ import pytest_asyncio
 from _pytest.pathlib import import_path
 from execnet import gateway_io
 from forked import ForkedWorker, forking
+from one_room import launching
 from playwright import async_api
 from postgres import postgresql, programs
 from sqlalchemy import create_engine, text
 
 from bestofq.browser.browser import Browser
-from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 from bestofq.core import secrets
 from bestofq.models import chat
@@ -127,7 +127,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_runtest_setup() -> None:
     """Random weights are the same whichever tests ran before."""
     if torch := sys.modules.get("torch"):
-        torch.manual_seed(0)
+        (torch.manual_seed if torch.cuda.is_available() else torch.default_generator.manual_seed)(0)  # a stack is slow
     if (local := sys.modules.get("bestofq.models.local")) and local.load_checkpoint.__module__ != __name__:
         local.load_checkpoint = read_once(local.load_checkpoint)
 
@@ -158,18 +158,21 @@ def forks() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[async_api.Browser]:
-    async with async_api.async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(BrowserConfig()))
-        yield browser
-        await browser.close()
+async def browser() -> AsyncIterator[Browser]:
+    rules = "MAP allowed.test 127.0.0.1, MAP other.test 127.0.0.1"
+    async with Browser.launch(BrowserConfig(arguments=(f"--host-resolver-rules={rules}",))) as made:
+        yield made
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    """The same, as environments use it."""
-    async with Browser.launch() as made:
-        yield made
+async def chromium(browser: Browser) -> async_api.Browser:
+    return await browser._ensure_chromium()
+
+
+@pytest.fixture
+def shared_browser(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever launches a browser gets the Chromium of all tests."""
+    monkeypatch.setattr(Browser, "launch", launching(browser))
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,26 @@
-"""A browser session that spares its tests the opening of a browser context for each page."""
+"""One Chromium for the tests of a worker, and a browser session that spares them a browser context for each page."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from copy import copy
 
+from bestofq.browser.browser import Browser
+from bestofq.browser.config import BrowserConfig
 from bestofq.browser.guard import allows
 from bestofq.browser.session import BrowserSession
 from bestofq.core.errors import BrowserError
+
+
+def as_set(browser: Browser, config: BrowserConfig) -> Browser:
+    """The same Chromium, with other settings for its pages."""
+    made = copy(browser)
+    made.config = config
+    return made
+
+
+def launching(browser: Browser) -> Callable[[BrowserConfig | None], nullcontext[Browser]]:
+    """`Browser.launch`, but that it starts nothing: a Chromium takes a second to start."""
+    return lambda config=None: nullcontext(as_set(browser, config or BrowserConfig()))
 
 
 class OneRoom(BrowserSession):

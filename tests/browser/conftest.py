@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import pytest_asyncio
-from one_room import OneRoom
+from one_room import OneRoom, as_set
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
@@ -110,12 +110,9 @@ async def listener() -> AsyncIterator[Listener]:
         transport.close()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    rules = "MAP allowed.test 127.0.0.1, MAP other.test 127.0.0.1"
-    config = BrowserConfig(load_patience=2.0, arguments=(f"--host-resolver-rules={rules}",))
-    async with Browser.launch(config) as made:
-        yield made
+@pytest.fixture(scope="session")
+def browser(browser: Browser) -> Browser:
+    return as_set(browser, BrowserConfig(load_patience=2.0))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

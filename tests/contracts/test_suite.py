@@ -75,7 +75,7 @@ async def page(request: Request) -> HTMLResponse:
 
 @pytest_asyncio.fixture(params=SETTINGS, loop_scope="session")
 async def suite(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_browser: None
 ) -> AsyncIterator[Suite]:
     monkeypatch.chdir(ROOT)
     if request.param == "miniwob" and find_spec("miniwob") is None:

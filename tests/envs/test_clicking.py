@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytest_asyncio
+from one_room import as_set
 from PIL import Image
 from starlette.responses import HTMLResponse
 
@@ -55,10 +56,9 @@ async def task() -> AsyncIterator[Task]:
         yield Task(id="t", suite="s", goal="click", start_url=f"{root}/", allowed_hosts=(root.removeprefix("http://"),))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    async with Browser.launch(BrowserConfig(width=WIDTH, height=HEIGHT)) as made:
-        yield made
+@pytest.fixture
+def browser(browser: Browser) -> Browser:
+    return as_set(browser, BrowserConfig(width=WIDTH, height=HEIGHT))
 
 
 def sent(request: Mapping[str, Any]) -> Image.Image:

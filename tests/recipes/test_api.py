@@ -1,7 +1,6 @@
 """What a program calls in one line, on real environments and a real store."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 import bestofq as bq
-from bestofq.browser.browser import Browser
 from bestofq.config.agents import make_agent
 from bestofq.config.models import Models
 from bestofq.config.settings import BestOfQSettings
@@ -103,12 +101,6 @@ async def test_a_tree_of_so_many_rollouts_is_kept_and_replaced(store: bq.Store) 
     smaller = await bq.search_tree(suite, task, proposer, store, iterations=1, candidates=2)
     assert store.trees.load("search", task.suite, task.id) == smaller
     assert (smaller.visits[0], smaller.prior[1]) == (1, None)
-
-
-@pytest.fixture
-def shared_browser(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever launches a browser gets the one of all tests."""
-    monkeypatch.setattr(Browser, "launch", lambda config=None: nullcontext(browser))
 
 
 class InWords:

@@ -40,8 +40,16 @@ async def evaluate(send: Send, expression: str, *, value: bool = True, **how: in
     return answer["result"].get("value") if value else answer["result"]
 
 
+async def arm(send: Send) -> None:
+    """Have our scripts run in an isolated world of each document of a DevTools session, those now there included. Sent
+    once and always the same, they are compiled once a process."""
+    await send("Page.enable", {})
+    scripts = {"source": SOURCE, "worldName": WORLD, "runImmediately": True}
+    await send("Page.addScriptToEvaluateOnNewDocument", scripts)
+
+
 class World:
-    """Our scripts' isolated world in the document of a frame, made by its first use."""
+    """Our scripts' isolated world in the document of a frame, found by its first use."""
 
     def __init__(self, send: Send, frame: str, id: int | None = None) -> None:
         self.frame, self.id, self._send = frame, id, send
@@ -51,7 +59,7 @@ class World:
         expression = f"{WORLD}.{name}({', '.join(map(json.dumps, arguments))})"
         if self.id is None:
             made = await self._send("Page.createIsolatedWorld", {"frameId": self.frame, "worldName": WORLD})
-            self.id, expression = made["executionContextId"], f"{SOURCE}; {expression}"
+            self.id = made["executionContextId"]
         return await evaluate(self._send, expression, value=value, contextId=self.id)
 
 
@@ -159,7 +167,9 @@ class ForeignFrames:
         for frame in self._page.frames[1:]:
             if frame not in self._sessions:
                 with suppress(PlaywrightError):  # it is in the process of the frame around it
-                    self._sessions[frame] = await self._page.context.new_cdp_session(frame)
+                    session = await self._page.context.new_cdp_session(frame)
+                    await arm(session.send)
+                    self._sessions[frame] = session
         found: dict[str, CDPSession] = {}
         for key, session in [*self._sessions.items(), (None, self._cdp)]:
             try:

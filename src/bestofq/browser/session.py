@@ -159,7 +159,7 @@ class BrowserSession:
         """Load a page in the current tab as the first of its history (Chromium keeps 50 pages at most)."""
         await self._goto(url)
         await self.tab.send("Page.resetNavigationHistory")
-        await self.tab.mark_base()
+        self.tab.base_entry = 0
 
     async def _go_back(self) -> None:
         """To the previous page of this tab. A tab that another one opened is closed."""

@@ -14,7 +14,7 @@ from playwright.async_api import CDPSession, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.config import JPEG_QUALITY, TEXT_LIMIT, BrowserConfig
-from bestofq.browser.frames import ForeignFrames, Frame, World, evaluate
+from bestofq.browser.frames import ForeignFrames, Frame, World, arm, evaluate
 from bestofq.browser.settling import PULSE, Traffic
 from bestofq.browser.snapshot import LISTENERS, PageSnapshot
 from bestofq.core.errors import BrowserError
@@ -116,7 +116,7 @@ class Tab:
             "fileChooserOpened": lambda _: tab._on_chooser(),
         }.items():
             cdp.on(f"Page.{event}", handler)
-        await tab.send("Page.enable")
+        await arm(tab._ask)
         await tab.send("Page.setInterceptFileChooserDialog", enabled=True)
         await tab.send("Page.addScriptToEvaluateOnNewDocument", source=PULSE, runImmediately=True)
         frame = (await tab.send("Page.getFrameTree"))["frameTree"]["frame"]

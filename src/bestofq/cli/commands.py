@@ -66,9 +66,9 @@ def function_of(name: str) -> Callable[..., None]:
     return cast(Callable[..., None], getattr(import_module(f"bestofq.cli.{module}"), function))
 
 
+@cache
 def read_source(name: str) -> tuple[ast.Module, str]:
-    module = PLACES[name][0].partition(":")[0]
-    tree = ast.parse((Path(__file__).parent / f"{module}.py").read_text("utf-8"))
+    tree = ast.parse(Path(__file__).with_name(f"{PLACES[name][0].partition(':')[0]}.py").read_text("utf-8"))
     return tree, ast.get_docstring(tree) or ""
 
 
@@ -108,8 +108,8 @@ class _LazyGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         for name, (_, panel, _) in PLACES.items():
-            first = read_source(name)[1].partition("\n\n")[0]
-            self.commands[name] = TyperCommand(name, help=first, rich_help_panel=panel)
+            about = read_source(name)[1].partition("\n\n")[0]
+            self.commands[name] = TyperCommand(name, help=about, rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)

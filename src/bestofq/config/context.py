@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 
 from bestofq.config.models import Models, check_pictures
 from bestofq.config.settings import BestOfQSettings
@@ -60,8 +59,8 @@ def step_limit_of(settings: BestOfQSettings, suite: Suite | None = None) -> int:
 async def chosen_tasks(suite: Suite, only: str, split: Split, limit: int | None) -> Sequence[Task]:
     """The first of a split's tasks whose id, or its part before `/`, matches a glob. InputError when none does."""
     tasks = await suite.tasks(split)
-    found = list(islice((task for task in tasks if matches(only, task.id, task.id.partition("/")[0])), limit))
-    if not found:
+    chosen = tasks if only == "*" else [task for task in tasks if matches(only, task.id, task.id.partition("/")[0])]
+    if not (found := chosen[:limit]):
         some = ", ".join(task.id for task in tasks[:3])
         raise InputError(f"no task of {suite.name} has an id like {only!r}; there are {len(tasks)}, such as {some}")
     return found

@@ -71,8 +71,7 @@ def hide(text: str, *, broken: bool = False) -> str:
     """The text without the known secrets; `broken`: also where line breaks or colours stand within one."""
     if _tokens:
         text = _TOKEN.sub(lambda found: found[0].replace(found[1], "[key]") if found[1] in _tokens else found[0], text)
-    pattern = _patterns[broken]
-    if pattern is None:
+    if (pattern := _patterns[broken]) is None:
         return text
     shown = [_known[one] for one in sorted(_known, key=len, reverse=True)]
     return pattern.sub(lambda found: shown[(found.lastindex or 1) - 1], text)

@@ -116,7 +116,8 @@ class IQL:
             rate = adam.param_groups[0]["lr"]
             adam.param_groups[0]["lr"] = rate.fill_(lr * decay) if isinstance(rate, Tensor) else lr * decay
         if self.config.network.dropout:
-            torch.manual_seed(int(np.random.SeedSequence([self.config.seed, self.step]).generate_state(1)[0]))
+            seed = int(np.random.SeedSequence([self.config.seed, self.step]).generate_state(1)[0])
+            (torch.cuda.manual_seed_all if self.device.type == "cuda" else torch.default_generator.manual_seed)(seed)
 
     def _adam(self, network: EmbeddingMLP, lr: float) -> torch.optim.Adam:
         gpu = self.device.type == "cuda"

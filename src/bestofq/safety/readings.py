@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from urllib.parse import unquote
 
 _BLANKS = dict.fromkeys(map(ord, "\u115f\u1160\u2800\u3164\uffa0"), " ")  # letters that show nothing
@@ -15,6 +15,7 @@ _SLASHES = str.maketrans("\\", "/")  # a browser takes both for one
 _ESCAPES = 5  # layers of percent signs taken off an address
 
 
+@lru_cache(maxsize=4096)
 def plain(text: str) -> str:
     """Folded case, no accents, no punctuation, nothing invisible, single blanks."""
     return " ".join(re.sub(r"[^\w\u0900-\u0e7f]|_", " ", fold_text(text)).split())
@@ -28,10 +29,13 @@ def fold_text(text: str) -> str:
 
 def visible(text: str) -> str:
     """Without characters that show nothing: zero-width ones, soft hyphens, tags, marks of direction, variants."""
+    if text.isascii() and text.isprintable():
+        return text
     shown = _HIDDEN.sub("", text.translate(_BLANKS))
     return "".join(c for c in shown if c.isspace() or unicodedata.category(c) not in ("Cf", "Cc"))
 
 
+@lru_cache(maxsize=4096)
 def readings(name: str) -> tuple[str, ...]:
     """Distinct `plain` texts that a person may read in the name, the usual one first."""
     return tuple(dict.fromkeys(filter(None, map(plain, _spellings(name)))))
@@ -50,8 +54,7 @@ def _spellings(name: str) -> Iterator[str]:
     if not base.isascii():
         yield _WORD.sub(lambda word: _in_script(word.group(), "LATIN"), base)
         yield _WORD.sub(lambda word: _in_script(word.group(), "CYRILLIC"), base)
-    mixed = re.compile(r"\b(?=\w*[^\W\d_])(?=\w*\d)\w+")
-    yield mixed.sub(lambda word: word.group().translate(_DIGITS), base)
+    yield re.sub(r"\b(?=\w*[^\W\d_])(?=\w*\d)\w+", lambda word: word.group().translate(_DIGITS), base)
     words = plain(base).split()
     if len(words) > 2 and 2 * sum(len(word) == 1 for word in words) > len(words):  # letters apart
         yield "".join(words)

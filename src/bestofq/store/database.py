@@ -125,7 +125,7 @@ def prepare(engine: Engine, *, read_only: bool = False) -> None:
             if not is_sqlite(engine):
                 connection.execute(select(sa.func.pg_advisory_xact_lock(_MAKING)))
             if not _is_store(connection):
-                schema.METADATA.create_all(connection)
+                schema.METADATA.create_all(connection, checkfirst=False)
                 connection.execute(schema.FACTS.insert().values(name="schema", value=str(schema.VERSION)))
     except DatabaseError as error:
         if not is_sqlite(engine) or (read_only and isinstance(error, OperationalError)):
@@ -276,9 +276,7 @@ def _is_store(connection: Connection) -> bool:
 
 def name_of(engine: Engine) -> str:
     """The database's file as a path, or its address without the password."""
-    name = engine.url.render_as_string(hide_password=True)
-    if is_sqlite(engine):
-        name = engine.url.database or name
+    name = (is_sqlite(engine) and engine.url.database) or engine.url.render_as_string(hide_password=True)
     return unquote(urlsplit(name).path) if name.startswith("file:") else name
 
 
