@@ -105,7 +105,9 @@ def test_training_leaves_the_users_random_numbers_alone(data: Transitions, confi
 def test_bfloat16_learns_what_float32_learns(data: Transitions, config: IQLConfig) -> None:
     def last_loss(precision: str) -> float:
         rows: list[Mapping[str, float]] = []
-        train_iql(data, config.model_copy(update={"precision": precision}), log=lambda _, row: rows.append(row))
+        train_iql(
+            data, config.model_copy(update={"precision": precision, "steps": 100}), log=lambda _, row: rows.append(row)
+        )
         return rows[-1]["q_loss"]
 
     assert last_loss("bf16") == pytest.approx(last_loss("fp32"), rel=0.05)
