@@ -56,8 +56,7 @@ from experiments.pocket_models.visitors import stray
 
 REVIEWS, LOOKUPS = 4, 16  # candidates reviewed, and marks found, after one state at most
 EASY_SHARE = 0.35  # the chance to keep a start or sub-page state
-MAX_STEPS = 12
-WALKS = 200  # in one shop, then perhaps another
+MAX_STEPS, WALKS = 12, 200  # of a walk; in one shop, before another may be drawn
 
 
 class DemonstrationConfig(FrozenModel):

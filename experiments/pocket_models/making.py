@@ -55,10 +55,9 @@ def make_pocket_model(config: PocketConfig, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(config.seed)
     started = time.monotonic()
-    known = None if config.base is None else _load(config.base)
     console.print(f"making {config.examples:,} demonstrations")
     examples = asyncio.run(demonstrate(config.demonstrations, config.examples, config.seed))
-    model, tokenizer = known or _start(config, examples)
+    model, tokenizer = _start(config, examples) if config.base is None else _load(config.base)
     device = choose_device("auto")
     model.to(device)
     tokenized = [_tokenize(tokenizer, example) for example in examples]

@@ -68,9 +68,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, weights: str) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ablation, "Models", Scripted)
+scripted = pytest.fixture(autouse=True)(lambda monkeypatch: monkeypatch.setattr(ablation, "Models", Scripted))
 
 
 def write(folder: Path, stored: Path, *arms: str, head: str = HEAD) -> Path:

@@ -134,18 +134,9 @@ def test_the_interval_of_a_mean_is_over_tasks_and_over_models() -> None:
 
 
 def test_a_file_of_episodes_has_a_line_each(tmp_path: Path) -> None:
-    episode = MethodEpisode(
-        method=AGENT_Q,
-        model=1,
-        run="r",
-        agent="prompting",
-        task="booking/3",
-        success=True,
-        steps=12,
-        seconds=1.25,
-        tokens_out=300,
-        calls={"proposer": 12, "critic": 3},
-    )
+    told = {"method": AGENT_Q, "model": 1, "run": "r", "agent": "prompting", "task": "booking/3", "success": True}
+    spent = {"steps": 12, "seconds": 1.25, "tokens_out": 300, "calls": {"proposer": 12, "critic": 3}}
+    episode = MethodEpisode(**told, **spent)
     write_method_episodes(tmp_path / "episodes.csv", [episode, episode])
     row, again = csv.DictReader((tmp_path / "episodes.csv").read_text("utf-8").splitlines())
     assert row == again

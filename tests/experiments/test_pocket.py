@@ -45,9 +45,7 @@ COMPOSED = (
 DEMONSTRATIONS = DemonstrationConfig(catalogue_seeds=(1,), miniwob=MiniWobDemonstrations(share=0))
 
 
-@pytest.fixture(autouse=True)
-def few_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demonstrations, "WALKS", 15)
+few_walks = pytest.fixture(autouse=True)(lambda monkeypatch: monkeypatch.setattr(demonstrations, "WALKS", 15))
 
 
 @pytest.fixture(scope="module")

@@ -188,19 +188,9 @@ def transitions() -> Transitions:
 
 def test_q_ranks_as_the_optimum_and_stitches_a_path_no_episode_took() -> None:
     data, best = transitions(), value_iteration()
-    config = IQLConfig(
-        expectile=0.98,
-        discount=DISCOUNT,
-        lr_q=3e-3,
-        lr_v=3e-3,
-        weight_decay=0.0,
-        batch_size=64,
-        target_update_every=20,
-        steps=1000,
-        network=NetworkConfig(project=16, hidden=(64, 32), dropout=0.0),
-        device="cpu",
-        precision="fp32",
-    )
+    rates = {"expectile": 0.98, "discount": DISCOUNT, "lr_q": 3e-3, "lr_v": 3e-3, "weight_decay": 0.0}
+    training = {"batch_size": 64, "target_update_every": 20, "steps": 1000, "device": "cpu", "precision": "fp32"}
+    config = IQLConfig(**rates, **training, network=NetworkConfig(project=16, hidden=(64, 32), dropout=0.0))
     iql = train_iql(data, config)
     model = ValueModel(iql.q, iql.v, embed=EmbedSpec(model="rooms", revision="1", dim=data.dim), train_n=ACTIONS)
 

@@ -35,9 +35,7 @@ NO_SYSTEM = (
 ASK = user("Which?", system="You choose.")
 
 
-@pytest.fixture(autouse=True)
-def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constrained, "LETTERS", 40)
+short_texts = pytest.fixture(autouse=True)(lambda monkeypatch: monkeypatch.setattr(constrained, "LETTERS", 40))
 
 
 @pytest.fixture(scope="module")

@@ -37,23 +37,13 @@ from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.learning_curve import dev_curve
 
 SMALL = [
-    "model.dialect=composite",
-    "suite.seed=12",
-    "suite.train_tasks=4",
-    "suite.step_limit=4",
-    "seed_runs=1",
-    "cycles=1",
-    "runs_per_cycle=1",
-    "iql.steps=6",
-    "iql.batch_size=4",
-    "iql.network.hidden=[8]",
+    *("model.dialect=composite", "suite.seed=12", "suite.train_tasks=4", "suite.step_limit=4", "seed_runs=1"),
+    *("cycles=1", "runs_per_cycle=1", "iql.steps=6", "iql.batch_size=4", "iql.network.hidden=[8]"),
     "iql.precision=fp32",
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _tiny_embedder(weights: str) -> None:
-    SMALL.append(f"model.path={weights}")
+tiny = pytest.fixture(scope="module", autouse=True)(lambda weights: SMALL.append(f"model.path={weights}"))
 
 
 def models_with(*settings: str) -> Models:
@@ -200,7 +190,6 @@ TASKS = 3
 
 
 def in_some_order(request: Request) -> Sequence[str]:
-    """As it is drawn with that seed."""
     replies = shopper(request)
     return random.Random(request.seed).sample(replies, len(replies))
 
