@@ -19,9 +19,11 @@ from bestofq_sites.webshop.settings import WebShopSettings
 
 def shopper(request: Request) -> Sequence[str]:
     """Searches for the goal's words, opens results in their order, buys what it opened, or chooses an option; picks the
-    first listed."""
+    first listed, and calls all right."""
     if request.prompt.endswith("best:"):
         return [" 1"]
+    if request.prompt.endswith("so:"):
+        return [" it fits: right"]
     page = request.prompt.rpartition("page: ")[2].rpartition("user: ")[0]
     goal = request.prompt.rpartition("user: ")[2].partition("\n")[0]
     if "Buy Now" in page:
@@ -37,13 +39,13 @@ def shopper(request: Request) -> Sequence[str]:
 
 
 SMALL_RECIPE = BestOfQSettings(
-    suite=WebShopSettings(train_tasks=3, step_limit=4),
+    suite=WebShopSettings(train_tasks=3, step_limit=4, seed=12),
     iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
     seed_runs=1,
     cycles=1,
     runs_per_cycle=1,
 )
-"""Best-of-Q in one cycle over three tasks."""
+"""Best-of-Q in one cycle over three tasks, of which the script buys one right."""
 
 
 class SearchField:
@@ -72,6 +74,12 @@ def answering(reply: Callable[[Request], Sequence[str]]) -> type[Models]:
 
 
 Scripted = answering(shopper)
+
+
+def small_recipe(weights: str, models: type[Models] = Scripted) -> Models:
+    """Of `SMALL_RECIPE`, with a script that proposes and tiny weights that embed."""
+    model = ModelSettings(path=weights, dialect="composite", samples_per_candidate=1)
+    return models(SMALL_RECIPE.model_copy(update={"model": model}))
 
 
 def models_with(rollouts: int, candidates: int = 4, *, model: str = "pocket", **agent_q: Any) -> Models:

@@ -56,7 +56,7 @@ from experiments.pocket_models.visitors import stray
 
 REVIEWS, LOOKUPS = 4, 16  # candidates reviewed, and marks found, after one state at most
 EASY_SHARE = 0.35  # the chance to keep a start or sub-page state
-MAX_STEPS = 12
+MAX_STEPS, WALKS = 12, 200  # of a walk; in one shop, before another may be drawn
 
 
 class DemonstrationConfig(FrozenModel):
@@ -106,7 +106,7 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int) -> Seq
         suite, tasks = rng.choice(suites)
         plain = suite.server("train")
         shop = Shop(plain.catalogue, partial(_shuffled, plain.results, rng))
-        for task in rng.sample(tasks, 200):
+        for task in rng.sample(tasks, WALKS):
             if composite and len(examples) >= count - composite:
                 walk = _composite(config.composite, suite, shop, task, rng)
             else:

@@ -11,7 +11,10 @@ from bestofq.store.store import Store
 from bestofq_sites import demo
 from bestofq_sites.demo import EXPLORED, HELD_OUT, LEARNING, RANKED, WATCHED, run_demo
 
-SMALL = ("suite.sites=1", "suite.tasks_per_site=12", "suite.quirky=0", "iql.steps=50")  # ordinary: the model succeeds
+SMALL = (
+    *("suite.sites=1", "suite.tasks_per_site=12", "suite.quirky=0"),  # ordinary: the model succeeds
+    *("suite.train_tasks=2", "model.samples_per_candidate=1", "iql.steps=5", "iql.network.hidden=[16]"),
+)
 
 
 async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(

@@ -131,7 +131,7 @@ def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path)
     assert (tmp_path / "by-n_candidates-agent.csv").exists()
 
 
-SETTINGS = ("iql.steps=60", "iql.lr_q=0.006", "iql.network.hidden=[16]", "iql.network.dropout=0")
+SETTINGS = ("iql.steps=30", "iql.lr_q=0.012", "iql.network.hidden=[16]", "iql.network.dropout=0")
 PAGE = Observation(url="http://shop/", title="Shop", text="Red [1] Blue [2]", elements=())
 ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=Click(mark=2), label="click Blue"))
 

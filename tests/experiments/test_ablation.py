@@ -1,4 +1,4 @@
-"""Ablations, small, with the shipped pocket model: what they measure, share, continue and refuse."""
+"""Ablations, small, with a model that is a script: what they measure, share, continue and refuse."""
 
 import asyncio
 import json
@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_shop import Scripted
 from typer.testing import CliRunner
 
 from bestofq.config.context import open_suite
-from bestofq.config.models import Models
-from bestofq.config.settings import BestOfQSettings
+from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.recipes.collect import Play, collect
 from bestofq.store.store import Store
-from bestofq_sites.shipped import POCKET, POCKET_WEB
+from bestofq_sites.shipped import POCKET_WEB
 from bestofq_sites.webshop.settings import WebShopSettings
+from experiments import ablation
 from experiments.__main__ import app
 from experiments.ablation import read_ablation
 from experiments.ablation_table import ArmResult, ablation_table, results_of
@@ -30,7 +31,7 @@ title = "Expectile"
 question = "How high?"
 minutes = 1
 config = "config.toml"
-set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 4 }
+set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 4, suite.seed = 12 }
 seeds = [0, 1]
 test_tasks = 2
 
@@ -50,12 +51,14 @@ PROMPTING = '[[arm]]\nname = "prompting"\nagent = "prompting"\n'
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with a pass over 5 training tasks, and one over a test task."""
+def stored(tmp_path_factory: pytest.TempPathFactory, weights: str) -> Path:
+    """A store with a pass over 5 training tasks, and one over a test task; and the model's weights."""
     folder = tmp_path_factory.mktemp("collected")
+    (folder / "model").symlink_to(weights)
+    model = ModelSettings(path=f"{folder}/model", dialect="composite")
 
     async def fill() -> None:
-        models = Models(BestOfQSettings(suite=WebShopSettings(train_tasks=5, step_limit=4)))
+        models = Scripted(BestOfQSettings(model=model, suite=WebShopSettings(train_tasks=5, step_limit=4, seed=12)))
         async with open_suite(models) as suite:
             with Store.open(folder) as store:
                 await collect(models, suite, store, "seed", Play("explore"))
@@ -65,9 +68,14 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+scripted = pytest.fixture(autouse=True)(lambda monkeypatch: monkeypatch.setattr(ablation, "Models", Scripted))
+
+
 def write(folder: Path, stored: Path, *arms: str, head: str = HEAD) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / "config.toml").write_text("[iql]\nbatch_size = 8\nprecision = 'fp32'\n[iql.network]\nproject = 'none'\n")
+    model = f"[model]\npath = '{stored}/model'\ndialect = 'composite'\n"
+    iql = "[iql]\nbatch_size = 8\nprecision = 'fp32'\n[iql.network]\nproject = 'none'\n"
+    (folder / "config.toml").write_text(model + iql)
     file = folder / "study.toml"
     file.write_text(head.replace("STORE", str(stored)) + "".join(arms), "utf-8")
     return file
@@ -137,9 +145,11 @@ def test_an_arm_learns_from_the_tasks_and_as_many_episodes_as_it_says(tmp_path: 
     assert found[0]["right"] is found[0]["success"] is None
 
 
-def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(tmp_path: Path, stored: Path) -> None:
+def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(
+    tmp_path: Path, stored: Path, weights: str
+) -> None:
     model = tmp_path / "model"
-    model.symlink_to(POCKET)
+    model.symlink_to(weights)
     head = HEAD.replace("test_tasks = 2", "test_tasks = 1")
     head = head.replace("seeds = [0, 1]", "seeds = [0]").replace("[16]", f"[16], model.path = '{model}'")
     warmth = (f'[[arm]]\nname = "{n}"\nagent = "vote"\nact = {{ model.temperature = 0.{n} }}\n' for n in (2, 3))
@@ -165,7 +175,7 @@ def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(
         (A + 'learn = { endpoints.chat.model = "m" }\n', DataError, r"collected with chat\.\w+=none"),
         (A + 'data = { runs = ["eval"] }\n', DataError, "'eval', which is of the split test"),
         (A + "act = { model.embed.layer = 2 }\n", ConfigError, "other embeddings"),
-        (A + "act = { suite.seed = 7 }", ConfigError, "'a' learns with suite.seed = 2026 and acts with 7: tasks and"),
+        (A + "act = { suite.seed = 7 }", ConfigError, "'a' learns with suite.seed = 12 and acts with 7: tasks and"),
         (A + 'agent = "random"\nact = { suite.data = "x" }', ConfigError, "with suite.data = none and acts with x"),
         (A + "collect = { suite.seed = 7 }\nlearn = { suite.seed = 8 }", ConfigError, "collects with suite.seed = 7"),
     ],

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scripted_shop import SMALL_RECIPE, Scripted, models_with
+from scripted_shop import Scripted, models_with, small_recipe
 
-from bestofq.config.models import Models
 from bestofq.learning.config import NetworkConfig
 from bestofq.reports import stats
 from bestofq.reports.stats import Attempt
@@ -57,9 +56,9 @@ async def test_each_seed_trains_apart_and_all_methods_play_the_same_tasks(tmp_pa
     assert any("see the environment's reward" in note and AGENT_Q_MCTS in note for note in table.notes)
 
 
-async def test_the_files_hold_the_recipe_s_curve_and_all_agents(tmp_path: Path) -> None:
+async def test_the_files_hold_the_recipe_s_curve_and_all_agents(tmp_path: Path, weights: str) -> None:
     out, results = tmp_path / "out", tmp_path / "results"
-    await run_best_of_q(Models(SMALL_RECIPE), out=out, results=results, tasks=1, runs=1, dev_tasks=1)
+    await run_best_of_q(small_recipe(weights), out=out, results=results, tasks=1, runs=1, dev_tasks=1)
     with Store.open(out, read_only=True) as store:
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
     found = json.loads((results / "result.json").read_text("utf-8"))
@@ -135,18 +134,9 @@ def test_the_interval_of_a_mean_is_over_tasks_and_over_models() -> None:
 
 
 def test_a_file_of_episodes_has_a_line_each(tmp_path: Path) -> None:
-    episode = MethodEpisode(
-        method=AGENT_Q,
-        model=1,
-        run="r",
-        agent="prompting",
-        task="booking/3",
-        success=True,
-        steps=12,
-        seconds=1.25,
-        tokens_out=300,
-        calls={"proposer": 12, "critic": 3},
-    )
+    told = {"method": AGENT_Q, "model": 1, "run": "r", "agent": "prompting", "task": "booking/3", "success": True}
+    spent = {"steps": 12, "seconds": 1.25, "tokens_out": 300, "calls": {"proposer": 12, "critic": 3}}
+    episode = MethodEpisode(**told, **spent)
     write_method_episodes(tmp_path / "episodes.csv", [episode, episode])
     row, again = csv.DictReader((tmp_path / "episodes.csv").read_text("utf-8").splitlines())
     assert row == again

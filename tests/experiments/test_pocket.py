@@ -29,6 +29,7 @@ from bestofq_sites.local_site.text import TextEnv
 from bestofq_sites.webshop.suite import WebShop, synthetic_suite
 from bestofq_sites.webshop.synthetic import SyntheticConfig
 from experiments.oracles.webshop import Oracle
+from experiments.pocket_models import demonstrations
 from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from experiments.pocket_models.examples import Example
@@ -42,6 +43,9 @@ COMPOSED = (
     "EXPLANATION: type silent computer mouse\nSTATUS: CONTINUE"
 )
 DEMONSTRATIONS = DemonstrationConfig(catalogue_seeds=(1,), miniwob=MiniWobDemonstrations(share=0))
+
+
+few_walks = pytest.fixture(autouse=True)(lambda monkeypatch: monkeypatch.setattr(demonstrations, "WALKS", 15))
 
 
 @pytest.fixture(scope="module")

@@ -37,15 +37,9 @@ def data() -> Transitions:
 
 @pytest.fixture
 def config() -> IQLConfig:
-    return IQLConfig(
-        steps=200,
-        batch_size=32,
-        target_update_every=30,
-        network=NetworkConfig(project=16, hidden=(32, 16), dropout=0.1),
-        device="cpu",
-        precision="fp32",
-        log_every=50,
-    )
+    network = NetworkConfig(project=16, hidden=(32, 16), dropout=0.1)
+    training = {"steps": 200, "batch_size": 32, "target_update_every": 30, "log_every": 50}
+    return IQLConfig(**training, network=network, device="cpu", precision="fp32")
 
 
 @pytest.fixture

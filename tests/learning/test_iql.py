@@ -105,7 +105,9 @@ def test_training_leaves_the_users_random_numbers_alone(data: Transitions, confi
 def test_bfloat16_learns_what_float32_learns(data: Transitions, config: IQLConfig) -> None:
     def last_loss(precision: str) -> float:
         rows: list[Mapping[str, float]] = []
-        train_iql(data, config.model_copy(update={"precision": precision}), log=lambda _, row: rows.append(row))
+        train_iql(
+            data, config.model_copy(update={"precision": precision, "steps": 100}), log=lambda _, row: rows.append(row)
+        )
         return rows[-1]["q_loss"]
 
     assert last_loss("bf16") == pytest.approx(last_loss("fp32"), rel=0.05)
@@ -186,19 +188,9 @@ def transitions() -> Transitions:
 
 def test_q_ranks_as_the_optimum_and_stitches_a_path_no_episode_took() -> None:
     data, best = transitions(), value_iteration()
-    config = IQLConfig(
-        expectile=0.98,
-        discount=DISCOUNT,
-        lr_q=3e-3,
-        lr_v=3e-3,
-        weight_decay=0.0,
-        batch_size=64,
-        target_update_every=20,
-        steps=1000,
-        network=NetworkConfig(project=16, hidden=(64, 32), dropout=0.0),
-        device="cpu",
-        precision="fp32",
-    )
+    rates = {"expectile": 0.98, "discount": DISCOUNT, "lr_q": 3e-3, "lr_v": 3e-3, "weight_decay": 0.0}
+    training = {"batch_size": 64, "target_update_every": 20, "steps": 1000, "device": "cpu", "precision": "fp32"}
+    config = IQLConfig(**rates, **training, network=NetworkConfig(project=16, hidden=(64, 32), dropout=0.0))
     iql = train_iql(data, config)
     model = ValueModel(iql.q, iql.v, embed=EmbedSpec(model="rooms", revision="1", dim=data.dim), train_n=ACTIONS)
 

@@ -327,17 +327,20 @@ def test_the_steps_are_those_of_trl(tmp_path: Path) -> None:
         "input_ids": [[*turn.prompt_ids, *turn.reply_ids] for turn in turns],
         "labels": [[-100] * len(turn.prompt_ids) + list(turn.reply_ids) for turn in turns],
     }
+    quiet = {
+        "bf16": False,
+        "use_cpu": True,
+        "logging_steps": 1,
+        "max_length": None,
+        "report_to": [],
+        "disable_tqdm": True,
+    }
     arguments = trl.SFTConfig(
         output_dir=str(tmp_path / "theirs"),
         learning_rate=config.lr,
         num_train_epochs=config.epochs,
         per_device_train_batch_size=len(turns),
-        bf16=False,
-        use_cpu=True,
-        logging_steps=1,
-        max_length=None,
-        report_to=[],
-        disable_tqdm=True,
+        **quiet,
     )
     trainer = trl.SFTTrainer(
         model=theirs,

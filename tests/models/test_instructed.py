@@ -18,9 +18,10 @@ from bestofq.core.decision import DECIDED, State
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import ConfigError, ContextError, SetupError
 from bestofq.core.language import Generation, Message, Request, user
+from bestofq.models import constrained
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.checkpoints import has_own_template
-from bestofq.models.constrained import LETTERS, bound_schema
+from bestofq.models.constrained import bound_schema
 from bestofq.models.embed_text import EndpointEmbedder
 from bestofq.models.local import LocalModel, PromptTokens
 from bestofq.models.shipped import find_model
@@ -32,6 +33,9 @@ NO_SYSTEM = (
     "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + TEMPLATE
 )
 ASK = user("Which?", system="You choose.")
+
+
+short_texts = pytest.fixture(autouse=True)(lambda monkeypatch: monkeypatch.setattr(constrained, "LETTERS", 40))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +60,7 @@ def test_replies_are_held_to_their_schema_whatever_the_weights(model: LocalModel
         assert 1 <= len(found) <= 2
         for candidate in found:
             assert set(candidate) == {"thought", "note", "action"}
-            assert len(candidate["thought"]) <= LETTERS
+            assert len(candidate["thought"]) <= constrained.LETTERS
 
 
 def test_a_schema_holds_its_own_request_alone(model: LocalModel) -> None:

@@ -53,9 +53,9 @@ async def search(models: Models, store: Store, tasks: int = 4, run: str = "searc
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory: pytest.TempPathFactory) -> list[SearchTree]:
-    """The trees of eight rollouts on each of 40 tasks."""
+    """The trees of eight rollouts on each of 16 tasks."""
     with Store.open(tmp_path_factory.mktemp("searched")) as store:
-        return asyncio.run(search(models_with(8), store, tasks=40))
+        return asyncio.run(search(models_with(8), store, tasks=16))
 
 
 async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_path: Path) -> None:
@@ -181,10 +181,10 @@ def test_trees_without_tokens_are_refused_in_a_sentence(trees: list[SearchTree])
         )
         for tree in trees
     ]
-    with pytest.raises(DataError, match="40 trees hold actions without tokens"):
+    with pytest.raises(DataError, match="16 trees hold actions without tokens"):
         list(step_pairs(models_with(8), bare))
-    with pytest.raises(InputError, match="of 40 search trees none holds"):
-        need_pairs([], 40)
+    with pytest.raises(InputError, match="of 16 search trees none holds"):
+        need_pairs([], 16)
 
 
 async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone(tmp_path: Path) -> None:

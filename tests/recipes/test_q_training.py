@@ -1,12 +1,13 @@
 """A Q-function is used again only where settings and episodes are the same; else it is refused or trained again."""
 
+import random
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
-from scripted_shop import SMALL_RECIPE
+from scripted_shop import SMALL_RECIPE, Scripted, answering, shopper, small_recipe
 
 from bestofq.cli.config import load_config
 from bestofq.config.agents import make_agent
@@ -16,6 +17,7 @@ from bestofq.config.settings import BestOfQSettings, ModelSettings
 from bestofq.core.decision import Verdict
 from bestofq.core.embedding import Context, EmbedItem, EmbedSettings, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError, InputError
+from bestofq.core.language import Request
 from bestofq.learning.checkpoint import CARD, read_card
 from bestofq.learning.config import NetworkConfig
 from bestofq.learning.networks import QNetwork, VNetwork
@@ -34,21 +36,18 @@ from bestofq.store.store import Store
 from bestofq_sites.webshop.settings import WebShopSettings
 from experiments.learning_curve import dev_curve
 
-SMALL = (
-    "suite.train_tasks=4",
-    "suite.step_limit=4",
-    "seed_runs=1",
-    "cycles=1",
-    "runs_per_cycle=1",
-    "iql.steps=6",
-    "iql.batch_size=4",
-    "iql.network.hidden=[8]",
+SMALL = [
+    *("model.dialect=composite", "suite.seed=12", "suite.train_tasks=4", "suite.step_limit=4", "seed_runs=1"),
+    *("cycles=1", "runs_per_cycle=1", "iql.steps=6", "iql.batch_size=4", "iql.network.hidden=[8]"),
     "iql.precision=fp32",
-)
+]
+
+
+tiny = pytest.fixture(scope="module", autouse=True)(lambda weights: SMALL.append(f"model.path={weights}"))
 
 
 def models_with(*settings: str) -> Models:
-    return Models(load_config(BestOfQSettings, None, (*SMALL, *settings)))
+    return Scripted(load_config(BestOfQSettings, None, (*SMALL, *settings)))
 
 
 @pytest.fixture(scope="module")
@@ -190,8 +189,13 @@ async def test_an_unfinished_training_of_other_settings_is_refused_too(folder: P
 TASKS = 3
 
 
-async def test_the_whole_recipe_and_its_resumption(tmp_path: Path) -> None:
-    models = Models(SMALL_RECIPE)
+def in_some_order(request: Request) -> Sequence[str]:
+    replies = shopper(request)
+    return random.Random(request.seed).sample(replies, len(replies))
+
+
+async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, weights: str) -> None:
+    models = small_recipe(weights, answering(in_some_order))
     async with open_suite(models) as suite:
         with Store.open(tmp_path / "store") as store:
             values = await best_of_q(models, suite, store, tmp_path / "q")
@@ -252,12 +256,12 @@ def test_models_read_as_a_q_function_does() -> None:
 
 @pytest.mark.parametrize("context", ["alone", "review"])
 async def test_training_embeds_nothing_that_acting_has_embedded(
-    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: Context, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same texts have the same keys, whether an agent embeds them or training reads them from the store."""
-    model = ModelSettings(embed=EmbedSettings(context=context), precision="float32")
-    settings = SMALL_RECIPE.model_copy(update={"model": model})
-    models = Models(settings)
+    embed = EmbedSettings(context=context)
+    model = ModelSettings(path=weights, dialect="composite", embed=embed, precision="float32")
+    models = Scripted(SMALL_RECIPE.model_copy(update={"model": model}))
     spec, small = models.embedder.spec, NetworkConfig(hidden=(8,), project=None)
     torch.manual_seed(0)
     values = ValueModel(QNetwork(spec.dim, small).eval(), VNetwork(spec.dim, small).eval(), embed=spec, train_n=3)
@@ -274,12 +278,14 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
         return compute(self, items)
 
     monkeypatch.setattr(LocalEmbedder, "_compute", counting)
-    later = Models(settings)
+    later, kept = Models(models.settings), set[str]()
     with Store.open(tmp_path) as store:
         for run, again in (("train", False), ("dev", True)):  # what is not trained on is not kept
             items, _ = tabulate(store.episodes(run=run), later.texts)
             embed_items(later, items, store, store.vectors(spec))
-            assert len(computed) == (len(items) if again else 0)
+            new = {item.key for item in items} - kept if again else set()
+            assert {item.key for item in computed} == new
+            kept |= {item.key for item in items}
 
 
 def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path) -> None:
