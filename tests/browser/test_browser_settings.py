@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from one_room import as_set
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium
@@ -49,12 +50,12 @@ async def test_a_page_is_told_what_is_set(site: Any, tmp_path: Path, monkeypatch
             assert text == "Our own/1.0 | de-DE | Asia/Tokyo | 700 | 1 | login=ours"
 
 
-async def test_a_proxy_fetches_for_all_hosts_or_none(site: Any) -> None:
+async def test_a_proxy_fetches_for_all_hosts_or_none(site: Any, browser: Browser) -> None:
     site.page("<p>fetched by the proxy</p>", "http://shop.test/")
-    async with Browser.launch(BrowserConfig(proxy=f"http://{site.host}")) as browser:
-        assert await told(browser, "http://shop.test/") == "fetched by the proxy"
-        with pytest.raises(ConfigError, match="would fetch from any host"):
-            await BrowserSession(browser).reset("http://shop.test/", ["shop.test"])
+    proxied = as_set(browser, BrowserConfig(proxy=f"http://{site.host}"))
+    assert await told(proxied, "http://shop.test/") == "fetched by the proxy"
+    with pytest.raises(ConfigError, match="would fetch from any host"):
+        await BrowserSession(proxied).reset("http://shop.test/", ["shop.test"])
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -18,6 +18,7 @@ from bestofq.browser.snapshot import ROOM, SOURCE, PageSnapshot
 from bestofq.core.errors import BrowserError
 
 WORLD = "bestofq"
+SCRIPTS = {"source": SOURCE, "worldName": WORLD, "runImmediately": True}  # sent once, they are compiled once
 MOST = 8  # frames that are read of one page
 SECONDS = 2.0  # that a frame has to answer, and half of what all of a page have
 MARKS = {"clickPoint": 0, "fill": 0, "content": 0, "submit": 0, "focus": 0, "press": 0, "scroll": 2}
@@ -38,14 +39,6 @@ async def evaluate(send: Send, expression: str, *, value: bool = True, **how: in
         reason = details.get("exception", {}).get("description", details["text"])
         raise BrowserError(f"The page's script engine failed: {reason.splitlines()[0]}")
     return answer["result"].get("value") if value else answer["result"]
-
-
-async def arm(send: Send) -> None:
-    """Have our scripts run in an isolated world of each document of a DevTools session, those now there included. Sent
-    once and always the same, they are compiled once a process."""
-    await send("Page.enable", {})
-    scripts = {"source": SOURCE, "worldName": WORLD, "runImmediately": True}
-    await send("Page.addScriptToEvaluateOnNewDocument", scripts)
 
 
 class World:
@@ -167,9 +160,9 @@ class ForeignFrames:
         for frame in self._page.frames[1:]:
             if frame not in self._sessions:
                 with suppress(PlaywrightError):  # it is in the process of the frame around it
-                    session = await self._page.context.new_cdp_session(frame)
-                    await arm(session.send)
-                    self._sessions[frame] = session
+                    self._sessions[frame] = await self._page.context.new_cdp_session(frame)
+                    await self._sessions[frame].send("Page.enable")
+                    await self._sessions[frame].send("Page.addScriptToEvaluateOnNewDocument", SCRIPTS)
         found: dict[str, CDPSession] = {}
         for key, session in [*self._sessions.items(), (None, self._cdp)]:
             try:

@@ -86,7 +86,7 @@ class BrowserSession:
             raise BrowserError(f"The start page did not load: {error}") from error
         if not await self.settle():
             self.tab.notice(self._unfinished)
-        await room.tab.mark_base()
+        room.tab.base_entry = (await room.tab.send("Page.getNavigationHistory"))["currentIndex"]
 
     async def attach(self, url: str) -> Room:
         """Takes the opened page as it is; the episode starts at `url`."""

@@ -14,7 +14,7 @@ from playwright.async_api import CDPSession, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.config import JPEG_QUALITY, TEXT_LIMIT, BrowserConfig
-from bestofq.browser.frames import ForeignFrames, Frame, World, arm, evaluate
+from bestofq.browser.frames import SCRIPTS, ForeignFrames, Frame, World, evaluate
 from bestofq.browser.settling import PULSE, Traffic
 from bestofq.browser.snapshot import LISTENERS, PageSnapshot
 from bestofq.core.errors import BrowserError
@@ -116,9 +116,10 @@ class Tab:
             "fileChooserOpened": lambda _: tab._on_chooser(),
         }.items():
             cdp.on(f"Page.{event}", handler)
-        await arm(tab._ask)
+        await tab.send("Page.enable")
         await tab.send("Page.setInterceptFileChooserDialog", enabled=True)
         await tab.send("Page.addScriptToEvaluateOnNewDocument", source=PULSE, runImmediately=True)
+        await tab.send("Page.addScriptToEvaluateOnNewDocument", **SCRIPTS)
         frame = (await tab.send("Page.getFrameTree"))["frameTree"]["frame"]
         tab._world, tab.unreachable = World(tab._ask, frame["id"]), frame.get("unreachableUrl", "")
         return tab
@@ -202,10 +203,6 @@ class Tab:
         """Id of the current entry of the navigation history."""
         history = await self.send("Page.getNavigationHistory")
         return int(history["entries"][history["currentIndex"]]["id"])
-
-    async def mark_base(self) -> None:
-        """The current entry of the navigation history is the one that going back ends at."""
-        self.base_entry = (await self.send("Page.getNavigationHistory"))["currentIndex"]
 
     async def rest(self, options: dict[str, Any]) -> dict[str, Any]:
         """Wait until the page's own work is done (`rest` of rest.js). Raises Moved when a navigation begins: until it
