@@ -62,11 +62,9 @@ if [ "${LARGE:-0}" = 1 ]; then # its candidates, ranked by what the small model'
     fi
     played=runs/miniwob-qwen15
     config="$config --set endpoints.chat.model=qwen2.5-coder-1.5b-instruct --set endpoints.chat.base_url=http://127.0.0.1:8099/v1"
-    NEW=4 UNSEEN=0 play first-1.5b memory prompting
-    NEW=4 UNSEEN=0 play memory-gated-1.5b memory best-of-q
-    NEW=4 UNSEEN=0 play words-1.5b memory words
-    NEW=4 UNSEEN=0 play memory-1.5b memory best-of-q --set gate=off
-    NEW=4 UNSEEN=0 play random-1.5b memory random
+    NEW=8 UNSEEN=0 play first-1.5b memory prompting
+    NEW=8 UNSEEN=0 play memory-gated-1.5b memory best-of-q
+    NEW=8 UNSEEN=0 play words-1.5b memory words
     "$PYTHON" -m experiments.outcomes write $here/episodes-1.5b.csv $played-same $played-new
 fi
 "$PYTHON" -m experiments.memory.proposals write $here/proposals.jsonl

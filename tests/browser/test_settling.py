@@ -75,14 +75,14 @@ CLICKED = {
     "script": "const s = document.createElement('script'); s.src = '/slow/old.js'; document.body.append(s)",
     "animation": "out.animate({ opacity: [0, 1] }, 700).onfinish = () => put()",
     "transition": "out.style = 'transition: margin .6s'; out.style.marginLeft = '9px'; out.ontransitionend = put",
-    "frames": "let n = 0; const f = () => ++n < 20 ? requestAnimationFrame(f) : put(); f()",
+    "frames": "let n = 0; const f = () => ++n < 40 ? requestAnimationFrame(f) : put(); f()",
     "written": "(async () => { for (const part of ['Order ', '7', '7']) { out.append(part); await sleep(350) } })()",
     "frame": "const f = document.createElement('iframe'); f.src = '/slow/inner'; setTimeout(() => out.append(f), 300)",
     "busy": "out.ariaBusy = true; out.textContent = '…'; setTimeout(() => { out.ariaBusy = null; put() }, 1600)",
     "saving": "put('Saving…'); setTimeout(put, 1600, 'Order 77')",
-    "worker": "new Worker(URL.createObjectURL(new Blob(['setTimeout(postMessage, 150, 1)']))).onmessage = () => put()",
+    "worker": "new Worker(URL.createObjectURL(new Blob(['setTimeout(postMessage, 400, 1)']))).onmessage = () => put()",
     "pressed": "event.target.className = 'pressed'; "
-    "new Worker(URL.createObjectURL(new Blob(['setTimeout(postMessage, 150, 1)']))).onmessage = () => put()",
+    "new Worker(URL.createObjectURL(new Blob(['setTimeout(postMessage, 400, 1)']))).onmessage = () => put()",
     "stream": "new EventSource('/slow/stream').onmessage = (event) => put(event.data)",
     "shadow": "const s = out.attachShadow({ mode: 'open' }); setTimeout(() => { s.textContent = 'Order 77' }, 600)",
 }

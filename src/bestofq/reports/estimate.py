@@ -108,10 +108,8 @@ def verdict_line(found: OffPolicyEstimate) -> str:
     """The verdict on always taking the best value, what it rests on, and how often Q ranks a success higher."""
     ranks = "" if found.auc.value is None else f"; AUC {found.auc.value:.2f}"
     if found.lift is None:
-        return (
-            "not known: no agent of these episodes chose at random among all candidates. Logs must explore: bestofq "
-            f"collect --agent explore, 0 < epsilon < 1{ranks}"
-        )
+        random = "not known: no agent of these episodes chose at random among all candidates"
+        return f"{random}. Logs must explore: bestofq collect --agent explore, 0 < epsilon < 1{ranks}"
     more, tasks = found.more, found.lift.tasks
     if tasks < LEAST_TASKS:
         wanted = f", of {'one task' if tasks == 1 else f'{tasks} tasks'} alone; collect more tasks"
@@ -129,7 +127,6 @@ def gate_line(found: OffPolicyEstimate) -> str:
         unclear = found.more if found.verdict == "not enough episodes" else None
         more = f"; about {count_of(unclear, 'more episode')} would tell" if unclear else ""
         return f"The gate is shut, and the agent takes the first candidate: no other choice is sure to help{more}"
-    again = f"; where tasks come again {points(found.again)}" if found.again else ""
-    if found.episodes == found.tasks:
-        again = ". No task was recorded twice: record some again, to learn what to expect of known tasks"
+    once = "; no task was recorded twice, to tell of known tasks" if found.episodes == found.tasks else ""
+    again = f"; where tasks come again {points(found.again)}" if found.again else once
     return f"The gate opens where {' or '.join(opened)}: expected {points(found.gated)} over the first candidate{again}"
