@@ -148,7 +148,6 @@ def read_once(load: Callable[..., Any]) -> Callable[..., Any]:
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """No secret of the tests before: each text would be searched for all of them."""
     monkeypatch.setattr(secrets, "_known", {})
-    monkeypatch.setattr(secrets, "_patterns", {False: None, True: None})
 
 
 @pytest.fixture(scope="session", autouse=True)

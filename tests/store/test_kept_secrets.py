@@ -23,7 +23,6 @@ FORMS = (KEY, json.dumps(KEY)[1:-1], json.dumps(KEY, ensure_ascii=False)[1:-1], 
 @pytest.fixture(autouse=True)
 def two_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "_known", {})
-    monkeypatch.setattr(secrets, "_patterns", {False: None, True: None})
     secrets.keep_secret(KEY, "[KEY]")
     secrets.keep_secrets_of(ADDRESS)
 

@@ -8,6 +8,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, TextIO
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -21,18 +22,12 @@ _TOKEN = re.compile(r"(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2})?([
 
 _known: dict[str, str] = {}
 _tokens: dict[str, None] = {}
-_patterns: dict[bool, re.Pattern[str] | None] = {False: None, True: None}
 
 
 def keep_secret(value: str | None, shown: str = HIDDEN) -> None:
     """From now on `hide` puts `shown` in its place. Values of less than `SHORTEST` characters are not hidden."""
-    if value is None or len(value) < SHORTEST or value in _known:
-        return
-    _known[value] = shown
-    longest_first = sorted(_known, key=len, reverse=True)
-    for broken in _patterns:
-        between = _BREAK if broken else ""
-        _patterns[broken] = re.compile("|".join(f"({between.join(map(_spelt, one))})" for one in longest_first))
+    if value is not None and len(value) >= SHORTEST:
+        _known.setdefault(value, shown)
 
 
 def keep_token(value: str) -> None:
@@ -71,10 +66,15 @@ def hide(text: str, *, broken: bool = False) -> str:
     """The text without the known secrets; `broken`: also where line breaks or colours stand within one."""
     if _tokens:
         text = _TOKEN.sub(lambda found: found[0].replace(found[1], "[key]") if found[1] in _tokens else found[0], text)
-    if (pattern := _patterns[broken]) is None:
+    if not (longest_first := tuple(sorted(_known, key=len, reverse=True))):
         return text
-    shown = [_known[one] for one in sorted(_known, key=len, reverse=True)]
-    return pattern.sub(lambda found: shown[(found.lastindex or 1) - 1], text)
+    return _pattern(longest_first, broken).sub(lambda found: _known[longest_first[(found.lastindex or 1) - 1]], text)
+
+
+@lru_cache(maxsize=4)
+def _pattern(secrets: tuple[str, ...], broken: bool) -> re.Pattern[str]:
+    between = _BREAK if broken else ""
+    return re.compile("|".join(f"({between.join(map(_spelt, one))})" for one in secrets))
 
 
 def hidden(tree: Any) -> Any:
