@@ -55,6 +55,9 @@ async def shop(
         browser_session=session,
         use_vision=False,
         use_judge=False,
+        flash_mode=args.flash,
+        llm_timeout=args.patience,
+        step_timeout=2 * args.patience,
         initial_actions=[{"navigate": {"url": visit["root"] + "/", "new_tab": False}}],
     )
     history = await agent.run(max_steps=args.steps)
@@ -76,6 +79,8 @@ async def main() -> None:
     parser.add_argument("--tasks", type=int, default=200, help="how many from there on")
     parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--patience", type=int, default=75, help="seconds for a reply")
+    parser.add_argument("--flash", action="store_true", help="browser-use's mode without thoughts, for slow models")
     parser.add_argument("--name", default="shop")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
