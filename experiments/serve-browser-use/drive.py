@@ -50,16 +50,11 @@ async def shop(
     visit = (await client.post(f"{args.world}/visit", json=wanted)).raise_for_status().json()
     base = f"{args.serve}/sessions/{name}/v1"
     agent = Agent(
-        task=visit["goal"],
+        task=visit["goal"], browser_session=session, use_vision=False, use_judge=False, flash_mode=args.flash,
         llm=ChatOpenAI(model="pocket", base_url=base, api_key="none", temperature=args.temperature),
-        browser_session=session,
-        use_vision=False,
-        use_judge=False,
-        flash_mode=args.flash,
-        llm_timeout=args.patience,
-        step_timeout=2 * args.patience,
+        llm_timeout=args.patience, step_timeout=2 * args.patience,
         initial_actions=[{"navigate": {"url": visit["root"] + "/", "new_tab": False}}],
-    )
+    )  # fmt: skip
     history = await agent.run(max_steps=args.steps)
     earned = (await client.get(f"{args.world}/reward", params={"root": visit["root"]})).raise_for_status().json()
     outcome = {"success": earned["reward"] == 1.0, "reward": earned["reward"], "judge": "shop"}
