@@ -1,6 +1,7 @@
 #!/bin/sh
 # sh experiments/memory/run.sh demo|shop|plain|plain480|quirks|booking: exploring passes, what learns from them, and every ranker on the same
-# candidates of held-out tasks. Half an hour on two quiet cores; started again, it continues.
+# candidates of held-out tasks. Half an hour on two quiet cores; started again, it continues. SETS=4: the memory also learns from four other
+# sets of exploring episodes.
 set -ef
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
 here=experiments/memory
@@ -35,6 +36,12 @@ play() { # RUN Q AGENTS SETTINGS...
 "$BESTOFQ" train $config --store $store --out $store/memory --set value=memory
 play memory memory prompting,best-of-q,words,random --set value=memory --set gate=off
 play gate memory best-of-q --set value=memory
+for seed in $(seq 1 ${SETS:-0}); do # other exploring episodes
+    "$BESTOFQ" collect $config --set seed=$seed --store $store-$seed
+    "$BESTOFQ" train $config --store $store-$seed --out $store-$seed/memory --set value=memory
+    play memory-$seed ../memory-$env-$seed/memory best-of-q --set value=memory --set gate=off
+    play gate-$seed ../memory-$env-$seed/memory best-of-q --set value=memory
+done
 "$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/matched
 play matched matched best-of-q $matched
 "$BESTOFQ" train $config --set preset=paper --set iql.steps=2000 --store $store --out $store/paper
