@@ -43,7 +43,7 @@ BASE = '[[arm]]\nname = "0.7"\n'
 HIGH = '[[arm]]\nname = "0.9"\nlearn = { iql.expectile = 0.9 }\n'
 OWN = """[[arm]]
 name = "own episodes, fewer candidates"
-collect = { epsilon = 0.25, seed_runs = 1, suite.train_tasks = 4 }
+collect = { epsilon = 0.25, seed_runs = 4, suite.train_tasks = 4 }
 act = { n_candidates = 2 }
 """
 A = '[[arm]]\nname = "a"\n'
@@ -113,7 +113,7 @@ def test_an_ablation_measures_its_arms_shares_what_is_equal_and_goes_on(tmp_path
     assert (base["episodes"], base["successes"]) == (5, sum(e.success for e in seen))
     assert base["transitions"] == sum(e.steps for e in seen)
     assert len(set(base["values"]) | set(high["values"]) | set(own["values"])) == 6
-    assert (own["episodes"], prompting["episodes"]) == (4, None)
+    assert (own["episodes"], prompting["episodes"]) == (16, None)
     assert base["difference"] is None
     assert high["difference"]["tasks"] == 2
     assert [arm["tasks"] * arm["passes"] for arm in result["arms"]] == [4] * 4
@@ -127,7 +127,7 @@ def test_an_ablation_measures_its_arms_shares_what_is_equal_and_goes_on(tmp_path
         assert {e.split for run in own["runs"] for e in store.summaries(run=run)} == {"test"}
     assert max(candidates) == 2
     table = (tmp_path / "all" / "table.md").read_text("utf-8")
-    assert "own episodes, fewer candidates | 4 |" in table
+    assert "own episodes, fewer candidates | 16 |" in table
     assert (tmp_path / "all" / "success.svg").read_text("utf-8").count("<rect") == 8
     assert result["study"]["question"] == "How high?"
     assert result["settings"]["iql"]["steps"] == 5
