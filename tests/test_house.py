@@ -7,8 +7,8 @@ from scripts.house import measure
 BUDGETS = {
     "library lines": 27_192,
     "sites lines": 2_991,
-    "experiments lines": 6_931,
-    "library, sites and experiments lines": 37_114,
+    "experiments lines": 6_731,
+    "library, sites and experiments lines": 36_914,
     "test lines": 27_915,
     "import depth": 14,
     "modules in import circles": 0,
