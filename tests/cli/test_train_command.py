@@ -13,7 +13,8 @@ from typer.testing import CliRunner, Result
 from bestofq.cli.commands import app
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
-from bestofq.core.errors import DataError, InputError
+from bestofq.core.errors import ConfigError, DataError, InputError
+from bestofq.core.gate import Gate
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import CARD, read_card
 from bestofq.learning.memory import Memory
@@ -89,6 +90,12 @@ def test_remembered_outcomes_rank_alike_tasks_and_are_estimated(folder: Path, ou
     assert isinstance(train(folder, out).exception, DataError)  # a network is another Q-function
     assert train(folder, out, "--again").exit_code == 0
     assert read_card(out).episodes == Memory.load(out).episodes == kept.episodes
+
+
+def test_the_gate_stays_shut_where_nothing_can_be_held_out(folder: Path, out: Path) -> None:
+    assert train(folder, out, "--set", "value=memory", "--estimate", "--episodes", "31").exit_code == 0  # one success
+    assert set(Gate.load(out, Memory.load(out).checkpoint).thresholds) == {None}
+    assert isinstance(CliRunner().invoke(app, ["serve", "--upstream", "u", "--rank", str(out)]).exception, ConfigError)
 
 
 def test_it_writes_into_no_folder_of_another_kind(folder: Path) -> None:

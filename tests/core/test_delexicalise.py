@@ -18,7 +18,7 @@ TEXTS = st.text() | st.lists(
     | st.floats(0, 9999, allow_nan=False).map("${:.2f}".format)
     | st.uuids().map(str)
     | st.datetimes().map(lambda time: time.isoformat())
-    | st.sampled_from(["https://a.example/item/P07?q=b", "/item/7", "<button aria-label=Save />", "_", "{price}", "$"])
+    | st.sampled_from(["https://[::1]/item/P07？q=b", "/item/7", "<button aria-label=Save />", "_", "{price}", "$"])
 ).map(" ".join)
 
 
@@ -62,6 +62,8 @@ def test_two_visits_of_a_page_are_one_text(
         ("http://a.example/v/dQw_wWgXcvBq", "", "/v/{id}"),
         ("http://a.example/myOrders/Eiffel_Tower/orderID/HTMLForm", "", "/myorders/eiffel_tower/orderid/htmlform"),
         ("http://a.example/wiki/Pokémon/brass-Chairs", "brass chairs", "/wiki/pokémon/_-_"),
+        ("see https://[your-host].example.com", "", "see /].example.com"),
+        ("詳細は https://例え.jp／商品 へ", "", "詳細は / へ"),
         ("3 seats left at 19:30, 24.12.2026", "", "{number} seats left at {time}, {time}"),
         ("click [7]; click [12]", "", "click ; click"),
         ("5G router usb3", "a 5G router", "_ _ {id}"),

@@ -187,6 +187,8 @@ def test_webvoyager(tmp_path: Path) -> None:
         "Thought: I search.\nAction: Type [2]; red kettle",
         "Thought: Down.\nAction: Scroll [WINDOW]; down",
         "Action: Click [0]",
+        'Thought: Go.\nAction: Click [3].\n\nObservation: [1]: "x"\nThought: Done.\nAction: ANSWER; [made up]',
+        "Thought: I am lost.",
         "Action: Wait",
         "Action: GoBack",
         "Action: Google",
@@ -205,6 +207,8 @@ def test_webvoyager(tmp_path: Path) -> None:
         Write(mark=2, text="red kettle", enter=True),
         Scroll(direction="down"),
         Other(text="Click [0]"),
+        Click(mark=3),
+        Other(text="no action"),
         Wait(seconds=5),
         GoBack(),
         Goto(url="https://www.google.com/"),
@@ -231,13 +235,13 @@ def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
     ]
     patch = {"name": "apply_patch", "input": "*** Begin"}
     messages = [
-        {"role": "system", "content": "You shop."},
+        {"role": "developer", "content": "You shop."},
         {"role": "user", "content": "buy a kettle"},
-        called("goto", url="http://shop.example/"),
+        called("goto", url="http://shop.example/") | {"reasoning_content": "To the shop."},
         {"role": "tool", "tool_call_id": "1", "content": shown},
         called("click", mark=7),
         {"role": "tool", "tool_call_id": "2", "content": "bought"},
-        called("hover", x=3),
+        {"role": "assistant", "content": None, "function_call": {"name": "hover", "arguments": '{"x": 3}'}},
         {"role": "tool", "tool_call_id": "3", "content": "nothing"},
         called("wait"),
         {"role": "tool", "tool_call_id": "4", "content": "waited"},
@@ -264,7 +268,7 @@ def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
     assert steps[1].decision.candidate.label == "click button Buy"
     assert steps[1].observation.screenshot is not None
     assert (steps[0].observation.text, steps[2].observation.text) == ("buy a kettle", "bought")
-    assert (steps[0].decision.candidate.thought, episodes[0].task.goal) == ("I go on.", "buy a kettle")
+    assert (steps[0].decision.candidate.thought, episodes[0].task.goal) == ("To the shop.\nI go on.", "buy a kettle")
     assert episodes[0].verdict.outcome == "unjudged"
     assert steps[5].terminated
 
@@ -287,16 +291,16 @@ def test_inspect_samples_have_candidates_and_scores(tmp_path: Path) -> None:
         called(later, reply("bought"), tools=[]),
         called(graded, reply("GRADE: C"), tools=[]),
     ]
-    matches = {"value": "C", "explanation": "it is right"}, {"value": "I"}, {"value": 0.5}
+    matches = {"value": "C", "explanation": "it is right"}, *({"value": one} for one in ("I", 0.5, "P", "N"))
     scores = [*({"match": match} for match in matches), {}]
     samples = [{"id": number, "events": events, "scores": score} for number, score in enumerate(scores)]
     log = written(tmp_path / "dump.json", {"eval": {"task": "shop"}, "samples": samples})
     said = bestofq("import", "inspect", log, "--store", tmp_path / "first")
-    assert counts(said)["steps with several candidates"] == 4
+    assert counts(said)["steps with several candidates"] == 6
     episodes = imported("inspect", log, tmp_path / "store")
     assert sorted((one.verdict.outcome, one.verdict.reward, one.verdict.judge) for one in episodes) == [
-        ("failure", 0.0, "match"),
-        ("failure", 0.5, "match"),
+        *[("failure", 0.0, "match")] * 2,
+        *[("failure", 0.5, "match")] * 2,
         ("success", 1.0, "match"),
         ("unjudged", 0.0, ""),
     ]

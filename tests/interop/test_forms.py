@@ -100,11 +100,13 @@ OLD = {"evaluation_previous_goal": "Success", "memory": "1 of 2", "next_goal": "
         ({"node_name": "BUTTON", "ax_name": "Save"}, DOT),
         ({"tag_name": "button", "xpath": "html/button", "attributes": {"aria-label": "Save", "class": "b"}}, DOT),
         ({"tag_name": "button", "highlight_index": 3, "attributes": {"title": "Save"}}, f"data:image/png;base64,{DOT}"),
+        ({"node_name": "BUTTON", "ax_name": None, "attributes": {}}, DOT.rstrip("=")),
     ],
 )
 def test_old_histories_have_thoughts_pictures_and_names(tmp_path: Path, element: Any, shot: str) -> None:
     record = history({"click_element": {"index": 3}}, element=element, screenshot=shot)
     record["history"][0]["model_output"] = {"current_state": OLD, "action": [{"click_element": {"index": 3}}]}
+    record["history"][0]["state_message"] = "<browser_state>\n[3]<button />\n\tSave\n</browser_state>"
     (episode,) = imported("browser-use", written(tmp_path / "run.json", record), tmp_path / "store")
     (step,) = episode.steps
     candidate = step.decision.candidate

@@ -112,15 +112,26 @@ def test_malformed_lines_are_counted_and_named(tmp_path: Path) -> None:
         [],
         {"goal": "g", "steps": [{"action": "click [1]", "chosen": 5}]},
         {"goal": "g", "outcome": "splendid"},
+        {"goal": "g", "steps": [{"candidates": "click [1]"}]},
+        {"goal": "g", "steps": [{"candidates": {"action": "click [1]"}}]},
         {"goal": "g", "steps": [{"observation": {"screenshot": "lost.png"}, "action": "back"}]},
     )
-    said = bestofq("import", "jsonl", written(tmp_path / "log.jsonl", *bad, shop_episode(1)), "--store", tmp_path / "s")
+    written(tmp_path / "a" / "b" / "log.jsonl", *bad, shop_episode(1))
+    said = bestofq("import", "jsonl", tmp_path / "a", "--store", tmp_path / "s")
     found = counts(said)
-    assert (found["malformed"], found["episodes imported"]) == (6, 1)
-    assert "log.jsonl, line 1: " in said
+    assert (found["malformed"], found["episodes imported"]) == (8, 1)
+    assert "a/b/log.jsonl, line 1: " in said
     assert "log.jsonl, line 2: it has no 'goal'" in said
     assert "log.jsonl, line 3: " in said
     assert "line 4" not in said
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
+def test_what_windows_writes_is_read(tmp_path: Path, encoding: str) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"goal": "Größe", "outcome": 1}\r\n{"goal": "ß", "outcome": 0}\r\n', encoding)
+    found = {one.task.goal: one.verdict.outcome for one in imported("jsonl", log, tmp_path / "s")}
+    assert found == {"Größe": "success", "ß": "failure"}
 
 
 def test_the_import_says_what_has_no_outcome(tmp_path: Path) -> None:
@@ -128,6 +139,9 @@ def test_the_import_says_what_has_no_outcome(tmp_path: Path) -> None:
     said = bestofq("import", "jsonl", log, "--store", tmp_path / "poor", "--run", "poor")
     assert counts(said)["without an outcome"] == 1
     assert "bestofq judge" in said
+    assert "goal" not in said
+    chat = written(tmp_path / "chat.jsonl", [{"role": "assistant", "content": "hello"}])
+    assert "1 episode without a goal" in bestofq("import", "chat", chat, "--store", tmp_path / "chat")
     said = bestofq("import", "jsonl", written(log, shop_episode(2)), "--store", tmp_path / "rich")
     assert counts(said)["steps with several candidates"] == 1
     assert "bestofq judge" not in said
@@ -162,6 +176,7 @@ def number(path):
     return 5
 def lines(path):
     yield from path.read_text().splitlines()
+    yield {"goal": "half \\ud83d", "id": 7}
     yield {"goal": "one"}
 """
     (tmp_path / "failing_readers.py").write_text(code, "utf-8")
@@ -171,7 +186,7 @@ def lines(path):
         with pytest.raises(DataError, match=f"the reader failing_readers:{name} fails at {said}"):
             bestofq("import", f"failing_readers:{name}", log, "--store", tmp_path / name)
     found = bestofq("import", "failing_readers:lines", log, "--store", tmp_path / "lines")
-    assert (counts(found)["malformed"], counts(found)["episodes imported"]) == (1, 1)
+    assert (counts(found)["malformed"], counts(found)["episodes imported"]) == (2, 1)
     assert "record 1: it is str: a reader gives mappings or bq.Episode" in found
 
 

@@ -23,7 +23,7 @@ from bestofq.recipes.estimate import FOLDS, cross_fit, learned_from, learned_set
 from bestofq.recipes.q_training import select_episodes
 from bestofq.reports.estimate import OffPolicyEstimate, gate_line, verdict_line
 from bestofq.reports.estimate import estimate as estimate_lift
-from bestofq.reports.gate import gate_table
+from bestofq.reports.gate import SHUT, gate_table
 from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -63,14 +63,9 @@ def _held_out(
         models = models.with_settings(models.settings.model_copy(update={"iql": read_card(q).config}))
     fresh = not_learned_from(q, episodes)
     if fresh is None:
-        console.print(
-            f"{q} does not tell which tasks it learned from: where these are among them, it looks better than it is",
-            style="yellow",
-        )
+        console.print(f"{q} does not tell what it learned from: if from these tasks, it looks too good", style="yellow")
     if fresh == []:
-        console.print(
-            f"{q} learned from these tasks: Q-functions like it, of four fifths of them each, rank the others"
-        )
+        console.print(f"{q} learned from these tasks: Q-functions like it, of four fifths of them, rank the others")
         if (learned := learned_from(q, store, runs)) is None:
             console.print(
                 f"{q} learned from other episodes of these tasks, or they have other verdicts now: what follows is not "
@@ -84,9 +79,10 @@ def _held_out(
 
 def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
     """One line, of a fifth of the tasks that a Q-function of the others ranks; kept in `out`. Where nothing can be held
-    out, the line says why."""
+    out, the line says why, and the gate stays shut."""
     told = estimate_of(out)
     if told is None:
+        _keep(None, out)
         console.print("Is it worth it? A Q-function of four fifths of the tasks ranks the others:")
         try:
             with open_existing_store(folder) as store:
@@ -102,12 +98,13 @@ def estimate_trained_q(models: Models, folder: Location, runs: Sequence[str], ep
         console.print(gate_line(told), highlight=False, markup=False)
 
 
-def _keep(told: OffPolicyEstimate, q: Path) -> None:
-    """Write the estimate into the Q-function's folder, and the gate, unless only other episodes can tell of one."""
-    told.write(q)
+def _keep(told: OffPolicyEstimate | None, q: Path) -> None:
+    """Write the estimate (None: there is none yet) and the gate, unless only other episodes can tell of one."""
     checkpoint = learned_set(q)[0]
-    if told.gated is not None or Gate.load(q, checkpoint) is None:
-        Gate(checkpoint=checkpoint, thresholds=told.thresholds).save(q)
+    if told:
+        told.write(q)
+    if (told and told.gated) or Gate.load(q, checkpoint) is None:
+        Gate(checkpoint=checkpoint, thresholds=told.thresholds if told else SHUT).save(q)
 
 
 def estimate_of(q: Path) -> OffPolicyEstimate | None:
@@ -118,8 +115,7 @@ def estimate_of(q: Path) -> OffPolicyEstimate | None:
 
 def refuse_useless(q: Path) -> None:
     """ConfigError if the gate of the Q-function in a folder is shut: ranking would cost and change nothing."""
-    found = estimate_of(q)
-    if found and not any(threshold is not None for threshold in found.thresholds):
-        raise ConfigError(
-            f"{q}: {gate_line(found)}. Leave --rank out, watch it with --shadow, or rank without a gate: --insist"
-        )
+    gate = Gate.load(q, learned_set(q)[0])
+    if gate and gate.thresholds == SHUT:
+        said = "its gate is shut: no other choice is sure to help. Leave --rank out, watch it with --shadow"
+        raise ConfigError(f"{q}: {said}, or rank without a gate: --insist")

@@ -13,6 +13,7 @@ from bestofq.cli.shared import store_at
 from bestofq.core.concurrency import run_interruptible
 from bestofq.core.decision import DECIDED
 from bestofq.core.errors import DataError
+from bestofq.core.words import count_of
 from bestofq.interop.importing import check_log, import_log
 from bestofq.recipes.identity import current_provenance
 from bestofq.reports.table import Table, columns
@@ -60,7 +61,9 @@ def import_(
         ("steps with several candidates", log.several, ""),
     )
     judge = f"bestofq judge --store {place} --run {run} --model …"
-    notes = (f"Unjudged episodes teach nothing and count in no success rate: {judge}",) if unjudged else ()
+    notes = [f"Unjudged episodes teach nothing and count in no success rate: {judge}"] if unjudged else []
+    if log.goalless:
+        notes.append(f"{count_of(log.goalless, 'episode')} without a goal: from one start page they count as one task")
     title = f"{path}, read as {kind}, in the run {run} of {place}"
     console.print(Table.of("imported", title, columns("what", "count", "of these"), counts, *notes))
     console.print(f"see them: bestofq view {place}", highlight=False, soft_wrap=True, markup=False)

@@ -7,7 +7,7 @@
 import re
 from collections.abc import Collection
 from functools import lru_cache, partial
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 GOAL_WORD = "_"
 _FUNCTION_WORDS = """
@@ -41,6 +41,7 @@ _TOKEN = re.compile(
 _NAME_CASES = re.compile("l*(?:u{1,5}l{2,})*u{0,5}")
 """Small (l) and capital (u) letters of names and words: `myOrders`, `Eiffel_Tower`, `HTMLForm`, `orderID`."""
 _DIGITS = re.compile(_NUMBER)
+_PATH = re.compile(r"(?:(?:https?:)?//[^/?#]*)?([^?#]*)", re.IGNORECASE)
 
 
 def delexicalise(text: str, goal: str = "") -> str:
@@ -76,7 +77,7 @@ def _read_goal(goal: str) -> tuple[frozenset[str], float | None]:
 def _replace(found: re.Match[str], words: Collection[str], limit: float | None) -> str:
     kind, text = str(found.lastgroup), found.group()
     if kind in ("url", "path"):
-        parts = urlsplit(text).path.split("/")
+        parts = _PATH.findall(text)[0].split("/")
         replace = partial(_replace, words=words, limit=None)
         return "/".join("{id}" if _is_id(part) else _TOKEN.sub(replace, part) for part in parts) or "/"
     text = text.casefold()
@@ -104,8 +105,6 @@ def _is_id(part: str) -> bool:
 
 def _amount(price: str) -> float:
     """Return the number in a price. The last separator with two digits behind it is the decimal point."""
-    digits = _DIGITS.search(price)
-    assert digits is not None
-    whole = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", digits.group()).replace(",", ".")
+    whole = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", _DIGITS.findall(price)[0]).replace(",", ".")
     head, _, tail = whole.rpartition(".")
     return float(f"{head.replace('.', '')}.{tail}" if head else tail)

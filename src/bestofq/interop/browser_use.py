@@ -46,11 +46,12 @@ def episode(record: Any, file: Path) -> Episode:
         output = known.get("model_output", {})
         calls = calls_of(output)
         state, unread = taken(known.get("state", {}), "url", "title", "tabs", "interacted_element", "screenshot")
+        shown = {one.mark: one for one in elements_on(page)}
         touched = _touched_elements(calls, state.get("interacted_element", ()))
         tabs = (tab.get("title", "") if isinstance(tab, Mapping) else tab for tab in state.get("tabs", ()))
         seen = page_of(
             page or message,
-            ({one.mark: one for one in elements_on(page)} | touched).values(),
+            (shown | {mark: one for mark, one in touched.items() if one.name or mark not in shown}).values(),
             url=state.get("url", ""),
             title=state.get("title", ""),
             screenshot=picture_of(unread.get("screenshot_path"), file.parent)

@@ -5,24 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bestofq.core.decision import Candidate, Episode, Verdict
+from bestofq.core.decision import Candidate, Decision, Episode, Verdict
 from bestofq.core.observation import Observation
 from bestofq.interop.actions import Call, call_of, candidate_of, elements_in, spoken
-from bestofq.interop.nouns import (
-    UNJUDGED,
-    Turn,
-    decision_of,
-    episode_of,
-    page_of,
-    picture_of,
-    taken,
-    text_of,
-    verdict_by,
-)
+from bestofq.interop.nouns import UNJUDGED, decision_of, episode_of, page_of, picture_of, taken, text_of, verdict_by
 
 Json = Mapping[str, Any]
 _ATTACHED = "attachment://"  # stands for a long text or a picture, kept once in the sample
-_SCORES = {"C": 1.0, "I": 0.0, True: 1.0, False: 0.0}  # its letters for correct and incorrect
+_SCORES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly, incorrect, no answer
+_INSTRUCTIONS = ("system", "developer")
 
 
 def conversation(record: Any, file: Path) -> Episode:
@@ -30,7 +21,8 @@ def conversation(record: Any, file: Path) -> Episode:
     own, rest = ({"messages": record}, {}) if isinstance(record, list) else taken(record, "messages")
     messages = own["messages"]
     turns, final = turns_of(messages, file, heard, parse_reply)
-    return episode_of("chat", goal_of(messages), turns, final=final, rest={**rest, "system": _said(messages, "system")})
+    rest["system"] = _said(messages, *_INSTRUCTIONS)
+    return episode_of("chat", goal_of(messages), turns, final=final, rest=rest)
 
 
 def turns_of(
@@ -38,13 +30,13 @@ def turns_of(
     file: Path,
     look: Callable[[Sequence[Json], Path], Observation],
     parse: Callable[[Json, Observation, bool], Candidate],
-) -> tuple[list[Turn], Observation | None]:
+) -> tuple[list[tuple[Observation, Decision]], Observation | None]:
     """Return a turn for each reply, and the page after the last one.
 
     `look` makes a page of the messages before a reply. `parse` makes a candidate of the reply, the page, and whether it
     is the last message.
     """
-    turns: list[Turn] = []
+    turns = list[tuple[Observation, Decision]]()
     since = 0
     for number, message in enumerate(messages, 1):
         if message["role"] == "assistant":
@@ -61,13 +53,13 @@ def goal_of(messages: Sequence[Json]) -> str:
     return next(iter(_said(messages, "user")), "")
 
 
-def _said(messages: Sequence[Json], role: str) -> list[str]:
-    return [text_of(one.get("content")) for one in messages if one.get("role") == role]
+def _said(messages: Sequence[Json], *roles: str) -> list[str]:
+    return [text_of(one.get("content")) for one in messages if one.get("role") in roles]
 
 
 def heard(messages: Sequence[Json], file: Path) -> Observation:
     """What the user and the tools said since the last reply, and the last picture among it."""
-    others = [one for one in messages if one.get("role") != "system"]
+    others = [one for one in messages if one.get("role") not in _INSTRUCTIONS]
     text = "\n".join(filter(None, (text_of(one.get("content")) for one in others)))
     parts = [part for one in others if isinstance(content := one.get("content"), list) for part in content]
     urls = (part.get("image_url", part.get("image")) for part in parts if isinstance(part, Mapping))
@@ -77,10 +69,13 @@ def heard(messages: Sequence[Json], file: Path) -> Observation:
 
 
 def parse_reply(message: Json, seen: Observation, last: bool) -> Candidate:
-    words = text_of(message.get("content"))
-    actions = [_call(one).action for one in message.get("tool_calls") or ()]
-    said = {"thought": words} if actions else {}
-    return candidate_of(actions or [spoken(words, last)], seen.elements, reply=message, **said)
+    """The action of a reply, and its thought: the model's reasoning, and what it says with a call."""
+    words, parts = text_of(content := message.get("content")), content if isinstance(content, list) else []
+    calls = message.get("tool_calls") or filter(None, [message.get("function_call")])  # that of earlier versions
+    actions = [_call(one).action for one in calls]
+    reasoning = [one.get("reasoning") for one in (*parts, message) if isinstance(one, Mapping)]
+    thought = text_of([message.get("reasoning_content"), *reasoning, words if actions else ""])
+    return candidate_of(actions or [spoken(words, last)], seen.elements, reply=message, thought=thought)
 
 
 def _call(one: Json) -> Call:
@@ -99,12 +94,11 @@ def sample(record: Any, file: Path) -> Episode:
     attachment that a message names."""
     own, rest = taken(record, "events", "scores", "messages", "events_data")
     pooled, kept = taken(own.get("events_data", {}), "messages")
-    pool = pooled.get("messages", ())
     attached = {f"{_ATTACHED}{name}": held for name, held in (rest.get("attachments") or {}).items()}
-    events = [_with_input(event, pool) for event in own.get("events", ())]
+    events = [_with_input(event, pooled.get("messages", ())) for event in own.get("events", ())]
     begun = next(filter(None, map(_first_message, events)), None)
     calls = [event for event in events if begun and _first_message(event) == begun]
-    turns: list[Turn] = []
+    turns = list[tuple[Observation, Decision]]()
     for number, event in enumerate(calls, 1):
         messages = event.get("input") or []
         since = max((n for n, one in enumerate(messages, 1) if one.get("role") == "assistant"), default=0)
@@ -137,7 +131,7 @@ def _whole(part: Any, attached: Json) -> Any:
 
 def _first_message(event: Json) -> tuple[Any, str] | None:
     """Who speaks first in a call of the model, and what is said; None for any other event."""
-    first = (event.get("input") or [{}])[0] if event.get("event") == "model" else None
+    first = (event.get("input") or [None])[0] if event.get("event") == "model" else None
     return None if first is None else (first.get("role"), text_of(first.get("content")))
 
 
@@ -145,7 +139,7 @@ def _verdict(scores: Json) -> Verdict:
     """The first scorer's, by its name, if its value is correct, incorrect or a number from 0 to 1."""
     for name, score in scores.items():
         value, rest = (score.get("value"), score) if isinstance(score, Mapping) else (score, {})
-        number = _SCORES.get(value, value) if isinstance(value, str | bool | int | float) else None
+        number = _SCORES.get(value) if isinstance(value, str) else value
         if isinstance(number, int | float) and 0 <= number <= 1:
             return verdict_by(name, success=number == 1, reason=text_of(rest.get("explanation")), reward=number)
     return UNJUDGED

@@ -1,6 +1,8 @@
 """The files of a log, record by record. A record that cannot be read is a value, `Malformed`: the others go on."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import TextIOWrapper
+from json import detect_encoding
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,10 +31,10 @@ Parse = Callable[[Any, Path], Episode]
 def json_lines(path: Path, parse: Parse) -> Iterator[Episode | Malformed]:
     """An episode a line, of a file or of a folder's `*.jsonl`."""
     for file in files_of(path, "*.jsonl"):
-        with file.open("rb") as lines:
+        with file.open("rb") as raw, TextIOWrapper(raw, detect_encoding(raw.peek()), "replace") as lines:
             for number, line in enumerate(lines, 1):
                 if body := line.strip():
-                    where = f"{file.name}, line {number}"
+                    where = f"{file.relative_to(path.parent)}, line {number}"
                     record = attempt(where, json_in, body)
                     yield record if isinstance(record, Malformed) else attempt(where, parse, record, file)
 
@@ -40,15 +42,16 @@ def json_lines(path: Path, parse: Parse) -> Iterator[Episode | Malformed]:
 def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = "") -> Iterator[Episode | Malformed]:
     """An episode a file, or several where the file is a list of them, or holds one by the name `many`."""
     for file in files_of(path, pattern):
-        whole = attempt(file.name, json_in, file.read_bytes())
+        where = f"{file.relative_to(path.parent)}"
+        whole = attempt(where, json_in, file.read_bytes())
         some = whole.get(many) if many and isinstance(whole, dict) else whole
         if isinstance(whole, Malformed):
             yield whole
         elif many and isinstance(some, list):
             for number, record in enumerate(some, 1):
-                yield attempt(f"{file.name}, record {number}", parse, record, file)
+                yield attempt(f"{where}, record {number}", parse, record, file)
         else:
-            yield attempt(file.name, parse, whole, file)
+            yield attempt(where, parse, whole, file)
 
 
 def files_of(path: Path, pattern: str) -> list[Path]:

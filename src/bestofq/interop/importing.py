@@ -53,6 +53,7 @@ class Imported:
     outcomes: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     several: int = 0  # steps with several candidates
+    goalless: int = 0
 
     @property
     def episodes(self) -> int:
@@ -69,6 +70,7 @@ class Imported:
     def count(self, episode: Episode) -> None:
         self.outcomes[episode.verdict.outcome] += 1
         self.steps += len(episode.steps)
+        self.goalless += not episode.task.goal
         self.several += sum(len(step.decision.candidates) > 1 for step in episode.steps)
 
 
@@ -162,8 +164,11 @@ def read_log(kind: str, path: Path) -> Iterator[Episode | Malformed]:
             where = f"record {number}"
             if isinstance(one, Mapping):
                 one = attempt(where, jsonl.episode, one, path)
-            if isinstance(one, Episode) and not one.id:
-                content = hashlib.sha256(one.model_dump_json().encode()).hexdigest()[:24]
+            body = attempt(where, one.model_dump_json) if isinstance(one, Episode) else ""
+            if isinstance(body, Malformed):  # half a character, which no store can keep
+                one = body
+            elif isinstance(one, Episode) and not one.id:
+                content = hashlib.sha256(body.encode()).hexdigest()[:24]
                 seen[content] += 1
                 one = one.model_copy(update={"id": f"{content}-{seen[content]}"})
             if not isinstance(one, Episode | Malformed):

@@ -9,9 +9,9 @@ from bestofq.core.actions import ACTION, Action, Other, action_text
 from bestofq.core.decision import Candidate, Decision, Episode, Verdict
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation
-from bestofq.interop.nouns import UNJUDGED, Turn, episode_of, log_of, page_of, picture_of, taken
+from bestofq.interop.nouns import Turn, episode_of, log_of, page_of, picture_of, taken
 
-_OUTCOMES = {True: "success", False: "failure"}
+_OUTCOMES: Mapping[Any, str] = {True: "success", False: "failure"}
 _DECISION = ("scores", "state_value", "scorer", "explored", "checkpoint", "visits", "feedback", "propensities", "usage")
 
 
@@ -35,10 +35,8 @@ def episode(record: Any, file: Path) -> Episode:
 
 
 def _verdict(said: Mapping[str, Any]) -> Verdict:
-    outcome = said.get("outcome")
-    if outcome is None:
-        return UNJUDGED
-    outcome = _OUTCOMES[outcome] if isinstance(outcome, bool) else outcome
+    given = said.get("outcome", "unjudged")
+    outcome = _OUTCOMES.get(given, given)
     return Verdict.model_validate({"reward": float(outcome == "success"), **said, "outcome": outcome})
 
 
@@ -47,6 +45,8 @@ def _turn(step: Any, folder: Path) -> Turn:
     known, rest = taken(rest, *_DECISION)
     seen = _page(own.get("observation", ""), folder)
     offered = own["candidates"] if "candidates" in own else [own["action"]]
+    if isinstance(offered, str | Mapping):
+        raise ValueError("its candidates are no list")
     candidates = tuple(_candidate(one, seen.elements) for one in offered)
     known = {"scores": [0.0] * len(candidates), **known, "chosen": own.get("chosen", 0)}
     return seen, Decision.model_validate({"candidates": candidates, **known, "log": log_of(rest)})

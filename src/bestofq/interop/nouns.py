@@ -73,7 +73,7 @@ def log_of(rest: Mapping[str, Any]) -> str | None:
 def json_in(text: str | bytes) -> Any:
     """ValueError if it is no JSON, or has thousands of open brackets. Half an emoji in it, which tools leave if they
     cut a text and no store can keep, becomes U+FFFD."""
-    words = text.decode("utf-8-sig", "replace") if isinstance(text, bytes) else text
+    words = text.decode(json.detect_encoding(text), "replace") if isinstance(text, bytes) else text
     try:
         found = json.loads(words)
         if "\\ud" in words or "\\uD" in words:
@@ -120,7 +120,7 @@ def picture_of(source: Any, folder: Path) -> Screenshot | None:
         return None
     try:
         inline = source.startswith("data:")
-        data = base64.b64decode(source.partition(",")[2]) if inline else (folder / source).read_bytes()
+        data = base64.b64decode(source.partition(",")[2] + "==") if inline else (folder / source).read_bytes()
         with Image.open(io.BytesIO(data)) as image:
             found = {"media_type": Image.MIME.get(image.format or ""), "width": image.width, "height": image.height}
         return Screenshot(sha256=hashlib.sha256(data).hexdigest(), data=data, **found)

@@ -10,21 +10,22 @@ from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Scr
 from bestofq.core.decision import Candidate, Episode
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
-from bestofq.interop.actions import candidate_of
+from bestofq.interop.actions import NOTHING, candidate_of
 from bestofq.interop.chat import Json, goal_of, heard, turns_of
 from bestofq.interop.nouns import element_of, episode_of, picture_of, text_of
 
 _TASK = re.compile(r"Now given a task:\s*(.*?)\s*Please interact with\s+(\S+)", re.S)
 _MARK = re.compile(r'\[(\d{1,9})\]: (?:<(\w+)> )?"(.*?)"(?=[;,]|\s*$)', re.M)
 _ON = r"\[?(\d{1,9})\]?"
+_MORE = r"(?!\w)(?s:.*)"  # a full stop, a reason
+_WAY = rf";? \[?(up|down)\]?{_MORE}"
 _ACTIONS: Commands = (
-    (re.compile(rf"Click {_ON}"), lambda mark: Click(mark=int(mark))),
+    (re.compile(rf"Click {_ON}{_MORE}"), lambda mark: Click(mark=int(mark))),
     (re.compile(rf"Type {_ON};? (.*)", re.S), lambda mark, text: Write(mark=int(mark), text=_bare(text), enter=True)),
-    (re.compile(r"Scroll \[?WINDOW\]?;? \[?(up|down)\]?"), lambda direction: Scroll(direction=direction)),
-    (re.compile(rf"Scroll {_ON};? \[?(up|down)\]?"), lambda mark, way: Scroll(mark=int(mark), direction=way)),
-    (re.compile(r"Wait"), lambda: Wait(seconds=5)),
-    (re.compile(r"GoBack"), GoBack),
-    (re.compile(r"Google"), lambda: Goto(url="https://www.google.com/")),
+    (re.compile(rf"Scroll (?:\[?WINDOW\]?|{_ON}){_WAY}"), lambda at, way: Scroll(mark=at and int(at), direction=way)),
+    (re.compile(rf"Wait{_MORE}"), lambda: Wait(seconds=5)),
+    (re.compile(rf"GoBack{_MORE}"), GoBack),
+    (re.compile(rf"Google{_MORE}"), lambda: Goto(url="https://www.google.com/")),
     (re.compile(r"ANSWER;? (.*)", re.S), lambda text: Answer(text=_bare(text))),
 )
 """By what its runner does with them: what is typed replaces the field's text and is sent by Enter."""
@@ -58,16 +59,17 @@ def _with_picture(seen: Observation, number: int, file: Path) -> Observation:
 
 def _parse(message: Json, seen: Observation, _last: bool) -> Candidate:
     reply = text_of(message.get("content"))
-    before, _, written = reply.rpartition("Action:")
+    before, _, after = reply.partition("Action:")
     thought = before.strip().removeprefix("Thought:").strip()
-    return candidate_of([_action(written.strip())], seen.elements, thought=thought, reply=reply)
+    written = re.split("Thought:|Action:|Observation:", after)[0].strip()  # then some models make up what follows
+    return candidate_of([_action(written)], seen.elements, thought=thought, reply=reply)
 
 
 def _action(written: str) -> Action:
     try:
         return read_command(written, _ACTIONS, "one of WebVoyager's")
     except ReplyError:  # such as of mark 0, which none of ours has
-        return Other(text=written)
+        return Other(text=written or NOTHING)
 
 
 def _bare(text: str) -> str:

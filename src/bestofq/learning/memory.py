@@ -161,7 +161,4 @@ def _hash_key(key: str) -> int:
 
 
 def _digest(arrays: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]) -> str:
-    whole = hashlib.sha256()
-    for name in sorted(arrays):
-        whole.update(arrays[name].tobytes())
-    return whole.hexdigest()[:16]
+    return hashlib.sha256(b"".join(arrays[name].tobytes() for name in sorted(arrays))).hexdigest()[:16]

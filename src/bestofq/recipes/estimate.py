@@ -19,6 +19,7 @@ from bestofq.core.gate import Held
 from bestofq.core.identity import key_of
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Floats, Transitions
+from bestofq.core.words import count_of
 from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import read_card
 from bestofq.learning.config import CARD, EpisodeSet
@@ -138,11 +139,9 @@ def _cross_fit(
     """By fifths of the names, which depend on these alone, so that more episodes change nothing."""
     fold = {one.id: int(uniform(f"{one.suite}/{names[one.id]}") * FOLDS) for one in episodes}
     if len({*fold.values()}) < 2 or not {*fold.values()}.issuperset(range(folds)):
-        fewer = ", or run `bestofq estimate --folds 1`" if folds > 1 else ""
-        raise DataError(
-            f"the episodes are of {len({one.key[:2] for one in episodes})} tasks, too few to hold a fifth of them "
-            f"out: collect episodes of more tasks{fewer}"
-        )
+        fewer = ", or run `bestofq estimate --folds 1`" if folds > 1 and {0} < {*fold.values()} else ""
+        tasks = count_of(len({one.key[:2] for one in episodes}), "task")
+        raise DataError(f"there are episodes of {tasks} only, too few to hold a fifth out: collect more tasks{fewer}")
     parts = []
     for number in range(folds):
         here, rest = ([one for one in episodes if (fold[one.id] == number) is held] for held in (True, False))
