@@ -210,6 +210,8 @@ async def test_an_endpoint_that_gives_one_reply_at_a_time_is_asked_so() -> None:
         ("n > 1 is not supported for this model", "n"),
         ("[{'type': 'less_than_equal', 'loc': ['body', 'n'], 'msg': 'Input should be less than or equal to 1'}]", "n"),
         ("Only one candidate can be specified in the current model", "n"),
+        ("invalid temperature: only 1 is allowed for this model", "temperature"),
+        ("Input validation error: `temperature` must be strictly positive", "temperature"),
         ("no such json_schema in {'model': 'any', 'n': 3}", "schema"),
         ("no such json_schema:\\n must be an object", "schema"),  # a line break, escaped
         ("Unsupported parameter: 'seed' is not supported with this model.", "seed"),

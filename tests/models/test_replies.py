@@ -11,7 +11,7 @@ from broken_server import BrokenServer
 from shop_page import STATE
 
 from bestofq.agents.proposers import ChatProposer
-from bestofq.core.actions import Action, Click, GoBack, Scroll, Write
+from bestofq.core.actions import Action, Click, GoBack, Press, Scroll, Write
 from bestofq.core.decision import Proposal
 from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError
 from bestofq.core.language import Message, Reply, Request, ids_hash, user
@@ -24,6 +24,7 @@ WRITE, DOWN = Write(mark=1, text="lamp", enter=True), Scroll(direction="down")
 BOTH = json.dumps({"candidates": [FIRST, SECOND]})
 DRAFT = json.dumps({"candidates": [{"thought": "draft", "note": "", "action": {"type": "go_back"}}]})
 FINAL = json.dumps({"candidates": [SECOND]})
+CALL = '{"name": "click", "arguments": {"element": 2}}'
 
 
 @dataclass(kw_only=True)
@@ -58,9 +59,7 @@ def acting(action: Any, **beside: Any) -> str:
 
 
 def function(*arguments: Any) -> Mapping[str, Any]:
-    return {
-        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": a}} for a in arguments]
-    }
+    return {"tool_calls": [{"type": "function", "function": {"name": "back", "arguments": a}} for a in arguments]}
 
 
 FORMS: dict[str, tuple[Any, list[Action]]] = {
@@ -108,19 +107,12 @@ FORMS: dict[str, tuple[Any, list[Action]]] = {
     "type as the action": (acting("scroll", direction="Down"), [DOWN]),
     "type as the name": (acting({"click": {"element": 2}}), [Click(mark=2)]),
     "other type": (acting({"type": "Go-Back"}), [GoBack()]),
-    "[2]": (acting({"type": "click", "element": "[2]"}), [Click(mark=2)]),
-    "2 as a text": (acting({"type": "click", "element": "2"}), [Click(mark=2)]),
-    "Mug [2]": (acting({"type": "click", "element": "Mug [2]"}), [Click(mark=2)]),
     "a number as the text": (
         acting({"type": "write", "element": "1", "text": 5, "enter": "true"}),
         [Write(mark=1, text="5", enter=True)],
     ),
     "half a character": (BOTH.replace("lamp", "la\\ud800mp"), [Write(mark=1, text="la\ufffdmp", enter=True), DOWN]),
     "a whole one": (BOTH.replace("lamp", "\\ud83d\\ude00"), [Write(mark=1, text="\U0001f600", enter=True), DOWN]),
-    "[THINK]": (f"[THINK]maybe {DRAFT} no[/THINK]{FINAL}", [DOWN]),
-    "<think>": (f"<think>maybe {DRAFT} no</think>{FINAL}", [DOWN]),
-    "<thinking>": (f"<thinking>maybe {DRAFT} no</thinking>{FINAL}", [DOWN]),
-    "◁think▷": (f"◁think▷maybe {DRAFT}◁/think▷{FINAL}", [DOWN]),
     "harmony": (
         f"<|channel|>analysis<|message|>maybe {DRAFT}<|end|><|start|>assistant<|channel|>final <|constrain|>json"
         f"<|message|>{FINAL}",
@@ -131,8 +123,24 @@ FORMS: dict[str, tuple[Any, list[Action]]] = {
     "aloud, with a slip": (f"First: {DRAFT[:-1]},}}\nBetter: {FINAL[:-1]},}}", [DOWN]),
     "in two fences": (f"```json\n{DRAFT[:-1]},}}\n```\nBetter:\n```json\n{FINAL}\n```", [DOWN]),
     "before a remark": (f'{FINAL}\nI was not sure: {{"confidence": 0.5}}', [DOWN]),
+    "words and a call without arguments": ({"content": "So:", **function("")}, [GoBack()]),
+    "arguments written twice": (function(json.dumps(json.dumps(json.loads(BOTH), indent=2))), [WRITE, DOWN]),
+    "a call as OpenAI logs it": (json.dumps({"type": "function", **function(BOTH)["tool_calls"][0]}), [WRITE, DOWN]),
+    "an action as a call": (acting(json.loads(CALL)), [Click(mark=2)]),
+    "a text as the action": (acting('{"action": "click", "action_input": {"index": 2}}'), [Click(mark=2)]),
+    "headings": (f"Option 1:\n{json.dumps(FIRST)}\n**2.**\n{json.dumps(SECOND)}\n{CALL}", [WRITE, DOWN, Click(mark=2)]),
+    "tool calls in the text": (f"<tool_call>{CALL}</tool_call>\n<tool_call>\n{FINAL[16:-2]}", [Click(mark=2), DOWN]),
+    "a name for each": (json.dumps({"reasoning": "so", "candidate_1": FIRST, "candidate_2": SECOND}), [WRITE, DOWN]),
+    "other names": (acting({"action": "input_text", "elementId": 1, "value": "lamp", "press_enter": True}), [WRITE]),
+    "no element": (acting({"type": "scroll", "direction": "Down ", "element": "none"}), [DOWN]),
+    "keys with blanks": (acting({"type": "press", "keys": "Ctrl + a"}), [Press(keys="Control+a")]),
+    "a price": (BOTH.replace("lamp", "\\$5"), [Write(mark=1, text="$5", enter=True), DOWN]),
+    "a zip code": (BOTH.replace('"lamp"', "02134"), [Write(mark=1, text="02134", enter=True), DOWN]),
     "thinking alone": (f"<think>{FINAL}</think>", [DOWN]),
 }
+MARKS, TAGS = ("[2]", "2", "Mug [2]", "[2] Mug 12oz"), ("[{}THINK]", "<{}think>", "<{}thinking>", "◁{}think▷")
+FORMS |= {mark: (acting({"type": "click", "element": mark}), [Click(mark=2)]) for mark in MARKS}
+FORMS |= {tag: (f"{tag.format('')}maybe {DRAFT} no{tag.format('/')}{FINAL}", [DOWN]) for tag in TAGS}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -171,6 +179,9 @@ async def test_a_cut_reply_is_asked_again_once_with_twice_the_limit_unless_it_re
     assert [request["max_tokens"] for request in server.requests] == [1500, 3000]
     assert offered.usage[0].tokens_out == 10
     too_long = 400, {"error": {"message": "maximum context length is 4096 tokens"}}
+    call = completion(function(acting({"type": "click", "element": 12})[:-5]), "length")
+    for wrong in (call, completion(acting({"type": "click", "element": 12})[:-5], "model_length")):
+        assert (await propose(serve(wrong))).failed  # no click on 1
     for first, second, calls in ((cut, cut, 2), (cut, too_long, 2), (completion(begun + " " * 999, "length"), cut, 1)):
         offered = await propose(server := serve(first, second))
         assert ([candidate.action for candidate in offered.candidates], len(server.requests)) == ([WRITE], calls)
@@ -183,12 +194,15 @@ FILTERS = [
     "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
     "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
     "Input data may contain inappropriate content.",
+    "Content Exists Risk",
+    "Your request was rejected as a result of our safety system.",
 ]
 
 
 REFUSALS = [(words, (400, {"error": {"message": words, "code": "content_filter"}})) for words in FILTERS]
 REFUSALS += [("I cannot.", completion({"content": None, "refusal": "I cannot."}))]
 REFUSALS += [("I cannot.", completion("I cannot.", "content_filter"))]
+REFUSALS += [("", completion({"content": None}, why)) for why in ("SAFETY", "content_filter: PROHIBITED_CONTENT")]
 
 
 @pytest.mark.parametrize(("words", "answer"), REFUSALS)
@@ -206,6 +220,11 @@ async def test_a_refusal_or_a_content_filter_refuses_one_step_at_once(words: str
         ({"error": {"message": "overloaded", "code": "503"}, "choices": []}, ModelError, "overloaded", 2),
         ({"choices": [{"error": {"message": "upstream died", "code": 500}}]}, ModelError, "upstream died", 2),
         ({"error": {"message": "Insufficient credits", "code": 402}}, ConfigError, "Insufficient credits", 1),
+        ({"error": {"message": "See 'failed_generation' for more", "code": 400}}, ModelError, "failed_generation", 2),
+        ({"error": {"message": "free-models-per-day", "code": 429}}, ModelError, "free-models-per-day", 2),
+        ({"error": {"message": "No endpoints match your data policy", "code": 404}}, ConfigError, "data policy", 1),
+        ({"error": {"message": "max_tokens exceed context limit: 99999 + 21333 > 9"}}, ContextError, "21333", 1),
+        ({"error": "This model's maximum prompt length is 131072"}, ContextError, "131072", 1),
         ({"error": "the model was unloaded"}, ConfigError, "the model was unloaded", 1),
         ({"error": {"message": "maximum context length is 8"}}, ContextError, "maximum context length", 1),
         ({"choices": [], "block_reason": "unsafe"}, ModelError, r"any at .*no choice.*unsafe", 1),

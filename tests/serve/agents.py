@@ -147,7 +147,7 @@ def called(id_: str, arguments: str = "{}", name: str = "click") -> dict[str, An
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
-def completion(content: str) -> dict[str, Any]:
+def completion(content: Any) -> dict[str, Any]:
     return {"choices": [{"message": {"role": "assistant", "content": content}}]}
 
 

@@ -28,6 +28,9 @@ REPLIES = {
     '{"thought": "over", "action": "done"}': '{"action": "done"}',
     '{"action": "click", "element": 9}': '{"action": "click", "element": 9}',
     "I am done.": "I am done.",
+    '<think>{"action": "click 1"}?</think>{"action": "click 2"}': "click button Size S",
+    "**Action:** `click [2]`": "click button Size S",
+    '{"action": "cli': '{"action": "cli',
 }
 
 
@@ -59,8 +62,10 @@ def test_a_reply_is_the_action_that_it_means(reply: str) -> None:
 
 def test_an_unknown_action_on_what_buys_seems_irreversible() -> None:
     wanted = parse_request(asks("[1] button 'Buy now'\n[2] link 'Home'"), plain=True)
-    found = [candidate(wanted, completion(f'{{"action": "press it", "id": {mark}}}')) for mark in (1, 2)]
-    assert [is_final(one, wanted.seen) for one in found] == [True, False]
+    for said in ('"id": {}', '"node_id": "{}"', '"uid": "1_{}"', '"at": "[{}]"', '"refs": [{}]'):
+        replies = (completion(f'{{"action": "press it", {said.format(mark)}}}') for mark in (1, 2))
+        found = [is_final(candidate(wanted, reply), wanted.seen) for reply in replies]
+        assert found == [True, False], said
 
 
 async def test_its_steps_are_recorded_and_ranked_only_where_they_are_asked_for(tmp_path: Path) -> None:

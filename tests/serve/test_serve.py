@@ -64,7 +64,9 @@ async def test_recording_changes_no_byte_and_keeps_the_episode_without_the_key(t
 def test_an_element_is_called_what_the_page_calls_it() -> None:
     wanted = parse_request(browser_use("buy", 1))
     assert wanted is not None
-    labels = [one.label for n in (1, 2, 3, 9) if (one := candidate(wanted, completion(click(n))))]
+    parts = completion([{"type": "thinking", "thinking": "so"}, {"type": "text", "text": click(1)}])
+    replies = (parts, *(completion(click(n)) for n in (2, 3, 9)))
+    labels = [one.label for reply in replies if (one := candidate(wanted, reply))]
     assert labels == ["click link red shoes", "click button Buy now today", "click link blue shoes", "click [9]"]
 
 

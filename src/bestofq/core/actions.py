@@ -78,7 +78,7 @@ class Press(Marked):
     @field_validator("keys")
     @classmethod
     def _are_keys(cls, keys: str) -> str:
-        strokes = [re.split(r"(?<=.)\+(?=.)", stroke) for stroke in keys.split()]
+        strokes = [re.split(r"(?<=.)\+(?=.)", stroke) for stroke in re.sub(r"(?<=\w) \+ (?=\w)", "+", keys).split()]
         if not 1 <= len(strokes) <= MAX_KEYS:
             raise ValueError(f"give 1 to {MAX_KEYS} keys, with blanks between them; got {len(strokes)}")
         for name in (name for stroke in strokes for name in stroke):

@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import random
+import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
@@ -26,18 +27,8 @@ from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.core.secrets import hide
 from bestofq.core.usage import Usage, attach_usage, merge_usage, token_count
-from bestofq.models.endpoint import (
-    NEEDS,
-    ApiError,
-    RateLimit,
-    Setting,
-    address_of,
-    api_error_of,
-    http_client,
-    key_of,
-    limit_response,
-    raise_provider_error,
-)
+from bestofq.models import endpoint
+from bestofq.models.endpoint import Setting
 from bestofq.models.images import image_part, limits_of, resize
 from bestofq.models.prices import UNKNOWN, Budget, Price, price_of
 
@@ -56,6 +47,7 @@ BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 30.0  # before the second try, which
 TRIP_AFTER, COOLDOWN_SECONDS = 20, 15.0  # failures in a row after which the run pauses; before it probes the endpoint
 
 APART = 0.1  # nats between two answers for one token: more than bfloat16 and other batches make
+_FILTERED = re.compile("content.?filter|safety|prohibited|recitation|blocklist|spii|sensitive|refusal", re.I)
 _WORD = "Name any number between 1 and 100. Reply with the number alone."  # many first tokens are about as likely
 
 
@@ -63,7 +55,7 @@ class ChatConfig(FrozenModel):
     """One model at one endpoint, or loaded here."""
 
     model: str = Field(description="the name the endpoint knows it by; with local: directory or hub name")
-    base_url: Annotated[str, AfterValidator(lambda text: text if text == HERE else address_of(text))] = Field(
+    base_url: Annotated[str, AfterValidator(lambda text: text if text == HERE else endpoint.address_of(text))] = Field(
         default="https://api.openai.com/v1",
         description="of the endpoint, with its /v1; local: the model is loaded here and reads texts alone; no setting "
         "below applies to it (not of `chat`: a local model that proposes is `model.path`)",
@@ -138,12 +130,12 @@ class ChatModel:
 
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
-            api_key=key_of(config.key_variable),
+            api_key=endpoint.key_of(config.key_variable),
             max_retries=0,
             timeout=openai.Timeout(None, connect=config.attempt),
-            http_client=http_client(openai.DefaultAsyncHttpxClient, limit_response),
+            http_client=endpoint.http_client(openai.DefaultAsyncHttpxClient, endpoint.limit_response),
         )
-        self._pace = RateLimit(config.concurrency, trip_after=TRIP_AFTER, cooldown=COOLDOWN_SECONDS)
+        self._pace = endpoint.RateLimit(config.concurrency, trip_after=TRIP_AFTER, cooldown=COOLDOWN_SECONDS)
         self._price = config.price()
         if self.budget.limit < inf and None in self._price:
             raise ConfigError(
@@ -234,7 +226,7 @@ class ChatModel:
         self._began = self._began or began
         where = self.config.place
         spent, waits, attempt = 0.0, 0.0, 0
-        failure = ApiError("it was not tried")
+        failure = endpoint.ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.attempts and spent < max(self.config.deadline, self._limit(request)):
             attempt += 1
@@ -319,10 +311,10 @@ class ChatModel:
             if asking.cancel():
                 await asyncio.wait({asking})
 
-    def _error_of(self, error: Exception, seconds: float) -> ApiError:
-        return api_error_of(error, self.config.place, self.config.key_variable, round(seconds, 1))
+    def _error_of(self, error: Exception, seconds: float) -> endpoint.ApiError:
+        return endpoint.api_error_of(error, self.config.place, self.config.key_variable, round(seconds, 1))
 
-    def _pause(self, attempt: int, failure: ApiError) -> float:
+    def _pause(self, attempt: int, failure: endpoint.ApiError) -> float:
         """Seconds until the next try: what the endpoint asks for, if more than 0; else exponential with jitter."""
         if failure.wait:
             return failure.wait * (1 + 0.1 * self._jitter.random())
@@ -364,7 +356,7 @@ class ChatModel:
     def _read(self, completion: Any, request: Request) -> Generation:
         """Replies and tokens of a completion; without a price if tokens were not counted. Errors as
         `raise_provider_error`, and if token ids are wanted as `_drawn_tokens`."""
-        raise_provider_error(completion)
+        endpoint.raise_provider_error(completion)
         choices = completion.choices
         usage = getattr(completion, "usage", None)
         counts = [token_count(getattr(usage, f"{kind}_tokens", None)) for kind in ("prompt", "completion")]
@@ -388,32 +380,30 @@ def _merge_system(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]
 
 
 def _text_of(message: Any, *, whole: bool) -> str:
-    """The content, in one text or in parts. If there is none: the tool calls as JSON, or `whole` reasoning."""
-    content = message.content
+    """The content, in one text or in parts, then the tool calls as JSON. If there is neither: `whole` reasoning."""
+    content = message.content or ""
     if isinstance(content, list):
-        said = (part for part in content if part.get("type") not in ("thinking", "reasoning"))
+        parts = (part if isinstance(part, dict) else {"text": part} for part in content)
+        said = (part for part in parts if part.get("type") not in ("thinking", "reasoning"))
         content = "".join(part.get("text") or "" for part in said)
-    if content is not None and content.strip():
-        return str(content)
     called = [getattr(call, "function", None) for call in getattr(message, "tool_calls", None) or ()]
     calls: list[Any] = [call for call in (*called, getattr(message, "function_call", None)) if call is not None]
     if calls:
-        return json.dumps([{"name": call.name, "arguments": call.arguments} for call in calls])
+        content += json.dumps([{"name": call.name, "arguments": call.arguments} for call in calls])
+    if content.strip():
+        return str(content)
     reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
     return reasoning if whole and isinstance(reasoning, str) else ""
 
 
 def _reply(choice: Any, tokens: int) -> Reply:
     refusal = getattr(choice.message, "refusal", None)
-    text = refusal or _text_of(choice.message, whole=choice.finish_reason != "length")
+    ended = str(choice.finish_reason)
+    cut = re.search("length|max_?(output_?)?tokens", ended, re.I)
+    text = refusal or _text_of(choice.message, whole=not cut)
     text = hide(text).encode(errors="replace").decode()
-    finish: Finish = "stop"
-    if refusal or choice.finish_reason == "content_filter":
-        finish = "refused"
-    elif choice.finish_reason == "length":
-        finish = "truncated"
-    elif not text.strip():
-        finish = "empty"
+    refused = refusal or _FILTERED.search(ended)
+    finish: Finish = "refused" if refused else "truncated" if cut else "stop" if text.strip() else "empty"
     drawn = getattr(getattr(choice, "logprobs", None), "content", None)
     return Reply(text, sum(one.logprob for one in drawn) if drawn else None, (), finish, tokens)
 
@@ -427,11 +417,11 @@ def _drawn_tokens(completion: Any, choice: Any, where: str) -> dict[str, Any]:
     ids = getattr(choice, "token_ids", None)
     prompt = getattr(completion, "prompt_token_ids", None) or getattr(choice, "prompt_token_ids", None)
     if ids is None or prompt is None:
-        raise ConfigError(f"{where} ignores return_token_ids and gave no token ids; {NEEDS}")
+        raise ConfigError(f"{where} ignores return_token_ids and gave no token ids; {endpoint.NEEDS}")
     log_probs = [one.logprob for one in getattr(getattr(choice, "logprobs", None), "content", None) or ()]
     if len(log_probs) != len(ids):
         count = f"{len(log_probs)} log-probabilities (logprobs) of {len(ids)} tokens"
-        raise ConfigError(f"{where} gave {count}; {NEEDS}")
+        raise ConfigError(f"{where} gave {count}; {endpoint.NEEDS}")
     return {"ids": tuple(map(int, ids)), "log_prob": sum(log_probs), "prompt_hash": ids_hash(prompt)}
 
 

@@ -141,10 +141,12 @@ class ApiError:
 
 
 _TOO_LONG = re.compile(
-    r"context.{0,20}(length|window|size)|maximum context|too (long|many tokens|large to)|exceed.{0,40}token", re.I
+    r"context.{0,20}(length|window|size|limit)|maximum (context|model|prompt)|(input|prompt) length|max_seq_len"
+    r"|too (long|many tokens|large (to|for))|exceed.{0,40}token|less than \d+ tokens|inputs\W+tokens",
+    re.I,
 )
 _FILTERED = re.compile(
-    r"content.?(filter|policy|management)|moderation|\bflagged\b|inappropriate|data_?inspection|ResponsibleAI", re.I
+    r"content.?(filter|policy|management|exists)|moderation|\bflagged\b|inappropriate|safety|prohibited|敏感", re.I
 )
 _NO_SYSTEM = re.compile(
     r"(system|developer) (role|prompt|message|instruction)s?.{0,40}(\bnot\b|unsupported)|roles must alternate"
@@ -154,16 +156,18 @@ _NO_SYSTEM = re.compile(
 )
 _SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o1 do not take, and some servers
     "max_tokens": re.compile(r"max_completion_tokens"),  # is its name there
-    "temperature": re.compile(r"temperature.{0,40}not support|unsupported.{0,40}temperature", re.I),
+    "temperature": re.compile(
+        r"temperature.{0,40}(not support|must|only|deprecated)|(unsupported|unknown|model:).{0,40}temperature", re.I
+    ),
     "logprobs": re.compile(r"log_?probs", re.I),
     "seed": re.compile(r"(unknown|unsupported|unrecognized).{0,40}\bseed\b|\bseed\b.{0,40}not (support|permit)", re.I),
     "n": re.compile(  # more than one reply
         r"(?<![\w\\])n\b.{0,40}(at most|less than|(must|should) be|not (support|permit|allow))"
-        r"|(unknown|unsupported|unrecognized|only).{0,40}(?<![\w\\])n\b|only one (candidate|choice|completion)",
+        r"|(un(known|supported|recognized)|only|not support).{0,40}(?<![\w\\])n\b|only one (candidate|ch|completion)",
         re.I,
     ),
 }
-_FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|schema", re.I)
+_FORMAT = re.compile(r"response_format|json_schema|json.?(object|mode)|structured|guided|grammar|schema", re.I)
 
 
 def api_error_of(error: Exception, where: str, key_variable: str, seconds: float) -> ApiError:
@@ -217,7 +221,8 @@ class ProviderError(Exception):
 def _status(
     status: int, error: Exception, body: object, headers: Mapping[str, str], where: str, key_variable: str
 ) -> ApiError:
-    said, brief = f"{error} {body or ''}", _brief(error)
+    said = f"{error} {body or ''}"
+    brief = _brief(said if str(error).endswith(str(status)) else error)
     if 300 <= status < 400:
         there = _brief(headers.get("location", "nowhere"))
         raise ConfigError(
@@ -229,13 +234,12 @@ def _status(
     if status in (400, 422, 500) and _NO_SYSTEM.search(said):
         return ApiError(f"a system message is refused: {brief}", setting="system")
     if status == 429 and "insufficient_quota" not in said:
-        return ApiError("429, too many requests", "overload", wait=_retry_after(headers))
+        return ApiError(f"429, too many requests ({brief})", "overload", wait=_retry_after(headers))
     if status == 413 or (status in (400, 422, 500) and _TOO_LONG.search(said)):
         raise ContextError(f"the request is too long for {where}: {brief}") from None
-    if status in (408, 409) or status >= 500:
-        words = f" ({brief})" if isinstance(error, ProviderError) else ""
+    if status in (408, 409) or status >= 500 or "failed_generation" in said:  # Groq's word for a reply of another form
         kind: Literal["overload", "retry"] = "overload" if status in (408, 503, 504) else "retry"
-        return ApiError(f"HTTP {status}{words}", kind, wait=_retry_after(headers))
+        return ApiError(f"HTTP {status} ({brief})", kind, wait=_retry_after(headers))
     if status in (400, 422) and "return_token_ids" in said:
         raise ConfigError(f"{where} does not take return_token_ids; {NEEDS}") from None
     if status in (400, 403, 422) and (setting := next((s for s, sign in _SETTINGS.items() if sign.search(said)), None)):
@@ -247,8 +251,8 @@ def _status(
         403: f"the key may not use it: check what {key_variable} is allowed to do",
         404: "it is not there: check `model` and that `base_url` ends as the endpoint wants it, often in /v1",
         429: f"the quota of the key in {key_variable} is used up",
-    }.get(status, f"the request is refused ({brief}): check `model` and what it supports")
-    raise ConfigError(f"{where}: {fix} (HTTP {status})") from None
+    }.get(status, "the request is refused: check `model` and what it supports")
+    raise ConfigError(f"{where}: {fix} (HTTP {status}: {brief})") from None
 
 
 def _brief(said: object) -> str:

@@ -33,38 +33,12 @@ from bestofq.core.secrets import keep_token
 from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import json_in, text_of
 from bestofq.models.endpoint import client_errors
+from bestofq.serve import upstream as up
+from bestofq.serve import wire as chat
 from bestofq.serve.anthropic import MESSAGES
 from bestofq.serve.guard import UpstreamGuard
 from bestofq.serve.responses import RESPONSES
 from bestofq.serve.sessions import AgentSession, Sessions, kept
-from bestofq.serve.upstream import (
-    ENCODED,
-    HOP,
-    LATE,
-    TOO_LONG,
-    Headers,
-    UpstreamReply,
-    body_of,
-    failure,
-    filter_headers,
-    post,
-    request_to,
-    stream_answer,
-)
-from bestofq.serve.wire import (
-    CHAT,
-    ApiAdapter,
-    DecisionRequest,
-    Json,
-    Unreadable,
-    candidate,
-    correct_request,
-    is_final,
-    parse_request,
-    parse_verdict,
-    total,
-    with_ids,
-)
 
 log = logging.getLogger(__name__)
 Mode = Literal["record", "shadow", "rank"]
@@ -95,12 +69,12 @@ class ServeConfig(FrozenModel):
 class Asking(NamedTuple):
     """A request for a decision, and where to ask for its replies."""
 
-    wire: ApiAdapter
-    asked: DecisionRequest
-    body: Json
+    wire: chat.ApiAdapter
+    asked: chat.DecisionRequest
+    body: chat.Json
     raw: bytes
     url: str
-    headers: Headers
+    headers: up.Headers
     key: str  # of its session's name, its address and its content
     client: str  # `client_of`
 
@@ -140,7 +114,7 @@ def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Sc
     proxy = Proxy(config, upstream.rstrip("/"), sessions, scorer)
     routes = []
     for before in ("/sessions/{session}", ""):
-        for wire in (CHAT, RESPONSES, MESSAGES):
+        for wire in (chat.CHAT, RESPONSES, MESSAGES):
             routes.append(Route(f"{before}/v1/{wire.path}", partial(proxy.decide, wire), methods=["POST"]))
         routes.append(Route(f"{before}/outcome", partial(outcome, sessions), methods=["POST"]))
         routes.append(Route(f"{before}/v1/{{rest:path}}", proxy.forward_request, methods=["GET", "POST", "DELETE"]))
@@ -153,17 +127,17 @@ async def outcome(sessions: Sessions, request: Request) -> Response:
     Without a name it is the session that the client stepped in last. A client is known by its key."""
     try:
         name = request.path_params.get("session") or sessions.last(client_of(request))
-        if (raw := await body_of(request, OUTCOME_LIMIT)) is None:
-            return failure(413, f"an outcome is longer than {OUTCOME_LIMIT >> 20} MiB").response()
+        if (raw := await up.body_of(request, OUTCOME_LIMIT)) is None:
+            return up.failure(413, f"an outcome is longer than {OUTCOME_LIMIT >> 20} MiB").response()
         verdict = ReportedOutcome.model_validate(json_in(raw), strict=True).verdict()
         await sessions.outcome(name, verdict)
     except DataError as error:
-        return failure(404, str(error)).response()
+        return up.failure(404, str(error)).response()
     except SetupError as error:  # the store cannot be written
-        return failure(503, str(error)).response()
+        return up.failure(503, str(error)).response()
     except ValueError:
         what = 'an outcome is {"success": true or false}, with a reward from 0 to 1 that agrees, reason and judge'
-        return failure(422, what).response()
+        return up.failure(422, what).response()
     return JSONResponse({"session": name, "outcome": verdict.outcome})
 
 
@@ -202,30 +176,30 @@ class Proxy:
         """The upstream's answer, byte for byte as it comes."""
         rest = request.path_params["rest"]
         if {".", ".."} & {*unquote(rest).replace("\\", "/").split("/")}:
-            return failure(404, "a path may not leave the upstream's").response()
+            return up.failure(404, "a path may not leave the upstream's").response()
         url = self._url(request, quote(rest))
-        body = await body_of(request)
-        return await self._stream(request, url, body) if body is not None else TOO_LONG.response()
+        body = await up.body_of(request)
+        return await self._stream(request, url, body) if body is not None else up.TOO_LONG.response()
 
     async def _stream(self, request: Request, url: str, body: bytes) -> Response:
-        sent = request_to(self._client, request.method, url, body, filter_headers(request.headers.raw, HOP))
-        return await stream_answer(self._client, sent)
+        sent = up.request_to(self._client, request.method, url, body, up.filter_headers(request.headers.raw, up.HOP))
+        return await up.stream_answer(self._client, sent)
 
     def _url(self, request: Request, path: str) -> str:
         """There, with the request's query."""
         query: bytes = request.scope["query_string"]
         return f"{self.upstream}/{path}" + (f"?{query.decode('latin-1')}" if query else "")
 
-    async def decide(self, wire: ApiAdapter, request: Request) -> Response:
+    async def decide(self, wire: chat.ApiAdapter, request: Request) -> Response:
         """What may be an agent's decision; what is none passes."""
         keep_token(f"{request.headers.get('authorization', '').rpartition(' ')[2]} {request.headers.get('x-api-key')}")
-        raw = await body_of(request)
+        raw = await up.body_of(request)
         if raw is None:
-            return TOO_LONG.response()
-        url, headers = self._url(request, wire.path), filter_headers(request.headers.raw, HOP)
+            return up.TOO_LONG.response()
+        url, headers = self._url(request, wire.path), up.filter_headers(request.headers.raw, up.HOP)
         try:
             body = json_in(raw)
-            wanted = parse_request(wire.as_chat(body), self.config.plain)
+            wanted = chat.parse_request(wire.as_chat(body), self.config.plain)
         except UNREADABLE:
             wanted = None
             encoding = request.headers.get("content-encoding", "identity").lower()
@@ -240,8 +214,8 @@ class Proxy:
             return await self._stream(request, url, raw)
         given = request.path_params.get("session") or request.headers.get(SESSION)
         if wanted.kind == "judge":
-            reply = await post(self._client, url, raw, headers)
-            if verdict := parse_verdict(wire, reply.json):
+            reply = await up.post(self._client, url, raw, headers)
+            if verdict := chat.parse_verdict(wire, reply.json):
                 await kept(self.sessions.apply_verdict(wanted, given, verdict), "the verdict of an agent's judge")
             return reply.response()
         await self.sessions.begin_anew(wanted, given)
@@ -254,7 +228,7 @@ class Proxy:
             if not replying.done():
                 return StreamingResponse(_stream_reply(wire, replying), media_type="text/event-stream")
         await asyncio.wait([replying])  # not cancelled with its client: who asks again gets it, too
-        return LATE.response() if replying.cancelled() else replying.result().response
+        return up.LATE.response() if replying.cancelled() else replying.result().response
 
     def _recall_reply(self, asking: Asking, given: str | None, *, retried: bool) -> asyncio.Future[StoredAnswer]:
         """The decision that this request has had; where it had none, a new reply. A client that asks again has
@@ -285,12 +259,12 @@ class Proxy:
         same = self.sessions.is_last(session) if retried else given is not None and self.sessions.is_open(session)
         return before if same else None
 
-    async def _ask(self, asking: Asking, content: bytes, *, warm: bool = False) -> UpstreamReply:
+    async def _ask(self, asking: Asking, content: bytes, *, warm: bool = False) -> up.UpstreamReply:
         """Send one request. A `warm` one is sent without a temperature if the model takes none."""
-        reply = await post(self._client, asking.url, content, asking.headers)
+        reply = await up.post(self._client, asking.url, content, asking.headers)
         if reply.status == 400 and warm and asking.body.get("temperature", 0) is not None:
             asks = {name: value for name, value in asking.body.items() if name != "temperature"}
-            reply = await post(self._client, asking.url, _whole(asks), asking.headers)
+            reply = await up.post(self._client, asking.url, _whole(asks), asking.headers)
         return reply
 
     async def _reply(self, session: AgentSession, asking: Asking) -> StoredAnswer:
@@ -321,24 +295,24 @@ class Proxy:
                 self._sizes[asking.key] = len(response.body)
             return answer
 
-    async def _repair(self, asking: Asking, problem: str, reply: UpstreamReply) -> UpstreamReply:
+    async def _repair(self, asking: Asking, problem: str, reply: up.UpstreamReply) -> up.UpstreamReply:
         """Asks again, with what is wrong with the reply."""
         assert reply.json is not None
         body, turns = asking.body, asking.wire.turns
         try:
             message = asking.wire.as_completion(reply.json)["choices"][0]["message"]
-            again = correct_request(body, turns, message, problem)
+            again = chat.correct_request(body, turns, message, problem)
         except UNREADABLE:
-            again = correct_request(body, turns, {}, problem)
+            again = chat.correct_request(body, turns, {}, problem)
         return await self._ask(asking, _whole(again))
 
     async def _choose_reply(
         self,
         session: AgentSession,
         asking: Asking,
-        replies: Sequence[UpstreamReply],
-        own: UpstreamReply,
-        found: Sequence[tuple[Candidate, UpstreamReply]],
+        replies: Sequence[up.UpstreamReply],
+        own: up.UpstreamReply,
+        found: Sequence[tuple[Candidate, up.UpstreamReply]],
         *,
         ranks: bool,
     ) -> Response | None:
@@ -379,20 +353,21 @@ class Proxy:
             await kept(step, f"a step of the session {session.id!r}")
         if taken is first and not ranks and not new:
             return first.response()
-        said = with_ids(taken.json, new) if new else taken.json
+        said = chat.with_ids(taken.json, new) if new else taken.json
         if ranks or taken is not first:
-            said = {**said, "usage": {**(said.get("usage") or {}), **total([one.json for one in replies if one.json])}}
+            spent = chat.total([one.json for one in replies if one.json])
+            said = {**said, "usage": {**(said.get("usage") or {}), **spent}}
         return Response(json.dumps(said), headers=_own_headers(taken.headers), media_type="application/json")
 
     def _chances(self, session: AgentSession, candidates: Sequence[Candidate], seen: Observation) -> tuple[float, ...]:
         """With what probability each candidate [N] answers. The first is the agent's own reply. None of the others may
         seem irreversible, and a session has `explore_steps` of them at most."""
         free = session.explored < self.config.explore_steps
-        able = [free and index > 0 and not is_final(one, seen) for index, one in enumerate(candidates)]
+        able = [free and index > 0 and not chat.is_final(one, seen) for index, one in enumerate(candidates)]
         each = self.config.explore / max(1, sum(able))
         return (1 - each * sum(able), *(each * one for one in able[1:]))
 
-    async def _draw(self, asking: Asking, n: int) -> list[UpstreamReply]:
+    async def _draw(self, asking: Asking, n: int) -> list[up.UpstreamReply]:
         """The reply to the request as it came, then what has come of n - 1 others by the deadline."""
         own = asking.body.get("temperature")
         warmer = max(self.config.temperature, own if isinstance(own, int | float) else 0.0)
@@ -406,7 +381,7 @@ class Proxy:
             if not any(one.done() for one in drawing):
                 await asyncio.wait(drawing, return_when=asyncio.FIRST_COMPLETED)
             come = [one.result() for one in drawing if one.done()]
-            return come if drawing[0].done() else [LATE, *come]
+            return come if drawing[0].done() else [up.LATE, *come]
         finally:
             for one in drawing:
                 one.cancel()
@@ -418,31 +393,31 @@ class Proxy:
         if self.scorer is None or self.config.mode == "record":
             return Scores(values=(0.0,) * len(candidates)), 0
         scores = await self.scorer.score(state, candidates)
-        bold = greedy is not None and is_final(greedy, state.observation)
-        able = [i for i, one in enumerate(candidates) if bold or not is_final(one, state.observation)]
+        bold = greedy is not None and chat.is_final(greedy, state.observation)
+        able = [i for i, one in enumerate(candidates) if bold or not chat.is_final(one, state.observation)]
         if scores.shut and 0 in able:
             return scores, 0
         return scores, max(able, key=scores.values.__getitem__, default=None)
 
 
-def _whole(asks: Json) -> bytes:
+def _whole(asks: chat.Json) -> bytes:
     """A request whose reply is not streamed."""
     return json.dumps({name: one for name, one in asks.items() if name not in ("stream", "stream_options")}).encode()
 
 
-def _read(asking: Asking, reply: UpstreamReply) -> Candidate | str | None:
+def _read(asking: Asking, reply: up.UpstreamReply) -> Candidate | str | None:
     """Return a reply's action, or why it cannot be read. None for an unknown kind, which is forwarded."""
     if reply.json is None:
         return None
     try:
-        return candidate(asking.asked, asking.wire.as_completion(reply.json))
-    except Unreadable as error:
+        return chat.candidate(asking.asked, asking.wire.as_completion(reply.json))
+    except chat.Unreadable as error:
         return str(error)
     except UNREADABLE as error:
         return f"it has another form ({type(error).__name__})"
 
 
-def _usage(replies: Sequence[UpstreamReply]) -> Usage:
+def _usage(replies: Sequence[up.UpstreamReply]) -> Usage:
     said = [one.json.get("usage") for one in replies if one.json]
     told = [usage for usage in said if isinstance(usage, Mapping)]
     tokens_in, tokens_out = (
@@ -472,21 +447,22 @@ def _as_stream(asking: Asking, response: Response) -> Response:
     try:
         events = b"".join(asking.wire.as_events(json_in(body), asking.body))
     except UNREADABLE:
-        return failure(502, f"the upstream's reply cannot be read: {body[:QUOTED].decode(errors='replace')}").response()
+        said = body[:QUOTED].decode(errors="replace")
+        return up.failure(502, f"the upstream's reply cannot be read: {said}").response()
     return Response(events, headers=_own_headers(response.raw_headers), media_type="text/event-stream")
 
 
-def _own_headers(headers: Headers) -> dict[str, str]:
+def _own_headers(headers: up.Headers) -> dict[str, str]:
     """Those of an upstream's reply that its content does not change: request ids, rate limits, …"""
-    kept = filter_headers(headers, ENCODED | {b"content-type"})
+    kept = up.filter_headers(headers, up.ENCODED | {b"content-type"})
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in kept}
 
 
-async def _stream_reply(wire: ApiAdapter, replying: asyncio.Future[StoredAnswer]) -> AsyncIterator[bytes]:
+async def _stream_reply(wire: chat.ApiAdapter, replying: asyncio.Future[StoredAnswer]) -> AsyncIterator[bytes]:
     """A comment at once and now and then until the reply is there, then its events or the error."""
     while not replying.done():
         yield b": waiting\n\n"
         await asyncio.wait([replying], timeout=KEPT_ALIVE)
-    reply = LATE.response() if replying.cancelled() else replying.result().response
+    reply = up.LATE.response() if replying.cancelled() else replying.result().response
     body = bytes(reply.body)
     yield body if reply.status_code == 200 else wire.as_error(reply.status_code, body.decode(errors="replace"))

@@ -3,15 +3,16 @@
 What such a request shows is found by its lines: `Goal: …`, `Title: …`, `URL: …`, and the page's numbered elements.
 """
 
+import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bestofq.agents.dialects.json import MOST_MARKS, parse_candidates
 from bestofq.agents.json_replies import values_of
 from bestofq.core.actions import Other
 from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError
+from bestofq.core.language import remove_thoughts
 from bestofq.core.observation import Element, Observation
 from bestofq.interop.actions import candidate_of
 from bestofq.interop.nouns import element_of, json_of
@@ -26,17 +27,11 @@ _NUMBERED = (
     re.compile(r"^[^\w\n]{0,9}\[(\d{1,4})\]:?[ \t]*(\S.*)$", re.M),
     re.compile(r"^[^\w\n]{0,9}(?:[a-zA-Z]+[ \t]+)?(\d{1,4})[.:)][ \t]*(\S.*)$", re.M),
 )
-_BEFORE_ACTION = re.compile(r"^\W*(?:next\s+)?(?:action|command)\W*:\s*", re.I)
+_BEFORE_ACTION = re.compile(r"^\W*(?:next\s+)?(?:action|command)\W*:[\s*`]*", re.I)
 _TAG = re.compile(r"<(\w+)[^>]*>([^<]*)")
 _ROLE = re.compile(
     r"(button|link|textbox|input|select|checkbox|radio|tab|combobox|searchbox|textarea|a)\b\W*(.*)", re.I
 )
-_NAMES: Mapping[str, str] = {
-    **dict.fromkeys(("index", "id", "element_id", "element_index", "mark", "number", "n", "ref", "bid"), "element"),
-    **dict.fromkeys(("value", "input", "content"), "text"),
-    **dict.fromkeys(("name", "tool", "command", "action_type"), "type"),
-}
-_ARGUMENTS = ("arguments", "args", "parameters", "params", "action_input")
 _THOUGHTS = ("thought", "thoughts", "thinking", "reason", "reasoning", "explanation", "memory", "note")
 
 
@@ -50,8 +45,10 @@ def read_page(seen: Observation, texts: Sequence[str]) -> tuple[str, Observation
 
 def plain_candidate(words: str, seen: Observation) -> Candidate:
     """What a reply would do, all its actions together. Words that name no action are `Other`, without thoughts."""
-    values = [_with_usual_names(value) for value in values_of(words)]
+    words, values = remove_thoughts(words).strip("`* \n") or words, []
     try:
+        said = json_of(values_of(words))
+        values = json.loads(said, object_hook=lambda one: {n: one[n] for n in one if n not in _THOUGHTS})
         found = parse_candidates(values or _BEFORE_ACTION.sub("", words.rpartition("\n")[2]), seen, MOST_MARKS, "mark")
         return candidate_of([one.action for one in found], seen.elements)
     except ReplyError:
@@ -68,15 +65,3 @@ def _elements(text: str) -> tuple[Element, ...]:
         if element := element_of(int(mark), role, name.strip(" \"'")):
             found[element.mark] = element
     return tuple(found.values())
-
-
-def _with_usual_names(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return [_with_usual_names(one) for one in value] if isinstance(value, list) else value
-    usual: dict[str, Any] = {}
-    for name, inner in value.items():
-        if name in _ARGUMENTS and isinstance(inner, dict):
-            usual |= _with_usual_names(inner)
-        elif name not in _THOUGHTS:
-            usual[_NAMES.get(name, name)] = _with_usual_names(inner)
-    return usual

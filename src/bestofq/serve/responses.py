@@ -12,15 +12,8 @@ from bestofq.interop.nouns import text_of
 from bestofq.serve.wire import ApiAdapter, Json, as_error, sse
 
 _CALLS = ("function_call", "custom_tool_call", "computer_call")
-_OWN = {  # what the service does by itself
-    "web_search_call",
-    "file_search_call",
-    "code_interpreter_call",
-    "image_generation_call",
-    "mcp_call",
-    "mcp_list_tools",
-    "compaction",
-}
+_OWN = {f"{one}_call" for one in ("web_search", "file_search", "code_interpreter", "image_generation", "mcp")}
+_OWN |= {"mcp_list_tools", "compaction"}  # what the service does by itself
 _WRITTEN = {"function_call": "arguments", "custom_tool_call": "input"}
 
 

@@ -24,7 +24,9 @@ Json = Mapping[str, Any]
 END = b"data: [DONE]\n\n"
 GOAL = 2_000  # characters of a goal that no tag parts from the rest
 _ARGUMENT = re.compile(r'"\w+": ')
-_MARK = re.compile(r'"(?:index|element(?:_id|_index)?|ref|bid)": "?e?(\d{1,9})\b')
+_MARK = re.compile(
+    r'(?:"\w*(?:index|id|element|ref|mark|number|label|node|argument)\w*": "?(?:\w*[e_])?|[\[<])(\d{1,9})\b', re.I
+)
 _STEP = re.compile(r"<step_info>\s*Step\s*(\d+)")
 
 
@@ -131,7 +133,7 @@ def candidate(request: DecisionRequest, reply: Json) -> Candidate | None:
             if words := text_of(message.get("content")).strip():
                 return plain_candidate(words, request.seen).model_copy(update={"reply": json_of(message)})
             raise Unreadable("it is empty")
-        output = json_in(message["content"])
+        output = json_in(text_of(message["content"]))
         acts = output.get("action") or []
         if not isinstance(acts, list) or not all(isinstance(one, Mapping) for one in acts):
             raise Unreadable('its `action` is no list of objects such as {"click": {"index": 1}}')
@@ -149,7 +151,8 @@ def _check_call(request: DecisionRequest, call: Json) -> None:
     """Unreadable where there is no such tool, or it lacks an argument; ValueError where its arguments are no JSON.
     A custom tool takes any text."""
     own = call.get("function") or call["custom"]
-    name, arguments = own["name"], json_in(own["arguments"] or "{}") if call.get("function") else {}
+    name, given = own["name"], own["arguments"] or {} if call.get("function") else {}
+    arguments = json_in(given) if isinstance(given, str) else given
     if name not in request.required and "" not in request.required:  # "": a tool that the endpoint itself knows
         raise Unreadable(f"there is no tool {name}: it is one of {', '.join(request.required)}")
     if missing := [one for one in request.required.get(name, ()) if one not in arguments]:
@@ -224,14 +227,16 @@ def _add(found: dict[str, Any], usage: Json) -> None:
 
 def as_events(reply: Json, request: Json) -> Iterator[bytes]:
     """A whole reply as the stream that a client with `stream` awaits."""
-    head = {name: reply[name] for name in ("id", "created", "model") if name in reply}
+    head = {name: value for name, value in reply.items() if name not in ("choices", "usage")}
     head["object"] = "chat.completion.chunk"
     for number, choice in enumerate((reply["choices"][0], *reply["choices"][1:])):
         delta = dict(choice["message"])
         if calls := delta.get("tool_calls"):
             delta["tool_calls"] = [{"index": index, **one} for index, one in enumerate(calls)]
-        for piece, reason in ((delta, None), ({}, choice.get("finish_reason", "stop"))):
-            yield as_event({**head, "choices": [{"index": number, "delta": piece, "finish_reason": reason}]})
+        rest = {name: value for name, value in choice.items() if name != "message"}  # log-probabilities
+        end = {"delta": {}, "finish_reason": choice.get("finish_reason", "stop")}
+        for piece in ({**rest, "delta": delta, "finish_reason": None}, end):
+            yield as_event({**head, "choices": [{**piece, "index": number}]})
     if (request.get("stream_options") or {}).get("include_usage"):
         yield as_event({**head, "choices": [], "usage": reply.get("usage")})
     yield END

@@ -42,25 +42,32 @@ _PAPER = ("click", "write", "scroll", "go_back", "answer", "wait", "refresh", "r
 _TARGETED = ("click", "write", "upload")
 _OPTIONAL = ("press", "scroll")  # may name a mark
 _SYNONYMS = {
-    **dict.fromkeys(("back", "goback"), "go_back"),
-    **dict.fromkeys(("type", "fill", "input", "select", "select_option", "select_dropdown"), "write"),
+    **dict.fromkeys(("left_click", "click_element", "click_element_by_index", "tap"), "click"),
+    **dict.fromkeys(("back", "goback", "navigate_back"), "go_back"),
+    **dict.fromkeys(("type", "fill", "input", "input_text", "type_text", "enter_text", "set_value"), "write"),
+    **dict.fromkeys(("select", "select_option", "select_dropdown"), "write"),
     **dict.fromkeys(("press_key", "press_keys", "keypress", "key", "keys", "send_keys"), "press"),
     **dict.fromkeys(("go_to", "go_to_url", "navigate", "open_url"), "goto"),
     **dict.fromkeys(("tab", "switch", "select_tab"), "switch_tab"),
+    **dict.fromkeys(("done", "finish", "stop", "respond", "final_answer"), "answer"),
     "upload_file": "upload",
+    "reload": "refresh",
 }
-_FIELD_SYNONYMS = {"keys": "key", "file": "path", "tab": "index"}
+_NAMES: Mapping[str, Sequence[str]] = {  # of fields, in other words
+    "type": ("action", "name", "kind", "action_type", "command", "tool", "function"),
+    "element": ("index", "id", "mark", "element_id", "element_index", "ref", "bid", "number", "n", "target"),
+    "text": ("value", "content", "input", "query", "answer"),
+    "enter": ("press_enter", "submit"),
+    "keys": ("key",),
+    "file": ("path",),
+    "tab": ("index",),
+}
 _KINDS: Mapping[str, dict[str, Any]] = {
-    "x": {"type": "integer"},
-    "y": {"type": "integer"},
-    "text": {"type": "string"},
+    **{name: {"type": "integer"} for name in ("x", "y", "tab")},
+    **{name: {"type": "string"} for name in ("text", "keys", "file", "url")},
     "enter": {"type": "boolean"},
     "direction": {"type": "string", "enum": ["up", "down", "left", "right"]},
     "seconds": {"type": "number"},
-    "keys": {"type": "string"},
-    "file": {"type": "string"},
-    "url": {"type": "string"},
-    "tab": {"type": "integer"},
 }
 
 
@@ -139,15 +146,16 @@ def _entries(data: Any) -> list[Any]:
         return [entry for item in data for entry in _entries(item)]
     if isinstance(data, dict) and "candidates" in data:
         return _entries(data["candidates"])
-    if isinstance(data, dict) and len(data) == 1 and {*data}.isdisjoint((*_FIELDS, "action")):
-        return _entries(*data.values())  # under another name
+    if isinstance(data, dict) and {*map(_kind, data)}.isdisjoint((*_FIELDS, "type", *_NAMES["type"])):
+        inner = [value for value in data.values() if len(data) == 1 or isinstance(value, list | dict)]
+        return _entries(inner) if inner else [data]  # under other names
     if isinstance(data, str) and (values := values_of(data)):
         return _entries(values)
     return [data]
 
 
 def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | None, actions: Actions) -> Candidate:
-    entry = entry if isinstance(entry, dict) else {"action": entry}
+    entry = {_word(name): value for name, value in entry.items()} if isinstance(entry, dict) else {"action": entry}
     action = _action(_fields_of(entry), observation, by, picture, actions)
     words = {name: " ".join(entry[name].split()) for name in ("thought", "note") if isinstance(entry.get(name), str)}
     return Candidate(action=action, label=action_text(on_mark(action, observation), observation.elements), **words)
@@ -156,6 +164,8 @@ def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | 
 def _fields_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of an action: an object, a type next to its fields, `{"click": {…}}`, or a command."""
     action = entry.get("action", entry)
+    action = values_of(action) if isinstance(action, str) and action.strip().startswith("{") else action
+    action = action[0] if isinstance(action, list) and len(action) == 1 else action
     if isinstance(action, str):
         if (kind := _kind(action)) in _FIELDS:
             return {**entry, "type": kind}
@@ -172,27 +182,37 @@ def _command(text: str) -> str:
     """An action in words as the command that it means: `CLICK 2` and `click(2)` are `click [2]`."""
     head, quote, rest = text.strip().partition('"')
     head = head.lower()
-    if (match := re.match(r"(\w+)\W+(\d+)\W*$", head)) and _kind(match[1]) in _TARGETED:
+    if (match := re.match(r"(\w+)\b[^\d\"]*(\d+)\W*$", head)) and _kind(match[1]) in _TARGETED:
         head = f"{_kind(match[1])} [{match[2]}]{' ' if quote else ''}"
     return head + quote + rest
 
 
 def _kind(name: object) -> str:
-    kind = re.sub(r"[\s-]+", "_", str(name).strip().lower())
-    return _SYNONYMS.get(kind, kind)
+    return _SYNONYMS.get(_word(name), _word(name))
+
+
+def _word(name: object) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[\s-]+", "_", str(name).strip(" ()\n")).lower()
 
 
 def _action(
     entry: Mapping[str, Any], observation: Observation, by: By, picture: Picture | None, actions: Actions
 ) -> Action:
-    kind, known = _kind(entry.get("type", entry.get("kind"))), _PAPER if actions == "paper" else [*_FIELDS]
+    own = {_word(name): value for name, value in entry.items() if value is not None}
+
+    def given(field: str) -> Any:
+        return next((own[name] for name in (field, *_NAMES.get(field, ())) if name in own), None)
+
+    kind, known = _kind(given("type")), _PAPER if actions == "paper" else [*_FIELDS]
+    kind, _, way = kind.partition("_") if kind.startswith("scroll_") else (kind, "", None)
     if kind not in known:
         raise ReplyError(f"the action type {kind!r} is none of {', '.join(known)}")
     fields = _fields(kind, by)
     if kind in _OPTIONAL and by == "mark" and actions == "web":
         fields = ("element", *fields)
-    named = {field: entry.get(field, entry.get(_FIELD_SYNONYMS.get(field, field))) for field in fields}
-    values = {field: value for field, value in named.items() if value is not None}
+    values = {field: value for field in fields if (value := given(field)) is not None}
+    if values.get("element") in ("", "none", "null", 0):
+        del values["element"]
     if kind in _TARGETED and by == "point" and picture is not None:
         point = point_of(values, picture)
         values = {"point": point, **{field: values[field] for field in _FIELDS[kind] if field in values}}
@@ -202,8 +222,8 @@ def _action(
         values["target"] = values.pop("element")
     if isinstance(values.get("text"), int | float):
         values["text"] = str(values["text"])
-    if isinstance(values.get("direction"), str):
-        values["direction"] = values["direction"].lower()
+    if way or isinstance(values.get("direction"), str):
+        values["direction"] = way or values["direction"].strip().lower()
     try:
         action = ACTION.validate_python({"kind": kind, **values})
     except ValidationError as error:
