@@ -20,6 +20,12 @@ LISTENING = {  # page → the names of its marks, each of which says its own nam
         "<script>m.addEventListener('click', (e) => did(e.target.innerText))</script>",
         ["Basic", "Plus"],
     ),
+    "what a minified jQuery listens for": (
+        "<div id=j><p class=a>One</p><p class=a>Two</p><p>Three</p></div><script>const q = { event: { dispatch: (e) => "
+        "did(e.target.innerText) } }; jQuery = { _data: () => ({ click: [{ selector: '.a' }] }) }; j.onclick = "
+        "(e) => q.event.triggered !== e.type ? q.event.dispatch.apply(j, [e]) : 0</script>",
+        ["One", "Two"],
+    ),
     "a card": ("<div id=c>Premium plan</div><script>c.onclick = () => did(c.innerText)</script>", ["Premium plan"]),
     "the whole document": (
         "<div class=row>One</div><div class=row>Two</div><div>Three</div><script>document.addEventListener('click', "
@@ -81,6 +87,7 @@ ONCE = {  # parts of a page → name of their only mark
     "a cell of a grid": ("<div role=grid><p role=gridcell tabindex=-1>Ann<p role=gridcell>Bob</div>", "Ann"),
     "a header that sorts": ("<p role=columnheader tabindex=-1 aria-sort=none><i role=presentation>Price</i>", "Price"),
     "a description": ("<p id=d>Save now</p><button aria-describedby=d></button>", "Save now"),
+    "an icon by the name of its part": ("<button class=slider-next><svg width=9 height=9></svg></button>", "next"),
     "an icon by its title": ("<button><i title=Settings></i></button>", "Settings"),
     "an icon by its class": ("<button><i class='fa fa-trash'></i></button>", "trash"),
     "an icon by its test's name": ("<button><svg data-testid=MoveDownIcon width=9 height=9/></button>", "Move Down"),

@@ -17,6 +17,11 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "<script>i.onkeyup = () => { b.disabled = i.value.length < 4 }</script>",
         [("write", "Password", "abcdef"), ("click", "Sign in"), ("sees", "did 1")],
     ),
+    "a button that a field enables when it is left": (
+        "<input aria-label=Mail id=i><button id=b disabled onclick='did(1)'>Join</button><script>i.onchange = () => "
+        "{ b.disabled = !i.value }</script>",
+        [("write", "Mail", "a@b.ch"), ("click", "Join"), ("sees", "did 1")],
+    ),
     "a counter of keys": (
         "<textarea aria-label=Text id=i></textarea><script>i.onkeydown = () => did(++i.n); i.n = 0</script>",
         [("write", "Text", "four"), ("sees", "did 4")],
@@ -55,11 +60,14 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "</button><ul><li><a href=#x onclick='did(1)'>Orders</a></ul></nav>",
         [("click", "Account"), ("click", "Orders"), ("sees", "did 1")],
     ),
-    "a menu under the pointer, by style": (
-        "<style>.m ul { display: none } .m:hover > ul { display: block }</style><p>Shop<nav class=m>"
-        "<span>Products</span><ul><li><a href=#x onclick='did(1)'>Shoes</a></ul></nav>",
-        [("sees", r"Products \[1\](?!.*Shoes)"), ("click", "Products"), ("sees", r"Shoes \[1\]"), ("click", "Shoes"),
-         ("sees", "did 1")],
+    "menus under the pointer, by nested styles, beside their heads and by script": (
+        "<style>i { display: none; position: absolute } @supports (top: 0) { .a { &:hover > i { display: block } } } "
+        ".b:hover + i { display: block } @layer t { .t { opacity: 0; &:is(:where(.g):hover *) { @media (hover) { "
+        "opacity: 1 } } } }</style><p class=a>Shop<i><button>Shoes</button></i><p><u class=b>Help</u><i><button>Call"
+        "</button></i><p class=g>Mail <button class=t>File</button><p id=m>More<i id=n><button>About</button></i>"
+        "<script>m.onmouseenter = () => { n.style.display = 'block' }</script>",
+        [("sees", r"Shop \[1\](?!.*Shoes)"), ("click", "Shop"), ("sees", r"Shoes \["), ("click", "Help"),
+         ("sees", r"Call \["), ("click", "Mail"), ("sees", r"File \["), ("click", "More"), ("sees", r"About \[")],
     ),
     "buttons of a card under the pointer": (
         "<style>li ul { visibility: hidden } li:hover ul { visibility: visible }</style><ol><li>Mugs <input value=u "
@@ -133,6 +141,15 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "type=range max=50 aria-labelledby='r k' id=r aria-label=Rows onchange='did(value)'></b></b><b id=k>now</b>",
         [("click", "Turbo"), ("sees", r"did true.*Turbo \(checked\) \[1\]"), ("write", "Rows now", "20"),
          ("sees", "did 20"), ("press", "Rows now", "ArrowRight"), ("sees", 'Rows now: "21"')],
+    ),
+    "boxes that a script or a label presses in their place": (
+        "<style>.u { position: absolute; opacity: 0; width: 0; height: 0; margin: 0 } i { display: inline-block; "
+        "padding: 9px } .c { position: absolute; clip: rect(0,0,0,0); pointer-events: none }</style><div id=s><input "
+        "type=checkbox role=switch class=u id=c aria-label=Turbo><i></i></div><input type=radio class=c id=r><label "
+        "for=r>Large</label><input type=radio hidden id=x><label for=x title='2 stars'>★</label><script>"
+        "s.onclick = () => { c.checked = true; did('turbo') }</script>",
+        [("sees", r"Turbo \[1\]\s+Large \[2\]\s+★ \[3\](?!.*\[4\])"), ("click", "Turbo|switch"),
+         ("sees", r"did turbo\s+Turbo \(checked\)"), ("click", "Large"), ("sees", r"Large \(checked\)")],
     ),
     "an editor that keeps its field unseen": (
         "<div onmousedown='setTimeout(() => t.focus())'><div style='overflow:hidden;width:3px;height:0'><textarea "

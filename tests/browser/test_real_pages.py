@@ -174,6 +174,7 @@ async def test_what_validation_swallows_is_reported(read: Any, do: Any) -> None:
 READ = {  # pages, one below the other, and how they are read
     "<style>#a::before { content: 'Price: $' }</style><p id=a>12": "Price: $12",
     "<style>#b::after { content: 'Add' }</style><button id=b></button>": "Add [1]",
+    "<style>@media screen { i { &::before { content: attr(alt) ': ' } } }</style><i alt=Sum>9</i>": "Sum: 9",
     "<style>#c::before { content: '\\f00c' }</style><p id=c>Done": "Done",  # of an icon font
     "<div id=h></div><script>h.attachShadow({ mode: 'closed' }).innerHTML = '<button>Yes'</script>": "Yes [2]",
     "<div inert><button>Dead</button></div>": "Dead",

@@ -1,7 +1,7 @@
 // Where to click, what to fill, how to scroll. Each answer is {…} or {error: sentence}.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, editorOf, element, flatParent, frame: foreign, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze, turns,
+  const { $, disabled, editorOf, element, flatParent, frame: foreign, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze, turns,
     styled, act: beginAct, unmarked, viewOf, within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
@@ -49,7 +49,6 @@ Object.assign(globalThis.bestofq, (() => {
   }
 
   const nameIn = (ref, el) => (Array.isArray(ref) ? describe(el) : `Element [${ref}]`);
-  const disabled = (el) => el[$.matches](":disabled") || el[$.getAttribute]("aria-disabled") === "true";
 
   function reaches(hit, el) {
     for (let node = hit; node; node = flatParent(node)) {
@@ -130,6 +129,7 @@ Object.assign(globalThis.bestofq, (() => {
       return fail(`${nameIn(ref, el)} is a list: write one of its options: ${listed(options)}.`);
     }
     if (Array.isArray(ref)) return { x: ref[0], y: ref[1] };
+    if (disabled(el)) focused()?.[$.blur]?.(), await still(el); // as a hand does: some pages check a field only then
     if (disabled(el)) return fail(`Element [${ref}] is disabled.`);
     if (!inView(el)) (mapped(el) || el)[$.scrollIntoView]({ block: "center", inline: "nearest", behavior: "instant" });
     let cover = null;

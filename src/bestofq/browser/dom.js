@@ -13,10 +13,10 @@ globalThis.bestofq = (() => {
       + "matches closest querySelector querySelectorAll getAnimations getBoundingClientRect getClientRects checkVisibility "
       + "clientLeft clientTop clientWidth clientHeight scrollWidth scrollHeight currentCSSZoom scrollIntoView scrollBy scrollLeft scrollTop",
     Document: "documentElement body title defaultView scrollingElement createRange getElementById elementFromPoint "
-      + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelector querySelectorAll activeElement styleSheets",
+      + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelector querySelectorAll activeElement styleSheets adoptedStyleSheets",
     DocumentFragment: "getElementById querySelector querySelectorAll",
-    ShadowRoot: "host elementFromPoint activeElement getAnimations",
-    HTMLElement: "isContentEditable innerText title tabIndex focus offsetWidth offsetHeight",
+    ShadowRoot: "host elementFromPoint activeElement getAnimations styleSheets adoptedStyleSheets",
+    HTMLElement: "isContentEditable innerText title tabIndex focus blur offsetWidth offsetHeight",
     SVGElement: "tabIndex focus",
     HTMLAreaElement: "alt",
     HTMLButtonElement: OF_FIELDS,
@@ -40,17 +40,17 @@ globalThis.bestofq = (() => {
   const $ = JSON.parse(`{${Array.from(names, (name) => `"${name}":0`).join()}}`); // quicker to read than one that grew
   for (const name of names) $[name] = Symbol(name);
 
-  // The elements that the page listens to clicks on (listeners.js).
-  const heard = new Set();
+  // The elements on which the page listens to clicks, and to the pointer that comes over them (listeners.js).
+  const heard = new Set(), over = new Set();
+  let wheels = false; // whether it listens to a mouse's wheel
   addEventListener("bestofq:heard", (event) => {
     const [el] = event.composedPath();
-    if (el === globalThis) heard.clear(), wheels = false;
+    if (el === globalThis) heard.clear(), over.clear(), wheels = false;
     else heard.add(el);
   }, true);
-  let wheels = false; // whether it listens to a mouse's wheel
+  addEventListener("bestofq:over", (event) => over.add(event.composedPath()[0]), true);
   addEventListener("bestofq:wheel", () => { wheels = true; }, true);
-  const turns = () => wheels;
-  const hears = (el) => heard.has(el);
+  const turns = () => wheels, hears = (el) => heard.has(el), opensOver = (el) => over.has(el);
 
   // Gives the prototypes of a window their symbols.
   function arm(view) {
@@ -189,19 +189,11 @@ globalThis.bestofq = (() => {
   }
   const [styles, sights, colours, papers, legibles] = Array.from({ length: 5 }, () => new Map()); // of one reading
 
-  function styleOf(el) {
-    let style = styles.get(el);
-    if (!style) styles.set(el, style = getComputedStyle(el));
-    return style;
-  }
+  const styleOf = (el) => styles.get(el) || styles.set(el, getComputedStyle(el)).get(el);
 
   // An element as a human meets it: `shown` itself, `open` to its children (a hidden parent may have visible ones).
   // A check box or slider that is transparent counts as shown: it lies over a drawn one.
-  function sight(el, style) {
-    let found = sights.get(el);
-    if (!found) sights.set(el, found = look(el, style));
-    return found;
-  }
+  const sight = (el, style) => sights.get(el) || sights.set(el, look(el, style)).get(el);
 
   function look(el, style) {
     const no = { shown: false, open: false };
@@ -317,6 +309,6 @@ globalThis.bestofq = (() => {
     for (const known of [styles, sights, colours, papers, legibles]) known.clear();
   }
 
-  return { $, hears, turns, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
+  return { $, hears, opensOver, turns, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
     collapse, squeeze, unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget };
 })();

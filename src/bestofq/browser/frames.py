@@ -25,7 +25,6 @@ MARKS = {"clickPoint": 0, "fill": 0, "content": 0, "submit": 0, "focus": 0, "pre
 """Which argument of a call is a mark."""
 GONE = {"error": "The frame of this element has changed or does not answer."}
 
-
 LOST = (PlaywrightError, TimeoutError, BrowserError)  # a frame is gone, hangs, or its script engine fails
 Send = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 

@@ -10,7 +10,7 @@
   const ROWS = "tr,li,dt,article,[tabindex],[data-id],[data-key],[data-index],[data-value],[role=option],[role=row]";
   const SILENT = /^[^{]{0,40}\{?\s*(return )?\w+\.(stopPropagation|stopImmediatePropagation|preventDefault)\(\);?\s*\}?$/;
   const OUTSIDE = /target\s*[!=]==?|[!=]==?\s*\w+\.target|currentTarget\s*[!=]==?|\.contains\(|:\s*not\(/;
-  const heard = new Set();
+  const heard = new Set(), over = new Set();
   const source = (listener) => { try { return Function.prototype.toString.call(listener); } catch { return ""; } };
 
   // What a listener looks for above or at the target of its event, as selectors.
@@ -55,11 +55,12 @@
     wheels ||= types.includes("wheel") || types.includes("mousewheel");
     const listeners = TYPES.flatMap((type) => (all[type] || []).map(({ listener }) => ({ type, listener })));
     const whole = node.nodeType !== 1 || /^(html|body)$/.test(node.localName) || types.length > MANY;
+    if (!whole && types.some((type) => /^(mouse|pointer)(enter|over)$/.test(type))) over.add(node);
     let own = Boolean(node.$$click || node.__click); // Solid's and Svelte's
     for (const { type, listener } of listeners) {
       const text = source(listener), asked = selectors(text);
       if (addAsked(node, asked)) continue;
-      if (/jQuery/.test(text) && globalThis.jQuery?._data) {
+      if (/jQuery|\.event\.triggered/.test(text) && globalThis.jQuery?._data) {
         const given = TYPES.flatMap((type) => Array.from(jQuery._data(node, "events")?.[type] || []));
         addAsked(node, given.map(({ selector }) => selector).filter(Boolean));
         own ||= given.some(({ selector, handler, type }) => !selector && type === "click" && !SILENT.test(source(handler)));
@@ -88,4 +89,5 @@
   dispatchEvent(new Event("bestofq:heard"));
   if (wheels) dispatchEvent(new Event("bestofq:wheel"));
   for (const el of heard) el.dispatchEvent(new Event("bestofq:heard", { composed: true }));
+  for (const el of over) el.dispatchEvent(new Event("bestofq:over", { composed: true }));
 })();

@@ -235,5 +235,5 @@ Object.assign(globalThis.bestofq, (() => {
     return { changed: last !== before };
   }
 
-  return { rest, change, finish, act, styled: () => now() - moved < QUIET.streamed };
+  return { roots: watched, rest, change, finish, act, styled: () => now() - moved < QUIET.streamed };
 })());

@@ -1,7 +1,7 @@
 // One pass over the flat tree: what a reader sees, and what can be acted on. Text format: docstring of snapshot.py.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, hears, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse,
+  const { $, hears, opensOver, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse,
     squeeze, unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget } = globalThis.bestofq;
   const NAME_LIMIT = 200; // characters of an accessible name
   const TITLE_LIMIT = 2000;
@@ -35,9 +35,7 @@ Object.assign(globalThis.bestofq, (() => {
 
   const disabled = (el) => el[$.matches](":disabled") || attribute(el, "aria-disabled") === "true";
 
-  function hostsEditing(el) {
-    return el[$.isContentEditable] && !flatParent(el)?.[$.isContentEditable];
-  }
+  const hostsEditing = (el) => el[$.isContentEditable] && !flatParent(el)?.[$.isContentEditable];
 
   function inputRole(el) {
     const type = el[$.type];
@@ -62,7 +60,7 @@ Object.assign(globalThis.bestofq, (() => {
     }
     if (hostsEditing(el) || is(unseen.get(el) || el, "textarea")) return "textbox";
     if (el[$.hasAttribute]("onclick")) return repeats(el) ? null : "clickable";
-    if (opens && !clickableAbove && el[$.matches](opens) && opensUnseen(el)) return "clickable";
+    if (!clickableAbove && (opensOver(el) || opens && el[$.matches](opens)) && opensUnseen(el)) return "clickable";
     if (hears(el) && is(flatParent(el), "button") && !squeeze(textOf(el))) return null; // the place of its icon
     if (hears(el)) return answers(el, style) ? "clickable" : null;
     const reached = el[$.hasAttribute]("tabindex") && !el[$.hasAttribute]("role") && (el[$.tabIndex] >= 0 || isItem(el));
@@ -75,10 +73,7 @@ Object.assign(globalThis.bestofq, (() => {
   }
 
   const DRAWN = "img,svg,canvas,video,i";
-  function isLarge(el) {
-    const { width, height } = rectOf(el);
-    return width * height > innerWidth * innerHeight / 2;
-  }
+  const isLarge = (el) => rectOf(el).width * rectOf(el).height > innerWidth * innerHeight / 2;
 
   // The first widgets within an element, as many as tell whether it is a box around them.
   function insideOf(el, most = 2, depth = 0) {
@@ -125,8 +120,9 @@ Object.assign(globalThis.bestofq, (() => {
 
   function findUnseen() {
     const found = new Map(), areas = "textarea:not([name],[readonly],[tabindex='-1'],[aria-hidden=true])"; // no trap in a form
-    for (const field of document[$.querySelectorAll](`input[type=range],${areas}`)) {
-      const box = field[$.checkVisibility]({ visibilityProperty: true }) && boxAround(field);
+    for (const field of document[$.querySelectorAll](`input[type=range],input[type=checkbox],${areas}`)) {
+      const above = flatParent(field), bare = typed(field) === "checkbox" && hears(above) && !squeeze(textOf(above));
+      const box = bare ? above : typed(field) !== "checkbox" && field[$.checkVisibility]({ visibilityProperty: true }) && boxAround(field);
       if (box && !is(box, "body", "form", "label") && rectOf(box).height > 10) found.set(box, field);
     }
     return found;
@@ -168,21 +164,32 @@ Object.assign(globalThis.bestofq, (() => {
   let opens = ""; // selectors of what shows more while the pointer is over it
   const written = { before: "", after: "" }; // selectors of what has words written by its style
 
+  const ruled = new WeakMap(); // sheet → how many rules it had, and what they are
+  const ownRules = (holder) => { try { return Array.from(holder.cssRules || []); } catch { return []; } }; // of another site
+
+  // The selectors and the style of each rule that asks for the pointer or writes words, however deep it lies in others.
+  function rulesOf(holder, outer = "") {
+    return ownRules(holder).flatMap((rule) => {
+      const own = rule.selectorText?.replaceAll("&", `:is(${outer})`) ?? outer;
+      return [...(/:(hover|:?before|:?after)/.test(own) && rule.style ? [{ selectors: own, style: rule.style }] : []), ...rulesOf(rule.styleSheet || rule, own)];
+    });
+  }
+
+  const rulesOfSheet = (sheet, { length } = ownRules(sheet)) => (ruled.get(sheet)?.length === length ? ruled
+    : ruled.set(sheet, { length, rules: rulesOf(sheet) })).get(sheet).rules;
+
   function findOpeners() {
-    const found = new Set(), quoted = { before: new Set(), after: new Set() }, head = /^\s*(\S.*?):hover(?:\s*[>+~]\s*|\s+)\S/;
-    for (const sheet of document[$.styleSheets]) {
-      let rules = [];
-      try { rules = Array.from(sheet.cssRules); } catch { /* of another site */ }
-      for (const { selectorText, style } of rules) {
-        if (selectorText?.includes(":") && /^"[^"]/.test(style.content)) {
-          for (const [, selector, side] of selectorText.matchAll(/([^,]*?)::?(before|after)\b/g)) quoted[side].add(selector.trim() || "*");
-        }
-        if (!selectorText?.includes(":hover") || !(style.display || style.visibility || style.opacity)) continue;
-        for (const selector of selectorText.split(",")) if (head.test(selector)) {
-          const [, opener] = head.exec(selector), shown = selector.replace(":hover", "");
-          found.add(opener);
-          if (CSS.supports(`selector(${opener})`) && CSS.supports(`selector(${shown})`)) reveals.push([opener, shown]);
-        }
+    const found = new Set(), quoted = { before: new Set(), after: new Set() }, head = /^\s*(\S.*?):hover(\s*[>+~]\s*|\s+)\S/;
+    const sheets = [document, ...globalThis.bestofq.roots].flatMap((root) => [...root[$.styleSheets], ...root[$.adoptedStyleSheets]]);
+    for (const { selectors, style } of Array.from(new Set(sheets)).flatMap((sheet) => rulesOfSheet(sheet))) {
+      if (/^("[^"]|attr\()/.test(style.content)) {
+        for (const [, selector, side] of selectors.matchAll(/([^,]*?)::?(before|after)\b/g)) quoted[side].add(selector.trim() || "*");
+      }
+      if (!selectors.includes(":hover") || !(style.display || style.visibility || style.opacity)) continue;
+      for (const selector of selectors.split(",")) {
+        const [, opener, sign] = /.*:is\((\S+):hover (\*)\)/.exec(selector) || head.exec(selector) || [], shown = selector.replace(":hover", "");
+        if (opener) found.add(opener);
+        if (opener && CSS.supports(`selector(${opener})`) && CSS.supports(`selector(${shown})`)) reveals.push([opener, shown, /[+~]/.test(sign)]);
       }
     }
     const valid = (all) => Array.from(all).filter((selector) => CSS.supports(`selector(${selector})`)).join();
@@ -193,19 +200,19 @@ Object.assign(globalThis.bestofq, (() => {
   // The words that its style writes before or after it; none of the signs of icon fonts.
   function generated(el, side) {
     if (!written[side] || !el[$.matches](written[side])) return "";
-    const { content, display, visibility } = getComputedStyle(el, `::${side}`);
-    const words = /^"(.*)"$/.exec(content)?.[1].replace(/\\(.)/g, "$1") || "";
-    return display !== "none" && visibility === "visible" && /[\p{L}\p{N}\p{Sc}]/u.test(words) && !/\p{Co}/u.test(words) ? words : "";
+    const style = getComputedStyle(el, `::${side}`), words = stringsOf(style, el);
+    return style.visibility === "visible" && /[\p{L}\p{N}\p{Sc}]/u.test(words) && !/\p{Co}/u.test(words) ? words : "";
   }
 
   // Whether its words are a menu's head, in which nothing can be clicked yet, or a card that shows its buttons then.
   function opensUnseen(el) {
     const words = squeeze(el[$.innerText] || ""), inner = Array.from(el[$.querySelectorAll](NATIVE));
     const seen = (one) => one[$.checkVisibility]({ opacityProperty: true, visibilityProperty: true });
-    if (!words || words.length > NAME_LIMIT || !inner.length) return false;
-    const unseen = (shown) => Array.from(el[$.querySelectorAll](shown)).some((one) => !seen(one)
+    if (!words || words.length > NAME_LIMIT) return false;
+    const unseen = (box, shown) => Array.from(box[$.querySelectorAll](shown)).some((one) => !seen(one)
       && (one[$.matches](NATIVE) || one[$.querySelector](NATIVE)));
-    return !inner.some(seen) || reveals.some(([opener, shown]) => el[$.matches](opener) && unseen(shown));
+    return inner.length > 0 && !inner.some(seen)
+      || reveals.some(([opener, shown, beside]) => el[$.matches](opener) && unseen(beside ? el[$.parentNode] : el, shown));
   }
 
   // Whether a pointer begins here, and nothing around it can be clicked.
@@ -225,7 +232,7 @@ Object.assign(globalThis.bestofq, (() => {
   }
 
   const ICON = /(?:^|\s)(?:(?:[a-z]{1,4}-)?icon|fa|bi|mdi|ti|ph|glyphicon|codicon|octicon|lucide|feather)[_-]+([a-z][\w-]{2,})/i;
-
+  const SAID = /(?:^|[\s_-])(prev(?:ious)?|next|close|search|menu|cart|remove|delete|edit|add|play|pause|share|download|filter)(?![a-z])/i;
   const HINTS = ["data-title", "data-tooltip", "data-bs-original-title", "data-original-title"];
 
   // What a nameless element has instead of a name: its box's label, if it alone is in the box, or its icon's own name.
@@ -244,7 +251,7 @@ Object.assign(globalThis.bestofq, (() => {
         || ICON.exec(attribute(part, "class"))?.[1];
       if (icon) return icon.replace(/[_-]+/g, " ").replace(/^icons? | icon$/g, "");
     }
-    return "";
+    return SAID.exec(`${attribute(el, "class")} ${el[$.id]}`)?.[1] || "";
   }
 
   // Text of a subtree as one line, for names: alternatives of images in place, blocks apart, `skip` left out. `left` is
@@ -296,7 +303,7 @@ Object.assign(globalThis.bestofq, (() => {
       && !(before[$.control] && drawn(before[$.control])); // a label that names no field which is seen
     const labels = !el[$.labels]?.length && INPUTS.has(kind) && stray ? [before] : el[$.labels];
     if (labels?.length && kind !== "BUTTON") {
-      name = read(Array.from(labels), { skip: el });
+      name = read(Array.from(labels), { skip: el }) || cut(attribute(labels[0], "title"));
       if (name) return [name, true];
     }
     if (!FIELDS.has(role) && role !== "listbox" && kind !== "INPUT") name = read([el]);
@@ -362,15 +369,15 @@ Object.assign(globalThis.bestofq, (() => {
     const whole = box[$.innerText] ?? box[$.textContent], last = whole.trim().split(/\n+/).pop();
     const parts = [box, ...Array.from(box[$.querySelectorAll]("*")).slice(0, 40)];
     const titles = parts.map((part) => is(part, "title") ? part[$.textContent] : attribute(part, "title") || attribute(part, "aria-label"));
-    const drawn = (deep || !name ? parts : []).map((part) => ["::before", "::after"].map((side) => stringsOf(getComputedStyle(part, side))).join(" "));
+    const drawn = (deep || !name ? parts : []).map((part) => ["::before", "::after"].map((side) => stringsOf(getComputedStyle(part, side), part)).join(" "));
     const words = squeeze(whole), ends = words.length > NAME_LIMIT ? [words.slice(0, 1000), words.slice(-NAME_LIMIT), last] : [words];
     const said = [...ends, tag(el) === "INPUT" && role === "button" ? el[$.value] : "", ...titles, ...drawn].map((text) => squeeze(text));
     return Array.from(new Set(said)).filter((text) => text !== name && /[\p{L}\p{N}]/u.test(text)).map(unmarked).join("\n").slice(0, 4000).toWellFormed() || null;
   }
 
-  // The words that a style writes.
-  const stringsOf = ({ content, display }) => display === "none" ? ""
-    : Array.from(content.matchAll(/"((?:[^"\\]|\\.)*)"/g), ([, words]) => words.replace(/\\(.)/g, "$1")).join("");
+  // The words that a style writes at an element.
+  const stringsOf = ({ content, display }, el) => display === "none" ? "" : Array.from(content.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(([\w-]+)/g),
+    ([, words, name]) => name ? attribute(el, name) : words.replace(/\\(.)/g, "$1")).join("");
 
   // Where a link leads or a button's form goes, as the page has it; null where nothing is said.
   function leadsTo(el, form) {
@@ -499,7 +506,7 @@ Object.assign(globalThis.bestofq, (() => {
       if (role) {
         const rect = rectOf(el);
         if (!rect.width || !rect.height || unreachable(el, rect) || dialogs.length && covered(el, rect)) role = null;
-        else if (el[$.closest]("[inert]") || style.pointerEvents === "none" && !INPUTS.has(kind) && !disabled(el)) role = null;
+        else if (el[$.closest]("[inert]") || style.pointerEvents === "none" && (!INPUTS.has(kind) || HIDDEN_BOXES.has(typed(el))) && !disabled(el)) role = null;
       }
       const named = role && mark(el, target, role, place);
       const inner = INPUTS.has(kind) ? [] : children(el);
@@ -589,5 +596,5 @@ Object.assign(globalThis.bestofq, (() => {
     return marks[row];
   }
 
-  return { snapshot, read, nameOf, hostsEditing, editorOf, element, frame: (index) => outer[index] };
+  return { snapshot, read, nameOf, disabled, hostsEditing, editorOf, element, frame: (index) => outer[index] };
 })());

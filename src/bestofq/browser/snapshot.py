@@ -37,7 +37,6 @@ LISTENERS = files("bestofq.browser").joinpath("listeners.js").read_text("utf-8")
 ROOM = "\ufdd1"
 """Where snapshot.js leaves room for the words of a frame of another origin."""
 
-
 FIELDS = ("role", "name", "value", "box", "states", "asks", "form", "shown", "href")
 """Of an `Element`, in the order in which snapshot.js gives them."""
 
