@@ -5,11 +5,11 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 27_191,
+    "library lines": 27_190,
     "sites lines": 2_991,
     "experiments lines": 6_731,
-    "library, sites and experiments lines": 36_913,
-    "test lines": 27_945,
+    "library, sites and experiments lines": 36_912,
+    "test lines": 27_998,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 123,

@@ -33,7 +33,7 @@ from bestofq.core.secrets import keep_token
 from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import json_in, text_of
 from bestofq.models.endpoint import client_errors
-from bestofq.serve import upstream as up
+from bestofq.serve import upstream
 from bestofq.serve import wire as chat
 from bestofq.serve.anthropic import MESSAGES
 from bestofq.serve.guard import UpstreamGuard
@@ -74,7 +74,7 @@ class Asking(NamedTuple):
     body: chat.Json
     raw: bytes
     url: str
-    headers: up.Headers
+    headers: upstream.Headers
     key: str  # of its session's name, its address and its content
     client: str  # `client_of`
 
@@ -127,17 +127,17 @@ async def outcome(sessions: Sessions, request: Request) -> Response:
     Without a name it is the session that the client stepped in last. A client is known by its key."""
     try:
         name = request.path_params.get("session") or sessions.last(client_of(request))
-        if (raw := await up.body_of(request, OUTCOME_LIMIT)) is None:
-            return up.failure(413, f"an outcome is longer than {OUTCOME_LIMIT >> 20} MiB").response()
+        if (raw := await upstream.body_of(request, OUTCOME_LIMIT)) is None:
+            return upstream.failure(413, f"an outcome is longer than {OUTCOME_LIMIT >> 20} MiB").response()
         verdict = ReportedOutcome.model_validate(json_in(raw), strict=True).verdict()
         await sessions.outcome(name, verdict)
     except DataError as error:
-        return up.failure(404, str(error)).response()
+        return upstream.failure(404, str(error)).response()
     except SetupError as error:  # the store cannot be written
-        return up.failure(503, str(error)).response()
+        return upstream.failure(503, str(error)).response()
     except ValueError:
         what = 'an outcome is {"success": true or false}, with a reward from 0 to 1 that agrees, reason and judge'
-        return up.failure(422, what).response()
+        return upstream.failure(422, what).response()
     return JSONResponse({"session": name, "outcome": verdict.outcome})
 
 
@@ -176,14 +176,16 @@ class Proxy:
         """The upstream's answer, byte for byte as it comes."""
         rest = request.path_params["rest"]
         if {".", ".."} & {*unquote(rest).replace("\\", "/").split("/")}:
-            return up.failure(404, "a path may not leave the upstream's").response()
+            return upstream.failure(404, "a path may not leave the upstream's").response()
         url = self._url(request, quote(rest))
-        body = await up.body_of(request)
-        return await self._stream(request, url, body) if body is not None else up.TOO_LONG.response()
+        body = await upstream.body_of(request)
+        return await self._stream(request, url, body) if body is not None else upstream.TOO_LONG.response()
 
     async def _stream(self, request: Request, url: str, body: bytes) -> Response:
-        sent = up.request_to(self._client, request.method, url, body, up.filter_headers(request.headers.raw, up.HOP))
-        return await up.stream_answer(self._client, sent)
+        sent = upstream.request_to(
+            self._client, request.method, url, body, upstream.filter_headers(request.headers.raw, upstream.HOP)
+        )
+        return await upstream.stream_answer(self._client, sent)
 
     def _url(self, request: Request, path: str) -> str:
         """There, with the request's query."""
@@ -193,10 +195,10 @@ class Proxy:
     async def decide(self, wire: chat.ApiAdapter, request: Request) -> Response:
         """What may be an agent's decision; what is none passes."""
         keep_token(f"{request.headers.get('authorization', '').rpartition(' ')[2]} {request.headers.get('x-api-key')}")
-        raw = await up.body_of(request)
+        raw = await upstream.body_of(request)
         if raw is None:
-            return up.TOO_LONG.response()
-        url, headers = self._url(request, wire.path), up.filter_headers(request.headers.raw, up.HOP)
+            return upstream.TOO_LONG.response()
+        url, headers = self._url(request, wire.path), upstream.filter_headers(request.headers.raw, upstream.HOP)
         try:
             body = json_in(raw)
             wanted = chat.parse_request(wire.as_chat(body), self.config.plain)
@@ -214,7 +216,7 @@ class Proxy:
             return await self._stream(request, url, raw)
         given = request.path_params.get("session") or request.headers.get(SESSION)
         if wanted.kind == "judge":
-            reply = await up.post(self._client, url, raw, headers)
+            reply = await upstream.post(self._client, url, raw, headers)
             if verdict := chat.parse_verdict(wire, reply.json):
                 await kept(self.sessions.apply_verdict(wanted, given, verdict), "the verdict of an agent's judge")
             return reply.response()
@@ -228,7 +230,7 @@ class Proxy:
             if not replying.done():
                 return StreamingResponse(_stream_reply(wire, replying), media_type="text/event-stream")
         await asyncio.wait([replying])  # not cancelled with its client: who asks again gets it, too
-        return up.LATE.response() if replying.cancelled() else replying.result().response
+        return upstream.LATE.response() if replying.cancelled() else replying.result().response
 
     def _recall_reply(self, asking: Asking, given: str | None, *, retried: bool) -> asyncio.Future[StoredAnswer]:
         """The decision that this request has had; where it had none, a new reply. A client that asks again has
@@ -259,12 +261,12 @@ class Proxy:
         same = self.sessions.is_last(session) if retried else given is not None and self.sessions.is_open(session)
         return before if same else None
 
-    async def _ask(self, asking: Asking, content: bytes, *, warm: bool = False) -> up.UpstreamReply:
+    async def _ask(self, asking: Asking, content: bytes, *, warm: bool = False) -> upstream.UpstreamReply:
         """Send one request. A `warm` one is sent without a temperature if the model takes none."""
-        reply = await up.post(self._client, asking.url, content, asking.headers)
+        reply = await upstream.post(self._client, asking.url, content, asking.headers)
         if reply.status == 400 and warm and asking.body.get("temperature", 0) is not None:
             asks = {name: value for name, value in asking.body.items() if name != "temperature"}
-            reply = await up.post(self._client, asking.url, _whole(asks), asking.headers)
+            reply = await upstream.post(self._client, asking.url, _whole(asks), asking.headers)
         return reply
 
     async def _reply(self, session: AgentSession, asking: Asking) -> StoredAnswer:
@@ -295,7 +297,7 @@ class Proxy:
                 self._sizes[asking.key] = len(response.body)
             return answer
 
-    async def _repair(self, asking: Asking, problem: str, reply: up.UpstreamReply) -> up.UpstreamReply:
+    async def _repair(self, asking: Asking, problem: str, reply: upstream.UpstreamReply) -> upstream.UpstreamReply:
         """Asks again, with what is wrong with the reply."""
         assert reply.json is not None
         body, turns = asking.body, asking.wire.turns
@@ -310,9 +312,9 @@ class Proxy:
         self,
         session: AgentSession,
         asking: Asking,
-        replies: Sequence[up.UpstreamReply],
-        own: up.UpstreamReply,
-        found: Sequence[tuple[Candidate, up.UpstreamReply]],
+        replies: Sequence[upstream.UpstreamReply],
+        own: upstream.UpstreamReply,
+        found: Sequence[tuple[Candidate, upstream.UpstreamReply]],
         *,
         ranks: bool,
     ) -> Response | None:
@@ -367,7 +369,7 @@ class Proxy:
         each = self.config.explore / max(1, sum(able))
         return (1 - each * sum(able), *(each * one for one in able[1:]))
 
-    async def _draw(self, asking: Asking, n: int) -> list[up.UpstreamReply]:
+    async def _draw(self, asking: Asking, n: int) -> list[upstream.UpstreamReply]:
         """The reply to the request as it came, then what has come of n - 1 others by the deadline."""
         own = asking.body.get("temperature")
         warmer = max(self.config.temperature, own if isinstance(own, int | float) else 0.0)
@@ -381,7 +383,7 @@ class Proxy:
             if not any(one.done() for one in drawing):
                 await asyncio.wait(drawing, return_when=asyncio.FIRST_COMPLETED)
             come = [one.result() for one in drawing if one.done()]
-            return come if drawing[0].done() else [up.LATE, *come]
+            return come if drawing[0].done() else [upstream.LATE, *come]
         finally:
             for one in drawing:
                 one.cancel()
@@ -405,7 +407,7 @@ def _whole(asks: chat.Json) -> bytes:
     return json.dumps({name: one for name, one in asks.items() if name not in ("stream", "stream_options")}).encode()
 
 
-def _read(asking: Asking, reply: up.UpstreamReply) -> Candidate | str | None:
+def _read(asking: Asking, reply: upstream.UpstreamReply) -> Candidate | str | None:
     """Return a reply's action, or why it cannot be read. None for an unknown kind, which is forwarded."""
     if reply.json is None:
         return None
@@ -417,7 +419,7 @@ def _read(asking: Asking, reply: up.UpstreamReply) -> Candidate | str | None:
         return f"it has another form ({type(error).__name__})"
 
 
-def _usage(replies: Sequence[up.UpstreamReply]) -> Usage:
+def _usage(replies: Sequence[upstream.UpstreamReply]) -> Usage:
     said = [one.json.get("usage") for one in replies if one.json]
     told = [usage for usage in said if isinstance(usage, Mapping)]
     tokens_in, tokens_out = (
@@ -448,13 +450,13 @@ def _as_stream(asking: Asking, response: Response) -> Response:
         events = b"".join(asking.wire.as_events(json_in(body), asking.body))
     except UNREADABLE:
         said = body[:QUOTED].decode(errors="replace")
-        return up.failure(502, f"the upstream's reply cannot be read: {said}").response()
+        return upstream.failure(502, f"the upstream's reply cannot be read: {said}").response()
     return Response(events, headers=_own_headers(response.raw_headers), media_type="text/event-stream")
 
 
-def _own_headers(headers: up.Headers) -> dict[str, str]:
+def _own_headers(headers: upstream.Headers) -> dict[str, str]:
     """Those of an upstream's reply that its content does not change: request ids, rate limits, …"""
-    kept = up.filter_headers(headers, up.ENCODED | {b"content-type"})
+    kept = upstream.filter_headers(headers, upstream.ENCODED | {b"content-type"})
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in kept}
 
 
@@ -463,6 +465,6 @@ async def _stream_reply(wire: chat.ApiAdapter, replying: asyncio.Future[StoredAn
     while not replying.done():
         yield b": waiting\n\n"
         await asyncio.wait([replying], timeout=KEPT_ALIVE)
-    reply = up.LATE.response() if replying.cancelled() else replying.result().response
+    reply = upstream.LATE.response() if replying.cancelled() else replying.result().response
     body = bytes(reply.body)
     yield body if reply.status_code == 200 else wire.as_error(reply.status_code, body.decode(errors="replace"))
