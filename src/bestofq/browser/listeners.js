@@ -60,8 +60,9 @@
     for (const { type, listener } of listeners) {
       const text = source(listener), asked = selectors(text);
       if (addAsked(node, asked)) continue;
-      if (/jQuery|\.event\.triggered/.test(text) && globalThis.jQuery?._data) {
-        const given = TYPES.flatMap((type) => Array.from(jQuery._data(node, "events")?.[type] || []));
+      const given = /jQuery|\.event\.triggered/.test(text) && globalThis.jQuery?._data
+        ? TYPES.flatMap((type) => Array.from(jQuery._data(node, "events")?.[type] || [])) : [];
+      if (given.length && (/jQuery/.test(text) || given.some(({ selector }) => selector))) {
         addAsked(node, given.map(({ selector }) => selector).filter(Boolean));
         own ||= given.some(({ selector, handler, type }) => !selector && type === "click" && !SILENT.test(source(handler)));
       } else if (!whole && type !== "click") {

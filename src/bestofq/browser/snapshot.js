@@ -201,7 +201,8 @@ Object.assign(globalThis.bestofq, (() => {
   function generated(el, side) {
     if (!written[side] || !el[$.matches](written[side])) return "";
     const style = getComputedStyle(el, `::${side}`), words = stringsOf(style, el);
-    return style.visibility === "visible" && /[\p{L}\p{N}\p{Sc}]/u.test(words) && !/\p{Co}/u.test(words) ? words : "";
+    const told = el[$.querySelector](`[aria-label="${CSS.escape(words)}"]`); // by the name of a field in it
+    return !told && style.visibility === "visible" && /[\p{L}\p{N}\p{Sc}]/u.test(words) && !/\p{Co}/u.test(words) ? words : "";
   }
 
   // Whether its words are a menu's head, in which nothing can be clicked yet, or a card that shows its buttons then.
