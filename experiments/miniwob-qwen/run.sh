@@ -1,7 +1,8 @@
 #!/bin/sh
 # sh experiments/miniwob-qwen/run.sh, after prepare.sh: serve, collect, train, play. Any step may be killed; started again, it continues.
 # PASSES over the problems to learn from, NEW and UNSEEN (problems of each kind to play) change the size. LARGE=1 also plays the model of 1.5
-# billion parameters.
+# billion parameters. VECTORS=1 also trains networks that read the proposer's own hidden states. SETS=4 also plays memories of four other sets of
+# exploring episodes.
 set -ef
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
 PYTHON=${PYTHON:-.venv/bin/python}
@@ -52,10 +53,34 @@ for seed in 1 2 3 4; do
     "$BESTOFQ" train --no-estimate $config $paper --set iql.seed=$seed --store $store --out $store/paper-$seed
     UNSEEN=0 play paper-$seed paper-$seed best-of-q $paper --set iql.seed=$seed
 done
+if [ "${VECTORS:-0}" = 1 ]; then # the mean of the proposer's last hidden states, in place of MiniLM's vectors
+    if ! curl -s http://127.0.0.1:8100/health >/dev/null; then
+        (cd runs/qwen && exec ./llama-server -m qwen2.5-coder-0.5b-instruct-q4_k_m.gguf --embeddings --pooling mean -t 1 -np 1 -c 2048 -b 2048 -ub 2048 \
+            --port 8100 2>vectors.log) &
+    fi
+    own="--set endpoints.embedder.model=qwen2.5-coder-0.5b-instruct --set endpoints.embedder.base_url=http://127.0.0.1:8100/v1"
+    for seed in 0 1 2 3 4; do
+        "$BESTOFQ" train --no-estimate $config $own $matched --set iql.seed=$seed --store $store --out $store/own-matched-$seed
+        UNSEEN=0 play own-matched-$seed own-matched-$seed best-of-q $own $matched --set iql.seed=$seed --set gate=off
+        "$BESTOFQ" train --no-estimate $config $own $paper --set iql.seed=$seed --store $store --out $store/own-paper-$seed
+        UNSEEN=0 play own-paper-$seed own-paper-$seed best-of-q $own $paper --set iql.seed=$seed
+    done
+fi
 NEW=4 UNSEEN=0 play picker memory picker # they ask the model at each step
 NEW=4 UNSEEN=0 play verifier memory verifier
 NEW=4 UNSEEN=0 play vote memory vote --set proposer=none # its own draws
 NEW=4 UNSEEN=0 play prior memory prior --set proposer=none
+if [ "${SETS:-0}" != 0 ]; then # other exploring episodes
+    played=runs/miniwob-qwensets
+    UNSEEN=0 play first memory prompting
+    for seed in $(seq 1 $SETS); do
+        "$BESTOFQ" collect $config --set seed=$seed --set seed_runs=${PASSES:-32} --store $store-$seed
+        "$BESTOFQ" train $config --store $store-$seed --out $store-$seed/memory
+        UNSEEN=0 play gate-$seed ../miniwob-qwen-$seed/memory best-of-q
+        UNSEEN=0 play memory-$seed ../miniwob-qwen-$seed/memory best-of-q --set gate=off
+    done
+    "$PYTHON" -m experiments.outcomes write $here/episodes-sets.csv $played-same $played-new
+fi
 if [ "${LARGE:-0}" = 1 ]; then # its candidates, ranked by what the small model's episodes taught
     if ! curl -s http://127.0.0.1:8099/health >/dev/null; then
         (cd runs/qwen && exec ./llama-server -m qwen2.5-coder-1.5b-instruct-q4_k_m.gguf -t 1 -np 2 -c 16384 --port 8099 2>server15.log) &
