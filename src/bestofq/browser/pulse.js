@@ -15,6 +15,7 @@
   const fired = new Map(), idle = new Map(); // source → how often it ran: since the last rest, and while nobody acted
   let generation = 0; // counts the page's rests
   let heard = now(), passed = -Infinity, asked = -Infinity; // the last question of rest.js, task passed on, work given away
+  let sent = -Infinity; // the last request that a script sent
   let current = null; // the callback that runs, and what its promises continue
   const { port1, port2 } = new MessageChannel();
   const post = port2.postMessage.bind(port2);
@@ -74,17 +75,24 @@
 
   // Work that is passed on, to a later task or to whoever answers by no request and no timer: workers, databases, files.
   for (const [owner, ...names] of [["Worker", "postMessage"], ["MessagePort", "postMessage"], ["IDBFactory", "open"],
-    ["IDBObjectStore", "get", "getAll", "put"], ["FileReader", "readAsText", "readAsDataURL"], ["ServiceWorker", "postMessage"]]) {
+    ["IDBObjectStore", "get", "getAll", "put"], ["FileReader", "readAsText", "readAsDataURL"], ["ServiceWorker", "postMessage"], ["XMLHttpRequest", "send"]]) {
     const prototype = globalThis[owner]?.prototype;
     for (const name of prototype ? names : []) {
       const real = prototype[name];
       prototype[name] = { [name](...given) {
-        passed = now();
-        if (owner !== "MessagePort") asked = passed;
+        if (owner === "XMLHttpRequest") sent = now();
+        else passed = now();
+        if (!/MessagePort|XMLHttpRequest/.test(owner)) asked = passed;
         return Reflect.apply(real, this, given);
       } }[name];
     }
   }
+
+  const { fetch } = globalThis;
+  if (fetch) globalThis.fetch = { fetch(...given) {
+    sent = now();
+    return Reflect.apply(fetch, this, given);
+  } }.fetch;
 
   // A closed shadow root would hide what people see in it.
   const { attachShadow } = Element.prototype;
@@ -107,12 +115,12 @@
       waits.push([kind, Math.max(0, due - now()), delay, every || loops >= LOOP]);
     }
     heard = now();
-    const [sincePassed, sinceAsked] = [passed, asked].map((at) => Math.min(1e6, heard - at));
+    const [sincePassed, sinceAsked, sinceSent] = [passed, asked, sent].map((at) => Math.min(1e6, heard - at));
     if (detail === "rested") {
       for (const [source, times] of fired) if (times >= LOOP) idle.set(source, LOOP);
       fired.clear();
       generation += 1;
     }
-    tell(new CustomEvent("bestofq:tell", { detail: JSON.stringify({ waits, sincePassed, sinceAsked, whole }) }));
+    tell(new CustomEvent("bestofq:tell", { detail: JSON.stringify({ waits, sincePassed, sinceAsked, sinceSent, whole }) }));
   });
 })();

@@ -6,6 +6,7 @@ Object.assign(globalThis.bestofq, (() => {
   const SOON = 1050; // ms: a timer that is waited for
   const LATE = 2500; // ms: a timer that is waited for while nothing has changed yet
   const RESTLESS = 1200; // ms for what repeats itself, and for a sign of work with no work behind it
+  const UNHEARD = 200; // ms that the word of a request may take to the one who waits
   const FIRST = 700; // ms for the first change, if the page may change by what cannot be seen here
   const ANIMATED = 1500; // ms that an animation may last
   const OFTEN = 3; // changes of one place that make it restless
@@ -114,7 +115,7 @@ Object.assign(globalThis.bestofq, (() => {
 
   // What the clocks of the page and its frames still have to do.
   function pulse(word) {
-    const all = { waits: [], sincePassed: Infinity, sinceAsked: Infinity, whole: true };
+    const all = { waits: [], sincePassed: Infinity, sinceAsked: Infinity, sinceSent: Infinity, whole: true };
     for (const root of watched) {
       const view = root[$.defaultView];
       if (!view) continue;
@@ -123,7 +124,7 @@ Object.assign(globalThis.bestofq, (() => {
       view.dispatchEvent(new CustomEvent("bestofq:ask", { detail: word }));
       all.whole &&= Boolean(told?.whole);
       all.waits.push(...(told?.waits || []));
-      for (const name of ["sincePassed", "sinceAsked"]) all[name] = Math.min(all[name], told?.[name] ?? Infinity);
+      for (const name of ["sincePassed", "sinceAsked", "sinceSent"]) all[name] = Math.min(all[name], told?.[name] ?? Infinity);
     }
     return all;
   }
@@ -181,10 +182,10 @@ Object.assign(globalThis.bestofq, (() => {
   }
 
   // Waits until nothing that the page is known to do is under way, at most `limit` ms. `age`: ms since the act or since
-  // the document was there; `load`: it is a new document; `open`: requests are under way; `lively`: streams or workers
-  // may change the page; `stream`: one of them was just begun; `fetched`: a request has just ended; `instant`: only what
-  // is due at once is waited for. Answers why it is not calm, in words for a reader.
-  async function rest({ limit, age, load, open, lively, stream, fetched, instant }) {
+  // the document was there; `load`: it is a new document; `open`: requests are under way; `heard`: ms since the last one
+  // was known to begin; `lively`: streams or workers may change the page; `stream`: one of them was just begun;
+  // `fetched`: a request has just ended; `instant`: only what is due at once is waited for. Answers why it is not calm, in words for a reader.
+  async function rest({ limit, age, load, open, heard, lively, stream, fetched, instant }) {
     const start = now();
     begin(start - age);
     await Promise.race([new Promise(requestAnimationFrame), sleep(50)]);
@@ -193,7 +194,7 @@ Object.assign(globalThis.bestofq, (() => {
       await Promise.race([idle(), sleep(50)]);
       observe(observer.takeRecords());
       watch(document);
-      const at = now(), gone = at - begun, { waits, sincePassed, sinceAsked, whole } = pulse();
+      const at = now(), gone = at - begun, { waits, sincePassed, sinceAsked, sinceSent, whole } = pulse();
       const patient = !instant, cap = patient && !load && !changed ? LATE : RESTLESS;
       let wait = 0;
       for (const [kind, left, delay, again] of waits) {
@@ -215,6 +216,7 @@ Object.assign(globalThis.bestofq, (() => {
         const young = !whole && (!loaded || at - loaded + performance.timeOrigin < SOON);
         if (empty() && (gone < RESTLESS || later || lively)) why = "is empty";
         else if (shown && (gone < RESTLESS || later || lively && (shown[2] || gone < LATE))) why = words(shown);
+        else if (gone < RESTLESS && sinceSent < UNHEARD && heard + at - start > sinceSent) why = "has sent a request";
         else if (stream && !changed && gone < (load ? RESTLESS : LATE)) why = "silent";
         else if (acted && !load && !changed && blind && gone < FIRST) why = "unchanged";
         else if (load && young && gone < RESTLESS) why = "young";

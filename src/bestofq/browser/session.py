@@ -312,6 +312,7 @@ class BrowserSession:
                         "age": age * 1000,
                         "load": tab.loaded,
                         "open": bool(waits),
+                        "heard": (clock() - traffic.begun_at) * 1000,
                         "lively": traffic.lively,
                         "stream": traffic.streaming,
                         "fetched": clock() - traffic.ended_at < PAUSE,

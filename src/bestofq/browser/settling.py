@@ -41,7 +41,7 @@ class Traffic:
         self._polls: set[tuple[str, ...]] = set()
         self._sockets: dict[WebSocket, bool] = {}  # open → whether it was used since the last rest
         self.waiting = False  # the session waits for the page
-        self.ended_at = -1.0  # when a request last ended
+        self.begun_at = self.ended_at = -1.0  # when a request last began, and ended
         page.on("request", self._on_request)
         page.on("requestfinished", self._on_end)
         page.on("requestfailed", self._on_end)
@@ -100,7 +100,7 @@ class Traffic:
         elif kind in CONTENT | DRAWN and not main:
             key = _key(request)
             (self._times if self.waiting else self._idle)[key] += 1
-            self._open[request] = False
+            self._open[request], self.begun_at = False, asyncio.get_running_loop().time()
             self._wake()
 
     def _on_response(self, response: Response) -> None:

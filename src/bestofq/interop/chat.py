@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bestofq.core.decision import Candidate, Decision, Episode, Verdict
+from bestofq.core.decision import Candidate, Episode, Verdict
 from bestofq.core.observation import Observation
+from bestofq.interop import nouns
 from bestofq.interop.actions import Call, call_of, candidate_of, elements_in, spoken
-from bestofq.interop.nouns import UNJUDGED, decision_of, episode_of, page_of, picture_of, taken, text_of, verdict_by
 
 Json = Mapping[str, Any]
 _ATTACHED = "attachment://"  # stands for a long text or a picture, kept once in the sample
@@ -18,11 +18,11 @@ _INSTRUCTIONS = ("system", "developer")
 
 def conversation(record: Any, file: Path) -> Episode:
     """`{"messages": [...]}`, or the list of messages alone. ValueError, LookupError or TypeError if it is none."""
-    own, rest = ({"messages": record}, {}) if isinstance(record, list) else taken(record, "messages")
+    own, rest = ({"messages": record}, {}) if isinstance(record, list) else nouns.taken(record, "messages")
     messages = own["messages"]
     turns, final = turns_of(messages, file, heard, parse_reply)
     rest["system"] = _said(messages, *_INSTRUCTIONS)
-    return episode_of("chat", goal_of(messages), turns, final=final, rest=rest)
+    return nouns.episode_of("chat", goal_of(messages), turns, final=final, rest=rest)
 
 
 def turns_of(
@@ -30,13 +30,13 @@ def turns_of(
     file: Path,
     look: Callable[[Sequence[Json], Path], Observation],
     parse: Callable[[Json, Observation, bool], Candidate],
-) -> tuple[list[tuple[Observation, Decision]], Observation | None]:
+) -> tuple[list[nouns.Turn], Observation | None]:
     """Return a turn for each reply, and the page after the last one.
 
     `look` makes a page of the messages before a reply. `parse` makes a candidate of the reply, the page, and whether it
     is the last message.
     """
-    turns = list[tuple[Observation, Decision]]()
+    turns: list[nouns.Turn] = []
     since = 0
     for number, message in enumerate(messages, 1):
         if message["role"] == "assistant":
@@ -44,7 +44,7 @@ def turns_of(
             seen = look(asked, file)
             others = ({name: value for name, value in one.items() if name != "content"} for one in asked)
             kept = {"messages": [one for one in others if {*one} != {"role"}]}
-            turns.append((seen, decision_of(kept, parse(message, seen, number == len(messages)))))
+            turns.append((seen, nouns.decision_of(kept, parse(message, seen, number == len(messages)))))
             since = number
     return turns, look(messages[since:], file) if turns and messages[since:] else None
 
@@ -54,27 +54,27 @@ def goal_of(messages: Sequence[Json]) -> str:
 
 
 def _said(messages: Sequence[Json], *roles: str) -> list[str]:
-    return [text_of(one.get("content")) for one in messages if one.get("role") in roles]
+    return [nouns.text_of(one.get("content")) for one in messages if one.get("role") in roles]
 
 
 def heard(messages: Sequence[Json], file: Path) -> Observation:
     """What the user and the tools said since the last reply, and the last picture among it."""
     others = [one for one in messages if one.get("role") not in _INSTRUCTIONS]
-    text = "\n".join(filter(None, (text_of(one.get("content")) for one in others)))
+    text = "\n".join(filter(None, (nouns.text_of(one.get("content")) for one in others)))
     parts = [part for one in others if isinstance(content := one.get("content"), list) for part in content]
     urls = (part.get("image_url", part.get("image")) for part in parts if isinstance(part, Mapping))
-    shots = (picture_of(url.get("url") if isinstance(url, Mapping) else url, file.parent) for url in urls)
+    shots = (nouns.picture_of(url.get("url") if isinstance(url, Mapping) else url, file.parent) for url in urls)
     shot = next((shot for shot in reversed([*shots]) if shot is not None), None)
-    return page_of(text, elements_in(text), screenshot=shot)
+    return nouns.page_of(text, elements_in(text), screenshot=shot)
 
 
 def parse_reply(message: Json, seen: Observation, last: bool) -> Candidate:
     """The action of a reply, and its thought: the model's reasoning, and what it says with a call."""
-    words, parts = text_of(content := message.get("content")), content if isinstance(content, list) else []
+    words, parts = nouns.text_of(content := message.get("content")), content if isinstance(content, list) else []
     calls = message.get("tool_calls") or filter(None, [message.get("function_call")])  # that of earlier versions
     actions = [_call(one).action for one in calls]
     reasoning = [one.get("reasoning") for one in (*parts, message) if isinstance(one, Mapping)]
-    thought = text_of([message.get("reasoning_content"), *reasoning, words if actions else ""])
+    thought = nouns.text_of([message.get("reasoning_content"), *reasoning, words if actions else ""])
     return candidate_of(actions or [spoken(words, last)], seen.elements, reply=message, thought=thought)
 
 
@@ -92,13 +92,13 @@ def sample(record: Any, file: Path) -> Episode:
     """A decision for each call of the model; if it gave several choices they are its candidates, the first taken. A
     call that begins with other words than the first one is not the agent's: a scorer's, say. LookupError without an
     attachment that a message names."""
-    own, rest = taken(record, "events", "scores", "messages", "events_data")
-    pooled, kept = taken(own.get("events_data", {}), "messages")
+    own, rest = nouns.taken(record, "events", "scores", "messages", "events_data")
+    pooled, kept = nouns.taken(own.get("events_data", {}), "messages")
     attached = {f"{_ATTACHED}{name}": held for name, held in (rest.get("attachments") or {}).items()}
     events = [_with_input(event, pooled.get("messages", ())) for event in own.get("events", ())]
     begun = next(filter(None, map(_first_message, events)), None)
     calls = [event for event in events if begun and _first_message(event) == begun]
-    turns = list[tuple[Observation, Decision]]()
+    turns: list[nouns.Turn] = []
     for number, event in enumerate(calls, 1):
         messages = event.get("input") or []
         since = max((n for n, one in enumerate(messages, 1) if one.get("role") == "assistant"), default=0)
@@ -107,11 +107,11 @@ def sample(record: Any, file: Path) -> Episode:
         if choices:
             offered = (parse_reply(one, seen, number == len(calls)) for one in choices)
             left = {name: value for name, value in event.items() if name != "input"}
-            turns.append((seen, decision_of(left, *offered)))
+            turns.append((seen, nouns.decision_of(left, *offered)))
     others = [event for event in events if not begun or _first_message(event) != begun]  # the calls hold the messages
     rest |= {"scores": own.get("scores"), "events": others, "events_data": kept}
     said = _whole(calls[0].get("input") or [] if calls else own.get("messages", []), attached)
-    return episode_of("inspect", goal_of(said), turns, verdict=_verdict(own.get("scores", {})), rest=rest)
+    return nouns.episode_of("inspect", goal_of(said), turns, verdict=_verdict(own.get("scores", {})), rest=rest)
 
 
 def _with_input(event: Json, pool: Sequence[Json]) -> Json:
@@ -132,7 +132,7 @@ def _whole(part: Any, attached: Json) -> Any:
 def _first_message(event: Json) -> tuple[Any, str] | None:
     """Who speaks first in a call of the model, and what is said; None for any other event."""
     first = (event.get("input") or [None])[0] if event.get("event") == "model" else None
-    return None if first is None else (first.get("role"), text_of(first.get("content")))
+    return None if first is None else (first.get("role"), nouns.text_of(first.get("content")))
 
 
 def _verdict(scores: Json) -> Verdict:
@@ -141,5 +141,6 @@ def _verdict(scores: Json) -> Verdict:
         value, rest = (score.get("value"), score) if isinstance(score, Mapping) else (score, {})
         number = _SCORES.get(value) if isinstance(value, str) else value
         if isinstance(number, int | float) and 0 <= number <= 1:
-            return verdict_by(name, success=number == 1, reason=text_of(rest.get("explanation")), reward=number)
-    return UNJUDGED
+            reason = nouns.text_of(rest.get("explanation"))
+            return nouns.verdict_by(name, success=number == 1, reason=reason, reward=number)
+    return nouns.UNJUDGED

@@ -146,7 +146,7 @@ _TOO_LONG = re.compile(
     re.I,
 )
 _FILTERED = re.compile(
-    r"content.?(filter|policy|management|exists)|moderation|\bflagged\b|inappropriate|safety|prohibited|敏感", re.I
+    r"content.?(filter|policy|management|exists)|moderation|\bflagged\b|inappropriate|safety|prohibited_c|敏感", re.I
 )
 _NO_SYSTEM = re.compile(
     r"(system|developer) (role|prompt|message|instruction)s?.{0,40}(\bnot\b|unsupported)|roles must alternate"

@@ -357,8 +357,7 @@ class Proxy:
             return first.response()
         said = chat.with_ids(taken.json, new) if new else taken.json
         if ranks or taken is not first:
-            spent = chat.total([one.json for one in replies if one.json])
-            said = {**said, "usage": {**(said.get("usage") or {}), **spent}}
+            said = {**said, "usage": (said.get("usage") or {}) | chat.total([one.json for one in replies if one.json])}
         return Response(json.dumps(said), headers=_own_headers(taken.headers), media_type="application/json")
 
     def _chances(self, session: AgentSession, candidates: Sequence[Candidate], seen: Observation) -> tuple[float, ...]:
@@ -449,8 +448,7 @@ def _as_stream(asking: Asking, response: Response) -> Response:
     try:
         events = b"".join(asking.wire.as_events(json_in(body), asking.body))
     except UNREADABLE:
-        said = body[:QUOTED].decode(errors="replace")
-        return upstream.failure(502, f"the upstream's reply cannot be read: {said}").response()
+        return upstream.failure(502, f"the reply cannot be read: {body[:QUOTED].decode(errors='replace')}").response()
     return Response(events, headers=_own_headers(response.raw_headers), media_type="text/event-stream")
 
 
