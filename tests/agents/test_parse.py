@@ -4,61 +4,43 @@ from hypothesis import strategies as st
 from shop_page import PAGE
 
 from bestofq.agents.dialects.commands import parse_action, parse_reply
-from bestofq.core.actions import (
-    Action,
-    Answer,
-    AskUser,
-    Clear,
-    Click,
-    GoBack,
-    Goto,
-    Press,
-    Refresh,
-    Restart,
-    Scroll,
-    Submit,
-    SwitchTab,
-    Upload,
-    Wait,
-    Write,
-    action_text,
-)
+from bestofq.core import actions as act
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation
 
 marks = st.integers(1, 2)
 texts = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=30)
 actions = st.one_of(
-    st.builds(Click, mark=marks),
-    st.builds(Write, mark=marks, text=texts, enter=st.booleans()),
-    st.builds(Submit, mark=marks),
-    st.builds(Clear, mark=marks),
-    st.builds(Scroll, direction=st.sampled_from(["up", "down", "left", "right"]), mark=st.none() | marks),
-    st.builds(Press, keys=st.sampled_from(["Escape", "Control+a Delete", "x", "+"]), mark=st.none() | marks),
-    st.builds(Upload, mark=marks, file=texts.filter(bool)),
-    st.builds(SwitchTab, tab=marks),
-    st.builds(Goto, url=st.from_regex(r"https?://[a-z]{1,9}(/[a-z?=&]{0,9}){0,2}", fullmatch=True)),
-    st.sampled_from([GoBack(), Refresh(), Restart()]),
-    st.builds(Wait, seconds=st.integers(1, 1000).map(lambda n: n / 100)),
-    st.builds(Answer, text=texts),
-    st.builds(AskUser, question=texts),
+    st.builds(act.Click, mark=marks),
+    st.builds(act.Write, mark=marks, text=texts, enter=st.booleans()),
+    st.builds(act.Submit, mark=marks),
+    st.builds(act.Clear, mark=marks),
+    st.builds(act.Scroll, direction=st.sampled_from(["up", "down", "left", "right"]), mark=st.none() | marks),
+    st.builds(act.Press, keys=st.sampled_from(["Escape", "Control+a Delete", "x", "+"]), mark=st.none() | marks),
+    st.builds(act.Upload, mark=marks, file=texts.filter(bool)),
+    st.builds(act.SwitchTab, tab=marks),
+    st.builds(act.Goto, url=st.from_regex(r"https?://[a-z]{1,9}(/[a-z?=&]{0,9}){0,2}", fullmatch=True)),
+    st.sampled_from([act.GoBack(), act.Refresh(), act.Restart()]),
+    st.builds(act.Wait, seconds=st.integers(1, 1000).map(lambda n: n / 100)),
+    st.builds(act.Answer, text=texts),
+    st.builds(act.AskUser, question=texts),
 )
 
 
 @pytest.mark.slow
 @given(actions, st.text(st.characters(codec="ascii"), max_size=40))
-def test_a_reply_is_read_back_as_the_action_it_was_written_from(action: Action, thought: str) -> None:
-    reply = f"{thought}\n{action_text(action)}"
+def test_a_reply_is_read_back_as_the_action_it_was_written_from(action: act.Action, thought: str) -> None:
+    reply = f"{thought}\n{act.action_text(action)}"
     candidate = parse_reply(reply, PAGE)
     assert candidate.action == action
-    assert candidate.label == action_text(action, PAGE.elements)
+    assert candidate.label == act.action_text(action, PAGE.elements)
     assert candidate.thought == thought.strip()
     assert candidate.reply == reply
 
 
 def test_a_command_needs_no_thought() -> None:
     candidate = parse_reply('  write [1] "red "kettle"" enter\n', PAGE)
-    assert candidate.action == Write(mark=1, text='red "kettle"', enter=True)
+    assert candidate.action == act.Write(mark=1, text='red "kettle"', enter=True)
     assert candidate.thought == ""
 
 
@@ -85,7 +67,7 @@ def test_what_is_no_action_is_refused_in_words(reply: str, says: str) -> None:
 
 
 def test_a_command_alone_may_name_any_mark() -> None:
-    assert parse_action("click [7]") == Click(mark=7)
+    assert parse_action("click [7]") == act.Click(mark=7)
 
 
 def test_a_click_may_say_what_it_is_on() -> None:
@@ -105,7 +87,7 @@ def test_a_click_may_say_what_it_is_on() -> None:
         ("click [sold out] blue [3]", 3),
         ("click [3]", 3),
     ):
-        assert parse_reply(command, page).action == Click(mark=mark), command
+        assert parse_reply(command, page).action == act.Click(mark=mark), command
     with pytest.raises(ReplyError, match="names mark 9"):
         parse_reply("click green [9]", page)
     with pytest.raises(ReplyError, match="no command"):
@@ -117,7 +99,7 @@ def test_a_click_may_say_what_it_is_on() -> None:
     [("esc", "Escape"), ("CTRL+A", "Control+A"), ("down  return", "ArrowDown Enter"), ("Control++", "Control++")],
 )
 def test_keys_have_one_name(written: str, keys: str) -> None:
-    assert Press(keys=written).keys == keys
+    assert act.Press(keys=written).keys == keys
 
 
 @pytest.mark.parametrize("keys", ["", "Enterr", "Control+foo", "é", "a " * 21])

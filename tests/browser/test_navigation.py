@@ -69,7 +69,15 @@ async def test_downloads_are_refused(site: Any, session: Any, click: Any) -> Non
     assert seen.text == "get [1] nothing [2]"
     assert seen.notices == (f"A download was refused: report.pdf from http://{site.host}/file",)
     assert await session.act(Click(mark=2)) is None
+    seen = await click("<a href=/file target=_blank>get</a>")
+    assert ["report.pdf" in notice for notice in seen.notices] == [True]
+    assert len(seen.tabs) == 1
     assert (await session.act(Goto(url=f"{site.host}/file")) or "").endswith("it is a download, or empty.")
+
+
+async def test_a_page_that_leads_on_by_itself_is_followed(site: Any, click: Any) -> None:
+    site.page("<meta http-equiv=refresh content='1;url=/there'><p>You are being redirected", "/way")
+    assert (await click("<a href=/way>go</a>")).url.endswith("/there")
 
 
 async def test_a_screenshot_is_the_viewport(site: Any, session: Any) -> None:

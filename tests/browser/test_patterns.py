@@ -210,6 +210,18 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "draw(); setInterval(draw, 300)</script>",
         [("click", "Bid on lot 2"), ("sees", "did 2"), ("click", "Bid on lot 3"), ("sees", "did 3")],
     ),
+    "rows that change places under the pointer": (
+        "<table id=t></table><script>let k = 0; const draw = () => { t.innerHTML = [1, 2, 3].map((_, i) => "
+        "(i + k) % 3 + 1).map((n) => `<tr><td><button onclick='did(${n})'>Bid on lot ${n}</button>`).join('') };"
+        "draw(); t.onmouseover = () => { if (k < 2) { k++; draw() } }</script>",
+        [("click", "Bid on lot 2"), ("sees", "did 2")],
+    ),
+    "a drawer that is closed": (
+        "<div id=d style='position:fixed;top:0;left:0;transform:translateX(100vw)'><a href=#a>Account</a></div><div "
+        "style='position:fixed;bottom:-90px;height:80px'><button>Accept</button></div><p style='height:2000px'>"
+        "<button onclick=\"d.style.transform = ''\">Menu</button><p><button>Below</button>",
+        [("sees", r"Menu \[1\].*Below \[2\](?!.*(Account|Accept))"), ("click", "Menu"), ("sees", "Account")],
+    ),
     "prices that tick": (
         "<table id=t></table><script>const draw = () => { t.innerHTML = [1, 2].map((n) => `<tr><td>${Date.now()}<td>"
         "<button onclick='did(${n})'>Buy ${n}</button>`).join('') }; draw(); setInterval(draw, 200)</script>",

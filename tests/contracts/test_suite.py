@@ -20,20 +20,7 @@ from starlette.routing import Route
 from bestofq.browser.browser import Browser
 from bestofq.cli.config import load_config
 from bestofq.config.settings import BestOfQSettings
-from bestofq.core.actions import (
-    Action,
-    Answer,
-    AskUser,
-    Clear,
-    Click,
-    GoBack,
-    Other,
-    Refresh,
-    Restart,
-    Scroll,
-    Submit,
-    Write,
-)
+from bestofq.core import actions as act
 from bestofq.core.errors import BrowserError, ConfigError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env, Suite
@@ -195,7 +182,7 @@ async def test_a_reset_begins_anew_whatever_was_done(world: tuple[Env, Env, list
     first = await env.reset(tasks[0], seed=0)
     assert first.error is None
     assert {element.mark for element in first.elements} == set(range(1, len(first.elements) + 1))
-    for action in (Click(mark=1), Refresh()):
+    for action in (act.Click(mark=1), act.Refresh()):
         if (await env.step(action)).terminated:
             break
     assert page_of(await env.reset(tasks[0], seed=0)) == page_of(first)
@@ -206,13 +193,13 @@ async def test_a_reset_begins_anew_whatever_was_done(world: tuple[Env, Env, list
 async def test_what_cannot_be_done_is_told_and_an_answer_ends_the_episode(world: tuple[Env, Env, list[Task]]) -> None:
     env, _, tasks = world
     seen = await env.reset(tasks[0], seed=0)
-    for action in (Click(mark=len(seen.elements) + 1), Other(text="pinch the map")):
+    for action in (act.Click(mark=len(seen.elements) + 1), act.Other(text="pinch the map")):
         result = await env.step(action)
         assert result.observation.error
         assert (result.terminated, result.truncated) == (False, False)
         assert not result.reward
         assert page_of(result.observation.model_copy(update={"error": None})) == page_of(seen)
-    result = await env.step(Answer(text="done"))
+    result = await env.step(act.Answer(text="done"))
     assert result.terminated
     assert not result.reward
     assert (await env.reset(tasks[1], seed=0)).error is None
@@ -226,20 +213,21 @@ async def test_there_is_nothing_to_step_before_a_reset_nor_after_the_close(world
     await env.close()
     for closed in (env, fresh):
         with pytest.raises((RuntimeError, BrowserError)):
-            await closed.step(Click(mark=1))
+            await closed.step(act.Click(mark=1))
     assert (await env.reset(tasks[0], seed=0)).error is None
 
 
-def random_action(seen: Observation, rng: random.Random) -> Action:
+def random_action(seen: Observation, rng: random.Random) -> act.Action:
     mark = rng.choice(seen.elements).mark
     fields = [e.mark for e in seen.elements if e.role in ("searchbox", "textbox", "combobox")] or [mark]
     text = rng.choice(["blue house", "4 people", "8:30 PM", "ann@example.com", "mouse"])
     return rng.choice(
         [
-            *[Click(mark=mark)] * 4,
-            *[Write(mark=rng.choice(fields), text=text)] * 2,
-            *(Write(mark=rng.choice(fields), text=text, enter=True), Clear(mark=mark), Submit(mark=mark)),
-            *(GoBack(), GoBack(), Refresh(), Restart(), Scroll(), AskUser(question="Where do you like to sit?")),
+            *[act.Click(mark=mark)] * 4,
+            *[act.Write(mark=rng.choice(fields), text=text)] * 2,
+            *(act.Write(mark=rng.choice(fields), text=text, enter=True), act.Clear(mark=mark), act.Submit(mark=mark)),
+            *(act.GoBack(), act.GoBack(), act.Refresh(), act.Restart(), act.Scroll()),
+            act.AskUser(question="Where do you like to sit?"),
         ]
     )
 
@@ -255,11 +243,11 @@ class Node:
 
     saved: object
     seen: object
-    actions: list[Action]
+    actions: list[act.Action]
     results: list[tuple[object, float | None, bool]]
 
 
-async def play(env: Env, actions: Iterable[Action]) -> list[tuple[object, float | None, bool]]:
+async def play(env: Env, actions: Iterable[act.Action]) -> list[tuple[object, float | None, bool]]:
     """What comes of the actions, until the end."""
     results = []
     for action in actions:
@@ -313,13 +301,13 @@ async def test_the_rest_is_the_same_each_time(world: tuple[Env, Env, list[Task]]
     await asyncio.gather(check(env, order[::2]), check(twin, order[1::2]))  # what one saved is good in the other
 
 
-async def to_the_brink(env: Env, task: Task) -> tuple[Observation, Action]:
+async def to_the_brink(env: Env, task: Task) -> tuple[Observation, act.Action]:
     """Where one more action places the order, and that action."""
     seen = await env.reset(task, seed=0)
     if task.suite == "webshop":
-        seen = (await env.step(Write(mark=1, text="mouse", enter=True))).observation
-        seen = (await env.step(Click(mark=next(e.mark for e in seen.elements if "$" in e.name)))).observation
-        return seen, Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY)))
+        seen = (await env.step(act.Write(mark=1, text="mouse", enter=True))).observation
+        seen = (await env.step(act.Click(mark=next(e.mark for e in seen.elements if "$" in e.name)))).observation
+        return seen, act.Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY)))
     assert isinstance(env, TextEnv | LocalWebEnv)
     if task.suite == "quirks":
         guide, rng = QuirksOracle(QUIRKS, task, knows=True), random.Random(0)
@@ -339,10 +327,10 @@ async def test_two_go_on_from_one_page_and_neither_sees_what_the_other_does(worl
     assert isinstance(fresh, Checkpointable)
     seen, order = await to_the_brink(env, tasks[0])
     saved = await env.save()
-    anew = await play(env, [Refresh()])
+    anew = await play(env, [act.Refresh()])
     assert page_of(await fresh.restore(saved)) == page_of(await env.restore(saved)) == page_of(seen)
     assert (await env.step(order)).terminated
-    assert await play(fresh, [Refresh()]) == anew
+    assert await play(fresh, [act.Refresh()]) == anew
     await env.close()
     assert page_of(await fresh.restore(saved)) == page_of(seen)
     assert (await fresh.step(order)).terminated

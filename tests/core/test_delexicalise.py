@@ -18,7 +18,21 @@ TEXTS = st.text() | st.lists(
     | st.floats(0, 9999, allow_nan=False).map("${:.2f}".format)
     | st.uuids().map(str)
     | st.datetimes().map(lambda time: time.isoformat())
-    | st.sampled_from(["https://[::1]/item/P07？q=b", "/item/7", "<button aria-label=Save />", "_", "{price}", "$"])
+    | st.sampled_from(
+        [
+            "https://[::1]/item/P07？q=b",
+            "/item/7",
+            "<button aria-label=Save />",
+            "_",
+            "{price}",
+            "$",
+            "€",
+            "kr",
+            "EUR",
+            "1 000",
+            "k",
+        ]
+    )
 ).map(" ".join)
 
 
@@ -53,6 +67,14 @@ def test_two_visits_of_a_page_are_one_text(
         ("click link 49,90 € Onyx backpack", BACKPACK, "click link {within} onyx _"),
         ("Price: $1,299.00", "a sofa below 1300 dollars", "price: {within}"),
         ("Price: 1.299,50 €", "a sofa below 1299 euros", "price: {beyond}"),
+        ("EUR 49 CHF 1'299.00 R$ 61,5 ₹499", BACKPACK, "{within} {beyond} {beyond} {beyond}"),
+        (
+            "1 299 € 59,00 zł 1 049,50 kr US$ 60 9 kr 8 MXN",
+            BACKPACK,
+            "{beyond} {within} {beyond} {within} {within} {within}",
+        ),
+        ("House 1.2M € Flat $700k", "a house below 1 million dollars", "_ {beyond} flat {within}"),
+        ("$5 100 sold, try 3", "", "{price} {number} sold, try {number}"),
         ("click radio 20 liters", BACKPACK, "click radio _ _"),
         ("Page 1 of 5 (Total results: 50)", BACKPACK, "page {number} of {number} (total results: {number})"),
         ("goto https://shop.example/item/P050074?q=anti+theft&page=1", BACKPACK, "goto /item/{id}"),

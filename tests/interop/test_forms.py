@@ -1,5 +1,6 @@
 """The forms that other tools' logs take: each version's actions, pools of messages, pictures, half characters."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,26 @@ def test_inspects_pool_of_messages(tmp_path: Path) -> None:
     assert len({episode.task.id for episode in episodes}) == 2
     for episode in episodes:
         assert [step.observation.text for step in episode.steps] == [episode.task.goal, "Page: Buy [7] now"]
+
+
+def test_a_conversation_in_anthropics_blocks(tmp_path: Path) -> None:
+    use = {"type": "tool_use", "id": "1", "name": "click", "input": {"mark": 7}}
+    thought = {"type": "thinking", "thinking": "The button buys it.", "signature": "x"}
+    image = {"source": {"type": "base64", "media_type": "image/png", "data": base64.b64encode(picture(3)).decode()}}
+    shown = [{"type": "text", "text": "Page:\n[8] button 'Pay', clickable"}, {"type": "image", **image}]
+    messages = [
+        {"role": "user", "content": "Buy a lamp"},
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "I buy it."}, use]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": shown}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "Bought."}]},
+    ]
+    log = written(tmp_path / "log.jsonl", {"system": "You use a browser.", "messages": messages})
+    (episode,) = imported("chat", log, tmp_path / "store")
+    last = episode.steps[-1]
+    (bought,), (answered,) = (step.decision.candidates for step in episode.steps)
+    assert (episode.task.goal, bought.action, answered.action) == ("Buy a lamp", Click(mark=7), Answer(text="Bought."))
+    assert bought.thought == "The button buys it.\nI buy it."
+    assert (last.observation.screenshot.width, last.observation.elements[0].name) == (3, "Pay")
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,7 @@ async def test_a_refusal_or_a_content_filter_refuses_one_step_at_once(words: str
     ("body", "expected", "words", "calls"),
     [
         ({"error": {"message": "overloaded", "code": 502}}, ModelError, r"HTTP 502 \(overloaded\)", 2),
+        ({"error": {"message": "capacity exceeded", "code": 498}}, ModelError, "capacity", 2),
         ({"error": {"message": "overloaded", "code": "503"}, "choices": []}, ModelError, "overloaded", 2),
         ({"choices": [{"error": {"message": "upstream died", "code": 500}}]}, ModelError, "upstream died", 2),
         ({"error": {"message": "Insufficient credits", "code": 402}}, ConfigError, "Insufficient credits", 1),

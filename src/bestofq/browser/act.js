@@ -119,8 +119,25 @@ Object.assign(globalThis.bestofq, (() => {
     }
   }
 
+  let aimed = null, missed = false; // the mark that the next click is meant for, and whether it had moved away by then
+
+  // Keeps a click from what has come to the place of the element that it is meant for.
+  for (const type of ["pointerdown", "mousedown", "pointerup", "mouseup", "click"]) {
+    addEventListener(type, (event) => {
+      if (!event.isTrusted) return;
+      if (aimed !== null && type.endsWith("down")) { // the first may be lost with the element that it was for
+        const el = element(aimed), { clientX: x, clientY: y } = event;
+        const here = ({ left, top, right, bottom }) => left <= x && x <= right && top <= y && y <= bottom;
+        missed = !reaches(event.composedPath()[0], el) && !(mapped(el) ? [rectOf(el)] : Array.from(el[$.getClientRects]())).some(here);
+        aimed = null;
+      }
+      if (missed) event.preventDefault(), event.stopImmediatePropagation();
+    }, true);
+  }
+
   // A point where a click meets the element and nothing that covers it.
   async function clickPoint(ref) {
+    [aimed, missed] = [null, false];
     const { el, error } = resolve(ref);
     if (error) return fail(error);
     if (styled() || document[$.getAnimations]().length) await still(el);
@@ -128,14 +145,15 @@ Object.assign(globalThis.bestofq, (() => {
       const options = Array.from(el[$.options], (option) => `"${said(option.label)}"`);
       return fail(`${nameIn(ref, el)} is a list: write one of its options: ${listed(options)}.`);
     }
-    if (Array.isArray(ref)) return { x: ref[0], y: ref[1] };
+    const download = Boolean(el[$.closest]("a[download]"));
+    if (Array.isArray(ref)) return { x: ref[0], y: ref[1], download };
     if (disabled(el)) focused()?.[$.blur]?.(), await still(el); // as a hand does: some pages check a field only then
     if (disabled(el)) return fail(`Element [${ref}] is disabled.`);
     if (!inView(el)) (mapped(el) || el)[$.scrollIntoView]({ block: "center", inline: "nearest", behavior: "instant" });
     let cover = null;
     for (const { x, y } of candidates(el)) {
       const hit = under(x, y);
-      if (hit && reaches(hit, el)) return { x, y };
+      if (hit && reaches(hit, el)) return aimed = ref, { x, y, download };
       cover ||= hit;
     }
     return fail(cover ? `Element [${ref}] is covered by ${describe(cover)}.`
@@ -390,11 +408,15 @@ Object.assign(globalThis.bestofq, (() => {
     return { page, mark: marked.indexOf(editorOf(hit) || hit) + 1 || null };
   }
 
+  // Whether the last click on a mark was kept from what had come to its place.
+  const hasMissed = () => ({ missed });
+
   // What a page makes of a call is no reason to fail here.
   const answering = (act) => async (...given) => {
-    if (act !== content) beginAct(true);
+    if (![content, hasMissed].includes(act)) beginAct(true);
     try { return await act(...given); } catch (error) { return fail(`The page did not allow it: ${error.message}`); }
   };
-  const acts = Object.entries({ clickPoint, fill, paste, content, submit, scroll, focus, press, pressEnter, outwards, inwards });
+  const acts = Object.entries({ clickPoint, fill, paste, content, submit, scroll, focus, press, pressEnter, outwards, inwards,
+    hasMissed });
   return { focusedFrame, under, ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])) };
 })());

@@ -21,6 +21,7 @@ May = Callable[[Action, Observation], Awaitable[bool]]
 the page must be read again. Raises Impossible if it may not."""
 KEYS = 12  # the last characters of a text are typed by keys, for pages that listen to them; the others are inserted
 CHOOSER_SECONDS = 2.0  # that a click has to open a file chooser
+AIMS = 3  # at an element that moves away from the click
 LOOKS = 5  # at a page that changes while somebody decides
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -74,14 +75,20 @@ async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
 
 
 async def _click(tab: Tab, action: Click | Upload, may: May | None) -> None:
-    at = await _ask(tab, "clickPoint", _ref(action))
-    if may is None:
-        await within(tab.limit, "click", tab.page.mouse.click(at["x"], at["y"]))
-        return
-    await within(tab.limit, "mouse.move", tab.page.mouse.move(at["x"], at["y"]))
-    await _look_again(tab, action, may, "press", _ref(action), (at["x"], at["y"]))
-    await within(tab.limit, "mouse.down", tab.page.mouse.down())
-    await within(tab.limit, "mouse.up", tab.page.mouse.up())
+    for _ in range(AIMS):
+        at = await _ask(tab, "clickPoint", _ref(action))
+        if at.get("download"):
+            tab.expect_navigation()
+        if may is None:
+            await within(tab.limit, "click", tab.page.mouse.click(at["x"], at["y"]))
+        else:
+            await within(tab.limit, "mouse.move", tab.page.mouse.move(at["x"], at["y"]))
+            await _look_again(tab, action, may, "press", _ref(action), (at["x"], at["y"]))
+            await within(tab.limit, "mouse.down", tab.page.mouse.down())
+            await within(tab.limit, "mouse.up", tab.page.mouse.up())
+        if action.mark is None or not await tab.has_missed(action.mark):
+            return
+    raise Impossible(f"Element [{action.mark}] moves away from each click.")
 
 
 async def _upload(tab: Tab, action: Upload, may: May | None) -> None:

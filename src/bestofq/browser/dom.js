@@ -187,7 +187,7 @@ globalThis.bestofq = (() => {
     const { x, y, width, height } = el[$.getBoundingClientRect]();
     return width > 2 && height > 2 && el[$.getRootNode]()[$.elementFromPoint]?.(x + width / 2, y + height / 2) === el;
   }
-  const [styles, sights, colours, papers, legibles] = Array.from({ length: 5 }, () => new Map()); // of one reading
+  const [styles, sights, colours, papers, legibles, asides] = Array.from({ length: 6 }, () => new Map()); // of one reading
 
   const styleOf = (el) => styles.get(el) || styles.set(el, getComputedStyle(el)).get(el);
 
@@ -208,8 +208,22 @@ globalThis.bestofq = (() => {
     return { shown: style.visibility === "visible", open: true };
   }
 
-  // Whether no scrolling brings it into view: it lies before the page's beginning.
+  const offView = ({ left, top, right, bottom }, view) => right <= 0 || bottom <= 0 || left >= view.innerWidth || top >= view.innerHeight;
+
+  // Whether the box around it that stays in its place while the page scrolls, if there is one, lies out of view: a closed drawer.
+  function drawnAside(el) {
+    if (!isElement(el) || is(el, "html", "body")) return false;
+    if (!asides.has(el)) {
+      let fixed = styleOf(el).position === "fixed";
+      for (let node = flatParent(el); fixed && isElement(node); node = flatParent(node)) fixed = styleOf(node).transform === "none";
+      asides.set(el, fixed ? offView(el[$.getBoundingClientRect](), viewOf(el)) : drawnAside(flatParent(el)));
+    }
+    return asides.get(el);
+  }
+
+  // Whether no scrolling brings it into view: it lies before the page's beginning, or in a closed drawer.
   function unreachable(el, rect) {
+    if (offView(rect, viewOf(el)) && drawnAside(el)) return true;
     if (rect.right > 0 && rect.bottom > 0 && rect.left < innerWidth) return false;
     const view = viewOf(el), root = el[$.ownerDocument][$.documentElement];
     const rightToLeft = getComputedStyle(root).direction === "rtl";
@@ -306,7 +320,7 @@ globalThis.bestofq = (() => {
   }
 
   function forget() {
-    for (const known of [styles, sights, colours, papers, legibles]) known.clear();
+    for (const known of [styles, sights, colours, papers, legibles, asides]) known.clear();
   }
 
   return { $, hears, opensOver, turns, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,

@@ -21,7 +21,7 @@ WORLD = "bestofq"
 SCRIPTS = {"source": SOURCE, "worldName": WORLD, "runImmediately": True}  # sent once, they are compiled once
 MOST = 8  # frames that are read of one page
 SECONDS = 2.0  # that a frame has to answer, and half of what all of a page have
-MARKS = {"clickPoint": 0, "fill": 0, "content": 0, "submit": 0, "focus": 0, "press": 0, "scroll": 2}
+MARKS = {"clickPoint": 0, "hasMissed": 0, "fill": 0, "content": 0, "submit": 0, "focus": 0, "press": 0, "scroll": 2}
 """Which argument of a call is a mark."""
 GONE = {"error": "The frame of this element has changed or does not answer."}
 

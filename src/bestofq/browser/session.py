@@ -100,7 +100,7 @@ class BrowserSession:
         None. The browser cannot `answer`, `ask_user` or find targets in words. `may` decides on what a click, Enter or
         a submission is about to press, on the page at that time."""
         for tab in self._open_tabs():
-            tab.traffic.waiting = True
+            tab.traffic.waiting, tab.downloaded = True, False
         tab = self.tab
         tab.accepted = tab.dismissed if action == self._last else set()
         tab.dismissed, self._last = set(), action
@@ -277,6 +277,9 @@ class BrowserSession:
             tab.visits.clear()
         while True:
             await self._adopt()
+            if self.tab.page.url in {"", "about:blank"} and any(tab.downloaded for tab in self._tabs):
+                self.tab.notices.clear()  # a tab that a download has opened
+                await self.close_tab()
             if self.tab.stuck:
                 await self._replace(self.tab)
             tab, since = self.tab, clock() - begun

@@ -27,6 +27,7 @@ READING = {"snapshot", "clickPoint", "fill", "submit", "focus", "scroll", "press
 REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request that `guard.Guard` stopped
 NOT_ACTIVE = "Not attached to an active page"  # Chromium's words while one document is just replacing another
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
+SOON = 2.5  # seconds until a navigation that the page has scheduled and that is waited for
 REQUEST_GRACE = 1.0  # seconds in which a requested navigation must start, else it was dropped (a javascript: link)
 LOOP = 4  # times that one address is gone to in one wait
 NOTICES = 10  # reported of one page between two snapshots
@@ -83,10 +84,12 @@ class Tab:
         self.uploading = False  # a file chooser is expected
         self.dismissed: set[tuple[str, str]] = set()  # dialogs of the last act, by type and message
         self.accepted: set[tuple[str, str]] = set()  # those that the same act may accept
+        self.downloaded = False  # a file, since the last act
         self.opened_url = ""  # of the tab last asked for
         self.opened_at: float | None = None  # when this page asked for a tab that is not here yet
         self._world = World(self._ask, "")  # of the main frame's document
         self._requested: dict[str, float] = {}  # frame → when a script or link asked to navigate it
+        self._due = -inf  # until when a `<meta http-equiv=refresh>` of the main frame must have navigated
         self._loading: set[str] = set()  # frames
         self._committed = False  # the main frame holds the new document, its DOM is not complete
         self._changed, self._whole = asyncio.Event(), asyncio.Event()
@@ -107,6 +110,7 @@ class Tab:
         page.on("close", lambda _: tab.wake())
         for event, handler in {
             "frameRequestedNavigation": tab._on_requested,
+            "frameScheduledNavigation": tab._on_scheduled,
             "frameStartedNavigating": tab._on_navigating,
             "frameStoppedLoading": lambda event: tab._on_frame_stopped(event["frameId"]),
             "frameDetached": lambda event: tab._on_frame_stopped(event["frameId"]),
@@ -210,6 +214,12 @@ class Tab:
         answer: dict[str, Any] = await self._run_until_navigation(self.call("rest", options))
         return answer
 
+    async def has_missed(self, mark: int) -> bool:
+        """Whether the last click on a mark was kept from what had come to its place. False once a navigation begins."""
+        with suppress(Moved):
+            return bool((await self._run_until_navigation(self.call("hasMissed", mark))).get("missed"))
+        return False
+
     async def finish(self) -> str:
         """End the wait for this page, rested or not: what is under way is not waited for again. Return what a reader
         must know of it, such as `shows "Saving…"`, or nothing."""
@@ -260,7 +270,7 @@ class Tab:
         """Whether its main frame waits for a document, or for that document's DOM."""
         frame = self._world.frame
         requested = self._requested.get(frame, -inf)
-        return self._committed or frame in self._loading or _clock() - requested < REQUEST_GRACE
+        return self._committed or frame in self._loading or _clock() < max(requested + REQUEST_GRACE, self._due)
 
     @property
     def opening(self) -> bool:
@@ -325,6 +335,8 @@ class Tab:
 
     def _on_download(self, download: Download) -> None:
         name, url = (page_words(words, WORDS) for words in (download.suggested_filename, download.url))
+        self._requested.clear()
+        self.downloaded = True
         self.notice(f"A download was refused: {name} from {url}")
 
     def _on_chooser(self) -> None:
@@ -338,12 +350,18 @@ class Tab:
                 self.leaving_for = event["url"]
             self.wake()
 
+    def _on_scheduled(self, event: dict[str, Any]) -> None:
+        if event["delay"] <= SOON and event["frameId"] == self._world.frame and event["url"] != self.page.url:
+            self._due = _clock() + event["delay"] + REQUEST_GRACE
+            self.wake()
+
     def _on_navigating(self, event: dict[str, Any]) -> None:
         if event["navigationType"] not in {"sameDocument", "historySameDocument"}:
             self._loading.add(event["frameId"])
             self._requested.pop(event["frameId"], None)
             self.wake()
             if event["frameId"] == self._world.frame:
+                self._due = -inf
                 self.visits[re.sub(r"[?#].*|\d", "", event["url"])] += 1
 
     def _on_navigated(self, event: dict[str, Any]) -> None:

@@ -21,7 +21,14 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Words of a goal that say nothing about what is wanted. They stay, so that `Sign in` is the same button for all."""
 
 _NUMBER = r"\d+(?:[.,]\d+)*"
-_CURRENCY = r"(?:usd|eur|gbp|dollars?|euros?|pounds?)\b"
+_SIGN = "[$€£¥₹₽₩₺₴₫฿]"
+_CODE = r"(?:usd|eur|gbp|chf|cad|aud|nzd|hkd|sgd|jpy|cny|inr|rs\.?|sek|nok|dkk|pln|czk|huf|brl|mxn|zar|krw)"
+_UNIT = rf"(?:{_CODE}|dollars?|euros?|pounds?|francs?|yen|rupees?|kr|kč|zł)\b"
+_BEFORE = rf"(?:\d{{1,3}}(?:[\u00a0\u202f'’]\d{{3}})+(?!\d)(?:[.,]\d+)?|{_NUMBER})"  # 1'299.50
+_AFTER = _BEFORE.replace("[", "[ ", 1)  # 1 299,50
+_TIMES = {"k": 1e3, "t": 1e3, "m": 1e6, "b": 1e9}
+_LARGE = r"(?:\s?(?:k|mn?|bn|thousand|million|billion)\b)?"
+_AMOUNT = re.compile(r"(\d[\d.,]*)(?:\s?(k|m|b|thousand|million|billion)n?\b)?")
 _TOKEN = re.compile(
     rf"""
     (?P<kind>\{{[a-z ]+\}})                                                   # what is replaced already
@@ -30,7 +37,8 @@ _TOKEN = re.compile(
   | (?P<path>(?<![\w<.)])/[\w.~%@:+-]*(?:/[\w.~%@:+-]*)*(?:[?#][^\s"'<>)\]]*)?)
   | (?P<time>\b\d{{4}}-\d\d-\d\d(?:[t\ ]\d\d:\d\d[\d:.]*(?:z|[+-]\d\d:?\d\d)?)?\b
       |\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b|\b\d{{1,2}}:\d\d(?::\d\d)?(?:\s?[ap]m\b)?)
-  | (?P<price>[$€£¥]\s?{_NUMBER}|\b{_NUMBER}\s?(?:[$€£¥]|{_CURRENCY}))
+  | (?P<price>(?:(?:\b[a-z]{{1,3}})?{_SIGN}|\b{_CODE})\s?{_BEFORE}{_LARGE}
+      |\b{_AFTER}{_LARGE}\s?(?:{_SIGN}(?!\d)|{_UNIT}))
   | (?P<id>\b[\da-f]{{8}}(?:-[\da-f]{{4}}){{3}}-[\da-f]{{12}}\b
       |\b(?=[^\W\d]*\d)(?=[\d_]*[^\W\d_])\w+(?:-\w+)*\b)
   | (?P<number>{_NUMBER}%?)
@@ -40,7 +48,6 @@ _TOKEN = re.compile(
 )
 _NAME_CASES = re.compile("l*(?:u{1,5}l{2,})*u{0,5}")
 """Small (l) and capital (u) letters of names and words: `myOrders`, `Eiffel_Tower`, `HTMLForm`, `orderID`."""
-_DIGITS = re.compile(_NUMBER)
 _PATH = re.compile(r"(?:(?:https?:)?//[^/?#]*)?([^?#]*)", re.IGNORECASE)
 
 
@@ -105,6 +112,7 @@ def _is_id(part: str) -> bool:
 
 def _amount(price: str) -> float:
     """Return the number in a price. The last separator with two digits behind it is the decimal point."""
-    whole = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", _DIGITS.findall(price)[0]).replace(",", ".")
+    number, large = _AMOUNT.findall(re.sub(r"(?<=\d)[ \u00a0\u202f'’](?=\d{3})", "", price))[0]
+    whole = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", number.rstrip(".,")).replace(",", ".")
     head, _, tail = whole.rpartition(".")
-    return float(f"{head.replace('.', '')}.{tail}" if head else tail)
+    return float(f"{head.replace('.', '')}.{tail}" if head else tail) * _TIMES.get(large[:1], 1)

@@ -1,4 +1,4 @@
-"""Chat logs with tool calls: conversations in the OpenAI form, a JSON line each, and inspect's logs, as
+"""Chat logs with tool calls: conversations in OpenAI's or Anthropic's form, a JSON line each, and inspect's logs, as
 `inspect log dump` writes them, an episode a sample."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +9,7 @@ from bestofq.core.decision import Candidate, Episode, Verdict
 from bestofq.core.observation import Observation
 from bestofq.interop import nouns
 from bestofq.interop.actions import Call, call_of, candidate_of, elements_in, spoken
+from bestofq.interop.blocks import messages_of_blocks
 
 Json = Mapping[str, Any]
 _ATTACHED = "attachment://"  # stands for a long text or a picture, kept once in the sample
@@ -19,9 +20,9 @@ _INSTRUCTIONS = ("system", "developer")
 def conversation(record: Any, file: Path) -> Episode:
     """`{"messages": [...]}`, or the list of messages alone. ValueError, LookupError or TypeError if it is none."""
     own, rest = ({"messages": record}, {}) if isinstance(record, list) else nouns.taken(record, "messages")
-    messages = own["messages"]
+    messages = [one for each in own["messages"] for one in messages_of_blocks(each)]
     turns, final = turns_of(messages, file, heard, parse_reply)
-    rest["system"] = _said(messages, *_INSTRUCTIONS)
+    rest["system"] = _said(messages, *_INSTRUCTIONS) or rest.get("system")
     return nouns.episode_of("chat", goal_of(messages), turns, final=final, rest=rest)
 
 

@@ -19,7 +19,7 @@ from bestofq.core.transitions import Floats
 from bestofq.learning.config import EpisodeSet
 
 FILE = "memory.safetensors"
-KEYS = 3
+KEYS = 4
 """Version of the keys (`agents.scorers.memory.memory_keys`). A memory of other keys would know nothing."""
 PSEUDO_COUNTS = 2.0
 """Weight of the coarser key's value, in outcomes."""

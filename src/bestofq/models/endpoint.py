@@ -237,8 +237,9 @@ def _status(
         return ApiError(f"429, too many requests ({brief})", "overload", wait=_retry_after(headers))
     if status == 413 or (status in (400, 422, 500) and _TOO_LONG.search(said)):
         raise ContextError(f"the request is too long for {where}: {brief}") from None
-    if status in (408, 409) or status >= 500 or "failed_generation" in said:  # Groq's word for a reply of another form
-        kind: Literal["overload", "retry"] = "overload" if status in (408, 503, 504) else "retry"
+    again = status in (408, 409, 424, 425, 498) or status >= 500  # 498: Groq's for too little capacity
+    if again or "failed_generation" in said:  # Groq's word for a reply of another form
+        kind: Literal["overload", "retry"] = "overload" if status in (408, 498, 503, 504, 529) else "retry"
         return ApiError(f"HTTP {status} ({brief})", kind, wait=_retry_after(headers))
     if status in (400, 422) and "return_token_ids" in said:
         raise ConfigError(f"{where} does not take return_token_ids; {NEEDS}") from None

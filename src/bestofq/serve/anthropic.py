@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from bestofq.interop.blocks import call_of_block, messages_of_blocks
 from bestofq.interop.nouns import text_of
 from bestofq.serve.wire import ApiAdapter, Json, sse
 
@@ -18,47 +19,14 @@ def as_chat(body: Json) -> Json:
     ]
     said: list[Json] = [{"role": "system", "content": body["system"]}] if body.get("system") else []
     for message in body["messages"]:
-        said += _messages(message)
+        said += messages_of_blocks(message)
     return {"messages": said, "tools": tools, "tool_choice": (body.get("tool_choice") or {}).get("type")}
-
-
-def _messages(message: Json) -> list[Json]:
-    """A message; each result of a tool in it is one of its own."""
-    content = message["content"]
-    if isinstance(content, str):
-        return [message]
-    results = [one for one in content if one["type"] == "tool_result"]
-    rest = [_part(one) for one in content if one["type"] in ("text", "image")]
-    calls = [_call(one) for one in content if one["type"] == "tool_use"]
-    found: list[Json] = [
-        {"role": "tool", "tool_call_id": one["tool_use_id"], "content": _parts(one.get("content"))} for one in results
-    ]
-    if rest or calls:
-        found.append({"role": message["role"], "content": rest} | ({"tool_calls": calls} if calls else {}))
-    return found
-
-
-def _parts(content: Any) -> Any:
-    return [_part(one) for one in content] if isinstance(content, list) else content
-
-
-def _part(part: Json) -> Json:
-    if part["type"] != "image":
-        return part
-    source = part["source"]
-    url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
-    return {"type": "image_url", "image_url": {"url": url}}
-
-
-def _call(block: Json) -> Json:
-    function = {"name": block["name"], "arguments": json.dumps(block["input"])}
-    return {"id": block["id"], "type": "function", "function": function}
 
 
 def as_completion(reply: Json) -> Json:
     content = reply["content"]
     words = text_of([one for one in content if one["type"] == "text"])
-    calls = [_call(one) for one in content if one["type"] == "tool_use"]
+    calls = [call_of_block(one) for one in content if one["type"] == "tool_use"]
     others = {one["type"] for one in content} - {"text", "tool_use", "thinking", "redacted_thinking"}
     message: dict[str, Any] = {"role": "assistant", "content": words}
     if others and not words and not calls:
