@@ -259,7 +259,7 @@ def test_where_nobody_explores_the_gain_is_not_known(shop: Path, q: Path) -> Non
     assert found.auc.value is not None
 
 
-def test_serving_refuses_what_the_gate_would_never_let_through_unless_one_insists(shop: Path, q: Path) -> None:
+def test_serving_refuses_a_shut_gate_and_one_of_another_q_unless_one_insists(shop: Path, q: Path) -> None:
     bestofq("estimate", shop, "--q", str(q), "--run", "later")
     good = OffPolicyEstimate.read(q)
     serve = ("serve", "--upstream", "nowhere", "--rank", str(q))
@@ -278,4 +278,4 @@ def test_serving_refuses_what_the_gate_would_never_let_through_unless_one_insist
     assert isinstance(insisted, InputError)
     assert "nowhere" in str(insisted)
     shut.model_copy(update={"checkpoint": "value-of-another"}).save(q)
-    assert "nowhere" in str(served())
+    assert "--insist" in str(served())  # nothing tells where this one helps

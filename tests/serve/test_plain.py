@@ -21,6 +21,8 @@ REPLIES = {
     '{"name": "click", "arguments": {"element_id": 2}}': "click button Size S",
     '{"action": "CLICK 2"}': "click button Size S",
     "Action: click(2)": "click button Size S",
+    "Thought: small\nAction: Click\nAction Input: 2": "click button Size S",
+    '**Action:** `click`\n**Action Input:** {"index": 2}\nObservation: [3]': "click button Size S",
     "THOUGHT: the size first\nCLICK [2]": "click button Size S",
     '{"reasoning": "so", "tool": "type", "args": {"n": 3, "value": "oak"}}': 'write textbox Search "oak"',
     '{"actions": [{"action": "click 2"}, {"action": "click 1"}]}': "click button Size S; click link Home",

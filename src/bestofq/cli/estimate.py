@@ -114,8 +114,11 @@ def estimate_of(q: Path) -> OffPolicyEstimate | None:
 
 
 def refuse_useless(q: Path) -> None:
-    """ConfigError if the gate of the Q-function in a folder is shut: ranking would cost and change nothing."""
+    """ConfigError if the gate of the Q-function in a folder is shut, where ranking would cost and change nothing, or if
+    it has none, where nothing tells when ranking helps."""
     gate = Gate.load(q, learned_set(q)[0])
-    if gate and gate.thresholds == SHUT:
+    if gate is None:
+        raise ConfigError(f"{q} has no gate: calibrate one by bestofq estimate --q {q}, or rank without: --insist")
+    if gate.thresholds == SHUT:
         said = "its gate is shut: no other choice is sure to help. Leave --rank out, watch it with --shadow"
         raise ConfigError(f"{q}: {said}, or rank without a gate: --insist")

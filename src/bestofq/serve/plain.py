@@ -28,6 +28,9 @@ _NUMBERED = (
     re.compile(r"^[^\w\n]{0,9}(?:[a-zA-Z]+[ \t]+)?(\d{1,4})[.:)][ \t]*(\S.*)$", re.M),
 )
 _BEFORE_ACTION = re.compile(r"^\W*(?:next\s+)?(?:action|command)\W*:[\s*`]*", re.I)
+_REACT = re.compile(
+    r"^\W*Action\W*:\W*(\w[\w ]*)\W*\n\W*Action Input\W*:[\s*`]*(.*?)\s*(?:^\W*Observation\W*:|\Z)", re.I | re.M | re.S
+)
 _TAG = re.compile(r"<(\w+)[^>]*>([^<]*)")
 _ROLE = re.compile(
     r"(button|link|textbox|input|select|checkbox|radio|tab|combobox|searchbox|textarea|a)\b\W*(.*)", re.I
@@ -46,6 +49,9 @@ def read_page(seen: Observation, texts: Sequence[str]) -> tuple[str, Observation
 def plain_candidate(words: str, seen: Observation) -> Candidate:
     """What a reply would do, all its actions together. Words that name no action are `Other`, without thoughts."""
     words, values = remove_thoughts(words).strip("`* \n") or words, []
+    if react := _REACT.search(words):
+        given = [*filter(lambda one: isinstance(one, dict), values_of(react[2]))][:1]
+        words = json_of({"type": react[1], **given[0]}) if given else f"{react[1]} {react[2]}"
     try:
         said = json_of(values_of(words))
         values = json.loads(said, object_hook=lambda one: {n: one[n] for n in one if n not in _THOUGHTS})
