@@ -1,7 +1,7 @@
 #!/bin/sh
 # sh experiments/miniwob-qwen/run.sh, after prepare.sh: serve, collect, train, play. Any step may be killed; started again, it continues.
 # PASSES over the problems to learn from, NEW and UNSEEN (problems of each kind to play) change the size. LARGE=1 also plays the model of 1.5
-# billion parameters. VECTORS=1 also trains networks that read the proposer's own hidden states. SETS=4 also plays memories of four other sets of
+# billion parameters, with what the smaller one's episodes and its own taught. VECTORS=1 also trains networks that read the proposer's own hidden states. SETS=4 also plays memories of four other sets of
 # exploring episodes.
 set -ef
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
@@ -90,6 +90,11 @@ if [ "${LARGE:-0}" = 1 ]; then # its candidates, ranked by what the small model'
     NEW=8 UNSEEN=0 play first-1.5b memory prompting
     NEW=8 UNSEEN=0 play memory-gated-1.5b memory best-of-q
     NEW=8 UNSEEN=0 play words-1.5b memory words
+    NEW=8 UNSEEN=0 play random-1.5b memory random
+    "$BESTOFQ" collect $config --set seed_runs=${PASSES:-32} --store runs/miniwob-qwen15
+    "$BESTOFQ" train $config --store runs/miniwob-qwen15 --out runs/miniwob-qwen15/memory
+    NEW=8 UNSEEN=0 play own-gated-1.5b ../miniwob-qwen15/memory best-of-q
+    NEW=8 UNSEEN=0 play own-memory-1.5b ../miniwob-qwen15/memory best-of-q --set gate=off
     "$PYTHON" -m experiments.outcomes write $here/episodes-1.5b.csv $played-same $played-new
 fi
 "$PYTHON" -m experiments.memory.proposals write $here/proposals.jsonl

@@ -79,6 +79,12 @@ CLICKED = {
     "written": "(async () => { for (const part of ['Order ', '7', '7']) { out.append(part); await sleep(350) } })()",
     "frame": "const f = document.createElement('iframe'); f.src = '/slow/inner'; setTimeout(() => out.append(f), 300)",
     "busy": "out.ariaBusy = true; out.textContent = '…'; setTimeout(() => { out.ariaBusy = null; put() }, 1600)",
+    "Streamlit": "out.innerHTML = '<p data-test-script-state=running>…'; setTimeout(put, 1600)",
+    "Dash": "out.innerHTML = '<p data-dash-is-loading=true>…'; setTimeout(put, 1600)",
+    "Shiny": "const { classList } = out.getRootNode().documentElement; classList.add('shiny-busy'); "
+    "out.textContent = '…'; setTimeout(() => { classList.remove('shiny-busy'); put() }, 1600)",
+    "Gradio": "out.innerHTML = '<p data-testid=status-tracker><b class=progress-text>processing | 0.2/3.1s'; "
+    "setTimeout(put, 1600)",
     "saving": "put('Saving…'); setTimeout(put, 1600, 'Order 77')",
     "worker": "new Worker(URL.createObjectURL(new Blob(['setTimeout(postMessage, 400, 1)']))).onmessage = () => put()",
     "pressed": "event.target.className = 'pressed'; "

@@ -12,7 +12,8 @@ Object.assign(globalThis.bestofq, (() => {
   const OFTEN = 3; // changes of one place that make it restless
   const PAINT = /color|shadow|outline|fill|stroke|filter|decoration/; // transitions that move nothing
   const PRESSED = "button,a,input,label,summary,[role],[tabindex]";
-  const BUSY = "[aria-busy=true],[role=progressbar],progress";
+  const BUSY = "[aria-busy=true],[role=progressbar],progress,[data-dash-is-loading=true],"
+    + "[data-test-script-state=running],[data-test-script-state=rerunRequested],[data-testid=status-tracker] .progress-text"; // Streamlit, Gradio
   const SIGNS = `:is(${BUSY},[class*=skeleton i],[class*=spin i],[class*=shimmer i],[class*=load i],[class*=busy i],`
     + "[data-testid*=skeleton i]):not(svg *)"; // part of an icon
   const SIGN = /skeleton|spinner|shimmer|(^|[-_])(loading|loader|busy|spin)([-_]|$)/i;
@@ -145,7 +146,7 @@ Object.assign(globalThis.bestofq, (() => {
         const measured = el[$.hasAttribute]("aria-valuenow") || is(el, "progress") && el[$.hasAttribute]("value");
         const busy = !measured && el[$.matches](BUSY);
         if (!named && !busy || resigned.has(el) || !inView(el)) continue;
-        const text = squeeze(el[$.textContent]).slice(0, 40), moving = el[$.getAnimations]({ subtree: true }).length > 0;
+        const whole = squeeze(el[$.textContent]), text = whole.length > 60 ? "" : whole.slice(0, 40), moving = el[$.getAnimations]({ subtree: true }).length > 0;
         return [el, text || "a sign of work", Boolean(busy || text || moving || /skeleton/i.test(names))];
       }
       const body = root[$.body] || root, walker = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);

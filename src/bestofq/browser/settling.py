@@ -73,8 +73,8 @@ class Traffic:
 
     @property
     def lively(self) -> bool:
-        """Whether workers or sockets may change the page unseen."""
-        return bool(self._sockets or self._page.workers)
+        """Whether workers, sockets or streams may change the page unseen."""
+        return bool(self._sockets or self._page.workers or any(self._open.values()))
 
     def rest(self) -> None:
         """What is under way now is not waited for again: the next act does not cause it."""
