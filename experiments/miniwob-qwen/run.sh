@@ -1,8 +1,8 @@
 #!/bin/sh
 # sh experiments/miniwob-qwen/run.sh, after prepare.sh: serve, collect, train, play. Any step may be killed; started again, it continues.
 # PASSES over the problems to learn from, NEW and UNSEEN (problems of each kind to play) change the size. LARGE=1 also plays the model of 1.5
-# billion parameters, with what the smaller one's episodes and its own taught. VECTORS=1 also trains networks that read the proposer's own hidden states. SETS=4 also plays memories of four other sets of
-# exploring episodes.
+# billion parameters, with what the smaller one's episodes and its own taught. VECTORS=1 also trains networks that read the proposer's own
+# hidden states. SETS=4 also plays memories of four other sets of exploring episodes.
 set -ef
 BESTOFQ=${BESTOFQ:-.venv/bin/bestofq}
 PYTHON=${PYTHON:-.venv/bin/python}
