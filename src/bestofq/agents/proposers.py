@@ -17,8 +17,7 @@ from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, VisionModel
 from bestofq.core.usage import attach_usage, merge_usage
 
-Dialect = CommandsDialect | CompositeDialect
-"""How a prompt asks for one action, and how its reply is read."""
+Dialect = CommandsDialect | CompositeDialect  # how a prompt asks for one action, and how its reply is read
 ChatDialect = JsonDialect | CompositeDialect
 """How messages ask for n actions, or for one in each reply, and how its reply is read."""
 _JSON = JsonDialect()

@@ -105,7 +105,7 @@ def _memory(models: Models, values: Values | None, n: int) -> Scorer:
     return MemoryScorer(values.memory)
 
 
-AGENTS: dict[str, AgentConfig] = {
+AGENTS: dict[str, AgentConfig] = {  # every way to choose, by its name
     "prompting": AgentConfig(single=True),
     "random": AgentConfig(selector=lambda settings: UniformSelector()),
     "explore": AgentConfig(selector=lambda settings: EpsilonGreedySelector(settings.epsilon)),
@@ -132,7 +132,6 @@ AGENTS: dict[str, AgentConfig] = {
     ),
     "mcts": AgentConfig(single=True),  # its search has an identity and an N of its own
 }
-"""Every way to choose, by its name."""
 
 
 def check_kind(name: str) -> str:

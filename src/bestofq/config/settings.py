@@ -87,11 +87,10 @@ class AgentQSettings(FrozenModel):
         return TuningConfig(**shared, **self.rft.model_dump())
 
 
-PRESETS: Mapping[str, Mapping[str, Any]] = {
+PRESETS: Mapping[str, Mapping[str, Any]] = {  # what each preset sets; the user's own settings have the last word
     "default": {},
     "paper": {"actions": "paper", "value": "network", "gate": "off"},
 }
-"""What each preset sets. The user's own settings have the last word."""
 
 
 class BestOfQSettings(FrozenModel):

@@ -8,8 +8,7 @@ from bestofq.core.errors import BestOfQError
 from bestofq.core.observation import Element, Observation, Point
 from bestofq.core.protocols import Env, HoldsBack
 
-Unsafe = Callable[[Observation, Action], bool]
-"""A page, an action → whether it must not be carried out there."""
+Unsafe = Callable[[Observation, Action], bool]  # a page, an action → whether it must not be carried out there
 
 ALIKE = 0.9  # share of elements that two looks at one page have in common, at least
 

@@ -11,10 +11,8 @@ from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
 from bestofq.safety.irreversible import irreversible
 
-User = Callable[[str], Awaitable[str | None]]
-"""A question → the reply, or None if there is nobody to reply."""
-Approve = Callable[[str], Awaitable[bool]]
-"""A sentence on what seems irreversible → whether it may be done."""
+User = Callable[[str], Awaitable[str | None]]  # a question → the reply, or None if there is nobody to reply
+Approve = Callable[[str], Awaitable[bool]]  # a sentence on what seems irreversible → whether it may be done
 Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]
 """(task, action, observation after it) → (reward in [0, 1], terminated). Called after every step."""
 

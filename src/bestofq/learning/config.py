@@ -10,10 +10,8 @@ from bestofq.core.identity import FREE
 Input = Literal["state", "action", "task"]
 Scaling = Literal["standardize", "whiten"]
 
-CARD = "checkpoint.json"
-"""In the folder of a Q-function: all that the weights do not tell."""
-PAPER_DIM = 2048
-"""D of the embeddings that B.2's widths are for."""
+CARD = "checkpoint.json"  # in the folder of a Q-function: all that the weights do not tell
+PAPER_DIM = 2048  # D of the embeddings that B.2's widths are for
 PAPER_PROJECT = 1024
 PAPER_HIDDEN = (1024, 1024, 512, 256, 128, 64)
 LEAST_WIDTH = 16

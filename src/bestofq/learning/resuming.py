@@ -14,8 +14,7 @@ from torch.optim import Optimizer
 from bestofq.core.errors import CheckpointError
 from bestofq.core.frozen import FrozenModel
 
-MARK = "run.txt"
-"""In the folder of a training run from its first moment: which run it is."""
+MARK = "run.txt"  # in the folder of a training run from its first moment: which run it is
 
 
 def has_begun(out: Path) -> bool:

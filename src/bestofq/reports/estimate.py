@@ -17,8 +17,7 @@ from bestofq.reports.gate import SHUT, GatePoint, Thresholds, calibrate, gate_po
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation
 from bestofq.reports.stats import Measure, PairedDifference
 
-FILE = "estimate.json"
-"""In a Q-function's folder."""
+FILE = "estimate.json"  # in a Q-function's folder
 LEAST_TASKS = 6  # with fewer the interval holds 0 even where all are at one end (`clopper_pearson_interval`)
 Verdict = Literal["deploy", "do not deploy", "not enough episodes", "not known"]
 

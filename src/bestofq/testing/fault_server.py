@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Self
 
-STATUSES: Mapping[str, tuple[int, str]] = {
+STATUSES: Mapping[str, tuple[int, str]] = {  # faults that are an error's status and sentence
     "429": (429, "Rate limit reached"),
     "408": (408, "The request came too slowly"),
     "500": (500, "The server had an error"),
@@ -31,7 +31,6 @@ STATUSES: Mapping[str, tuple[int, str]] = {
     "413": (413, "Request Entity Too Large"),
     "filter": (400, "The prompt was filtered by the content management policy"),
 }
-"""Faults that are an error's status and sentence."""
 
 
 @dataclass(kw_only=True)

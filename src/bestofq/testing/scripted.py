@@ -10,8 +10,7 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.language import Generation, Reply, Request
 from bestofq.core.usage import Usage
 
-Replies = Sequence[str]
-"""Replies to one state, the greedy one first."""
+Replies = Sequence[str]  # replies to one state, the greedy one first
 
 
 @dataclass(frozen=True)

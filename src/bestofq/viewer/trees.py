@@ -32,8 +32,7 @@ class Node:
         return -1 if self.q is None else round(TONES * min(1.0, max(0.0, self.q)))
 
 
-Way = Sequence[Node]
-"""Actions one after the other."""
+Way = Sequence[Node]  # actions one after the other
 
 
 class TreeBranches(NamedTuple):
