@@ -45,27 +45,19 @@ CHAT_TOKENS = 1500
 class AgentConfig:
     """One way to choose among candidates (Best-of-Q, 4.1 and Fig. 5): the first of the N that the proposer offers.
 
-    To add a way, put what differs into `AGENTS` under its name.
-
-    Args:
-        scorer: of the models, what `bestofq train` left, and N.
-        selector: of the settings.
-        propose: another proposer than that of the settings.
-        identity: what only this agent depends on, apart from N: of the settings, and of what describes the Q-function.
-        single: whether it proposes one candidate, and depends on no setting of its own.
-        needs_q: whether it ranks by what `bestofq train` left.
-        log_probs: whether it needs the log-probability of each candidate.
-        votes: whether it needs a reply for each candidate.
+    To add a way, put what differs into `AGENTS` under its name. `scorer` is made of the models, what `bestofq train`
+    left, and N. `identity` is what only this agent depends on, apart from N, by the settings and what describes the
+    Q-function.
     """
 
     scorer: Callable[[Models, Values | None, int], Scorer] = lambda models, values, n: ConstantScorer()
     selector: Callable[[BestOfQSettings], Selector] = lambda settings: GreedySelector()
-    propose: Callable[[Models], Proposer] | None = None
+    propose: Callable[[Models], Proposer] | None = None  # another proposer than that of the settings
     identity: Callable[[BestOfQSettings, Mapping[str, JsonValue]], Mapping[str, JsonValue]] = lambda settings, q: q
-    single: bool = False
-    needs_q: bool = False
-    log_probs: bool = False
-    votes: bool = False
+    single: bool = False  # whether it proposes one candidate, and depends on no setting of its own
+    needs_q: bool = False  # whether it ranks by what `bestofq train` left
+    log_probs: bool = False  # whether it needs the log-probability of each candidate
+    votes: bool = False  # whether it needs a reply for each candidate
 
     def reads_q(self, settings: BestOfQSettings) -> bool:
         """Return whether it ranks by what `bestofq train` left."""

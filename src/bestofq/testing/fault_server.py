@@ -37,27 +37,20 @@ STATUSES: Mapping[str, tuple[int, str]] = {  # faults that are an error's status
 class FaultServer:
     """Answer each request by `reply`, or by a fault that is drawn with its share in `faults`.
 
-    Args:
-        reply: text of the completion, from the request's body. A request for embeddings gets vectors by hash instead.
-        faults: names of `STATUSES`; "reset" cuts the connection; "silence" keeps it open and sends nothing; "empty" is
-            a completion without text; "truncated" cuts a reply at max_tokens.
-        script: the first answers, each a fault or "ok".
-        seconds: time before each answer.
-        log_prob: log-probability of each word, for requests that ask for it.
-        models: names that a request for the models lists.
-
-    `requests` holds the bodies of the requests, `seen` counts the answers ("ok" or the fault).
+    `reply` gives the text of the completion, from the request's body. A request for embeddings gets vectors by hash
+    instead. Faults are the names of `STATUSES`; "reset" cuts the connection; "silence" keeps it open and sends nothing;
+    "empty" is a completion without text; "truncated" cuts a reply at max_tokens.
     """
 
     reply: Callable[[Mapping[str, Any]], str] = field(kw_only=False)
     faults: Mapping[str, float] = field(default_factory=dict, kw_only=False)
-    script: Sequence[str] = ()
-    seconds: float = 0.0
-    log_prob: float | Callable[[Mapping[str, Any]], float] | None = None
-    models: Sequence[str] = ()
+    script: Sequence[str] = ()  # the first answers, each a fault or "ok"
+    seconds: float = 0.0  # before each answer
+    log_prob: float | Callable[[Mapping[str, Any]], float] | None = None  # of each word, for requests that ask for it
+    models: Sequence[str] = ()  # names that a request for the models lists
     seed: int = 0
-    requests: list[Mapping[str, Any]] = field(init=False, default_factory=list)
-    seen: Counter[str] = field(init=False, default_factory=Counter)
+    requests: list[Mapping[str, Any]] = field(init=False, default_factory=list)  # the bodies
+    seen: Counter[str] = field(init=False, default_factory=Counter)  # answers, "ok" or the fault
     most_at_once: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
