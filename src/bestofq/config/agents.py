@@ -46,8 +46,7 @@ class AgentConfig:
     """One way to choose among candidates (Best-of-Q, 4.1 and Fig. 5): the first of the N that the proposer offers.
 
     To add a way, put what differs into `AGENTS` under its name. `scorer` is made of the models, what `bestofq train`
-    left, and N. `identity` is what only this agent depends on, apart from N, by the settings and what describes the
-    Q-function.
+    left, and N. `identity` is what only this agent depends on, apart from N, by settings and Q-function.
     """
 
     scorer: Callable[[Models, Values | None, int], Scorer] = lambda models, values, n: ConstantScorer()
@@ -64,8 +63,7 @@ class AgentConfig:
         return self.needs_q or (self is AGENTS["mcts"] and settings.agent_q.feedback == "q")
 
     def check(self, settings: BestOfQSettings) -> None:
-        """Raise ConfigError if the settings do not name what the agent needs, or name what cannot be imported. It loads
-        no model."""
+        """ConfigError if the settings do not name what the agent needs, or what can be imported. It loads no model."""
         if self is AGENTS["own"]:
             if settings.scorer is None:
                 raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
@@ -76,8 +74,7 @@ class AgentConfig:
     def whole_identity(
         self, settings: BestOfQSettings, n: int | None, q: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
-        """Return what only this agent depends on. `n`: candidates a step; None: as the settings say. `q` describes the
-        Q-function."""
+        """Return what only this agent depends on. `n` None: as the settings say. `q` describes the Q-function."""
         return {} if self.single else {"n": n or settings.n_candidates, **self.identity(settings, q)}
 
 
@@ -141,8 +138,8 @@ def embeds(settings: BestOfQSettings, kind: AgentKind) -> bool:
 
 
 def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
-    """The agent of that name. ConfigError as `AgentConfig.check`, and if a learned agent has no Q-function. It warns if
-    N is not the Q-function's."""
+    """The agent of that name. ConfigError as `AgentConfig.check`, and without a Q-function that it needs. It warns if N
+    is not the Q-function's."""
     if kind == "mcts":
         raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
     agent, n = AGENTS[kind], n or models.settings.n_candidates

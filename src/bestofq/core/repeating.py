@@ -55,11 +55,8 @@ def find_again(action: Action, before: Observation, now: Observation) -> Action:
 
 
 async def repeat(env: Env, action: Action, before: Observation, now: Observation, unsafe: Unsafe | None) -> StepResult:
-    """Carry out an action of the page `before` on the page `now`.
-
-    DivergedError, and nothing is done, if that is another page or lacks the element, or if the action is `unsafe` there
-    or when it is pressed.
-    """
+    """Carry out an action of the page `before` on the page `now`. DivergedError, and nothing is done, if that is
+    another page or lacks the element, or if the action is `unsafe` there or when it is pressed."""
     if not same_page(before, now):
         raise DivergedError(f"{now.url} is not the page that {action.kind} was chosen on")
     action = find_again(action, before, now)

@@ -1,7 +1,6 @@
 """Joins the requests of many episodes into batches for one synchronous function.
 
-While batches are being worked on the next one gathers, so that batches grow with the load and a lone request waits for
-nobody.
+While batches are worked on the next one gathers: batches grow with the load, and a lone request waits for nobody.
 """
 
 import asyncio

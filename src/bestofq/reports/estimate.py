@@ -72,8 +72,7 @@ class OffPolicyEstimate(FrozenModel):
 def estimate(
     log: LoggedChoices, checkpoint: str | None = None, others: Mapping[Held, LoggedChoices] | None = None
 ) -> OffPolicyEstimate:
-    """All that the estimate says; `others` are the same episodes, ranked by values from which something else was
-    held out."""
+    """All that the estimate says; `others` are the same episodes, ranked by values with something else held out."""
     exploring = log.of(known(log)) if known(log).any() else None
     points, lift, behind, again, thresholds = list[GatePoint](), None, None, None, SHUT
     if exploring is not None:

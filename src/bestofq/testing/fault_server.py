@@ -38,7 +38,7 @@ class FaultServer:
     """Answer each request by `reply`, or by a fault that is drawn with its share in `faults`.
 
     `reply` gives the text of the completion, from the request's body. A request for embeddings gets vectors by hash
-    instead. Faults are the names of `STATUSES`; "reset" cuts the connection; "silence" keeps it open and sends nothing;
+    instead. Faults are the names of `STATUSES`. "reset" cuts the connection; "silence" keeps it open and sends nothing;
     "empty" is a completion without text; "truncated" cuts a reply at max_tokens.
     """
 
