@@ -40,9 +40,7 @@ class WebEnv:
         self.session = BrowserSession(browser)
         self.root = ""  # left out of observations' URLs: a local site's differs from visit to visit
         self.observation: Observation | None = None  # the last
-        self._screenshots = screenshots
-        self._evaluate = evaluate
-        self._user = user
+        self._screenshots, self._evaluate, self._user = screenshots, evaluate, user
         self.approve, self._forms = approve, forms
         self._task: Task | None = None
         self.held_back: Callable[[Observation, Action], bool] | None = None  # set by whoever repeats actions

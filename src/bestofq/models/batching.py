@@ -37,9 +37,7 @@ class MicroBatcher(Generic[Item, Result]):
 
     def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]], *, limit: int, lanes: int = 1) -> None:
         self.busy = 0  # lanes at work
-        self._work = work
-        self._limit = limit
-        self._lanes = lanes
+        self._work, self._limit, self._lanes = work, limit, lanes
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._gathering = False

@@ -12,7 +12,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
@@ -111,7 +111,7 @@ class ChatConfig(FrozenModel):
 
 
 @dataclass
-class ChatModel:
+class ChatModel(AbstractAsyncContextManager["ChatModel"]):
     """A client for one endpoint, shared by all episodes in flight; leaving its `async with` closes its connections."""
 
     config: ChatConfig
@@ -157,9 +157,6 @@ class ChatModel:
     @property
     def name(self) -> str:
         return self.config.model
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()

@@ -28,9 +28,8 @@ from bestofq.core.decision import (
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Observation
-from bestofq.core.placing import locate_candidate
 from bestofq.core.protocols import Env, Judge, Localizer, Proposer, Samples, Scorer
-from bestofq.core.repeating import DivergedError
+from bestofq.core.repeating import DivergedError, locate_candidate
 from bestofq.core.seeds import step_seed
 from bestofq.core.usage import Usage
 from bestofq.search.backtracking import Backtracker

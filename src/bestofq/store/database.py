@@ -204,7 +204,7 @@ def rows_of(engine: Engine, query: sa.Select[Any]) -> Sequence[Any]:
     return read(engine, lambda connection: connection.execute(query).all())
 
 
-def scalar_of(engine: Engine, query: sa.Select[Any]) -> Any:
+def scalar_of(engine: Engine, query: sa.Select[T]) -> T | None:
     """The first column of the first row; None without rows."""
     return read(engine, lambda connection: connection.scalar(query))
 

@@ -28,11 +28,9 @@ class ScriptedProposer:
         problem, replies = "it is empty", self._script(state, n)[:n]
         for reply in replies:
             try:
-                candidate = parse_reply(reply, state.observation)
+                candidates.append(parse_reply(reply, state.observation))
             except ReplyError as error:
                 problem = str(error)
-            else:
-                candidates.append(candidate)
         usage = (Usage(role="proposer", calls=1, seconds=self.seconds),)
         if not candidates:
             said = f"the script has no valid reply at step {len(state.decisions)}: {problem}"
