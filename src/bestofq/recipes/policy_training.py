@@ -128,15 +128,10 @@ class _Turns(dict[int, Turn | None]):
     def __missing__(self, node: int) -> Turn | None:
         candidate = self.tree.candidate[node]
         assert candidate is not None
-        ids, log_prob, found = candidate.reply_ids, candidate.log_prob, None
-        if (
-            ids is not None
-            and log_prob is not None
-            and (prompt := _prompt_ids(self.models, self.tree, node)) is not None
-        ):
-            found = Turn(prompt_ids=prompt, reply_ids=ids, log_prob=log_prob)
-        self[node] = found
-        return found
+        self[node], ids, log_prob = None, candidate.reply_ids, candidate.log_prob
+        if ids is not None and log_prob is not None and (prompt := _prompt_ids(self.models, self.tree, node)):
+            self[node] = Turn(prompt_ids=prompt, reply_ids=ids, log_prob=log_prob)
+        return self[node]
 
 
 def _turns_of(models: Models, trees: Iterable[SearchTree]) -> Iterator[_Turns]:
