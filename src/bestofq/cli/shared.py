@@ -42,9 +42,7 @@ def models_of(options: CommonOptions, *more: str) -> Models:
 
 
 def set_by(named: Mapping[str, object]) -> list[str]:
-    return [
-        f"{name}={json.dumps(str(value), ensure_ascii=False)}" for name, value in named.items() if value is not None
-    ]
+    return [f"{key}={json.dumps(str(value), ensure_ascii=False)}" for key, value in named.items() if value is not None]
 
 
 def budget_of(budget: float | None) -> Budget:

@@ -56,14 +56,12 @@ class OffPolicyEstimate(FrozenModel):
     @classmethod
     def read(cls, q: Path) -> Self | None:
         """That of the Q-function in a folder; None where there is none. DataError where it cannot be read."""
-        if not (q / FILE).exists():
+        if not (path := q / FILE).exists():
             return None
         try:
-            return cls.model_validate_json((q / FILE).read_bytes())
+            return cls.model_validate_json(path.read_bytes())
         except ValidationError as error:
-            raise DataError(
-                f"{q / FILE} is no estimate of this version: make it again by `bestofq estimate`"
-            ) from error
+            raise DataError(f"{path} is no estimate of this version: make it again by `bestofq estimate`") from error
 
     def write(self, q: Path) -> None:
         write_whole(q / FILE, self.model_dump_json(indent=1) + "\n")

@@ -115,9 +115,8 @@ class Search:
         if self.tree.expanded[node]:
             return False
         state = self._state_at(node)
-        await self.offer(
-            node, state, await self._propose(node, partial(self.proposer.propose, state, self.config.candidates))
-        )
+        propose = partial(self.proposer.propose, state, self.config.candidates)
+        await self.offer(node, state, await self._propose(node, propose))
         return True
 
     async def offer(self, node: int, state: State, candidates: Sequence[Candidate]) -> None:

@@ -137,12 +137,10 @@ def prepare(engine: Engine, *, read_only: bool = False) -> None:
 
 
 def _unreachable(engine: Engine, error: DatabaseError) -> SetupError:
-    reason = str(error.orig).strip().partition("\n")[0]
+    name, reason = name_of(engine), str(error.orig).strip().partition("\n")[0]
     if is_sqlite(engine):
-        return SetupError(f"{name_of(engine)} cannot be read ({reason}): copy its folder, and read the copy")
-    return SetupError(
-        f"{name_of(engine)} cannot be used ({reason}): start the server, and check its host, user and database"
-    )
+        return SetupError(f"{name} cannot be read ({reason}): copy its folder, and read the copy")
+    return SetupError(f"{name} cannot be used ({reason}): start the server, and check its host, user and database")
 
 
 def check_lists(engine: Engine) -> None:
