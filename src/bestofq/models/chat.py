@@ -103,11 +103,8 @@ class ChatConfig(FrozenModel):
         """Return the price set here, else that of genai-prices; unknown for a local model."""
         if self.base_url == HERE:
             return UNKNOWN
-        known = price_of(self.model)
-        return Price(
-            known.usd_in if self.usd_in is None else self.usd_in,
-            known.usd_out if self.usd_out is None else self.usd_out,
-        )
+        own = {name: usd for name in Price._fields if (usd := getattr(self, name)) is not None}
+        return price_of(self.model)._replace(**own)
 
 
 @dataclass

@@ -140,11 +140,8 @@ def _turns_of(models: Models, trees: Iterable[SearchTree]) -> Iterator[_Turns]:
     for tree in trees:
         yield (turns := _Turns(models, tree))
         if lost := list(turns.values()).count(None):
-            logger.warning(
-                "%s: %d actions are left out: stand-ins without tokens, or drawn after more than their page",
-                tree.task.id,
-                lost,
-            )
+            said = "%s: %d actions are left out: stand-ins without tokens, or drawn after more than their page"
+            logger.warning(said, tree.task.id, lost)
 
 
 def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] | None:

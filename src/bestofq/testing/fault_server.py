@@ -143,13 +143,8 @@ class FaultServer:
 def _embed(texts: Sequence[str]) -> dict[str, Any]:
     vectors = [[byte / 255 for byte in hashlib.sha256(text.encode()).digest()] for text in texts]
     data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
-    tokens = sum(len(text.split()) for text in texts)
-    return {
-        "object": "list",
-        "model": "faults",
-        "data": data,
-        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-    }
+    usage = dict.fromkeys(("prompt_tokens", "total_tokens"), sum(len(text.split()) for text in texts))
+    return {"object": "list", "model": "faults", "data": data, "usage": usage}
 
 
 def error(message: str, fault: str = "") -> bytes:
