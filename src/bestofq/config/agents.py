@@ -74,7 +74,7 @@ class AgentConfig:
     def whole_identity(
         self, settings: BestOfQSettings, n: int | None, q: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
-        """Return what only this agent depends on. `n` None: as the settings say. `q` describes the Q-function."""
+        """Return what only this agent depends on. `n` None: as the settings say; `q` describes the Q-function."""
         return {} if self.single else {"n": n or settings.n_candidates, **self.identity(settings, q)}
 
 
@@ -138,8 +138,8 @@ def embeds(settings: BestOfQSettings, kind: AgentKind) -> bool:
 
 
 def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
-    """The agent of that name. ConfigError as `AgentConfig.check`, and without a Q-function that it needs. It warns if N
-    is not the Q-function's."""
+    """The agent of that name. ConfigError as `AgentConfig.check`, and if a learned agent has no Q-function. It warns if
+    N is not the Q-function's."""
     if kind == "mcts":
         raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
     agent, n = AGENTS[kind], n or models.settings.n_candidates
