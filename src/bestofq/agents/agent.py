@@ -9,8 +9,8 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.decision import Choice, Decision, Proposal, Scores, State
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
-from bestofq.core.placing import locate_candidate
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
+from bestofq.core.repeating import locate_candidate
 from bestofq.core.usage import Usage, attach_usage, merge_usage
 
 

@@ -17,8 +17,7 @@ from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, VisionModel
 from bestofq.core.usage import attach_usage, merge_usage
 
-Dialect = CommandsDialect | CompositeDialect
-"""How a prompt asks for one action, and how its reply is read."""
+Dialect = CommandsDialect | CompositeDialect  # how a prompt asks for one action, and how its reply is read
 ChatDialect = JsonDialect | CompositeDialect
 """How messages ask for n actions, or for one in each reply, and how its reply is read."""
 _JSON = JsonDialect()
@@ -174,13 +173,8 @@ class ChatProposer:
 def _read_each(
     replies: Iterable[Reply], read: Callable[[Reply], Candidate], *, keep_ids: bool
 ) -> tuple[Candidate, ...]:
-    """Return the valid candidates with distinct actions, one a reply, each with its reply's log-probability.
-
-    Args:
-        keep_ids: also with the reply's tokens as drawn, because a policy is tuned on them.
-
-    ReplyError with the first complaint if no reply is valid.
-    """
+    """Return the valid candidates with distinct actions, one a reply, each with its reply's log-probability; with
+    `keep_ids` the tokens as drawn, too, to tune a policy on. ReplyError with the first complaint if none is valid."""
     candidates, complaints = [], []
     for reply in replies:
         try:

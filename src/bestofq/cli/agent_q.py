@@ -41,8 +41,7 @@ def agent_q(
 
 
 def run_agent_q(models: Models, store: Location, out: Path, rounds: int = 1) -> Path:
-    """Run the rounds and print a table of their searches; return the folder of the last policy. A refused run makes no
-    folder."""
+    """Run the rounds, print a table of their searches, return the last policy's folder. A refused run makes none."""
     chosen = models.settings.agent_q
     runs = [recipe.round_run(number) for number in range(1, rounds + 1)]
 

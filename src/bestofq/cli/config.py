@@ -147,9 +147,8 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
 def _unknown(names: Sequence[str], name: str) -> str:
     same_ending = [known for known in names if known.rpartition(".")[2] == name.rpartition(".")[2]]
     near = get_close_matches(name, same_ending, n=1, cutoff=0.0) or get_close_matches(name, names, n=1)
-    return f"There is no setting {name}; " + (
-        f"the nearest is {near[0]}." if near else f"there are {', '.join(names)}."
-    )
+    known = f"the nearest is {near[0]}" if near else f"there are {', '.join(names)}"
+    return f"There is no setting {name}; {known}."
 
 
 def _name_setting(cls: type[BaseModel], place: Sequence[str | int], *, unknown: bool = False) -> tuple[str, str, str]:

@@ -28,8 +28,7 @@ from bestofq.rollouts.console import console
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
-TRIALS = "trials"
-"""In a Q-function's folder or a store: Q-functions of a part of the tasks."""
+TRIALS = "trials"  # in a Q-function's folder or a store: Q-functions of a part of the tasks
 
 
 @takes("suite", "model", "config", "set_", "store")

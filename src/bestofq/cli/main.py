@@ -55,9 +55,8 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
             raise
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another Ctrl-C does not stop what is still closing
         # a command that has caught Ctrl-C itself has said how to continue
-        if isinstance(end, KeyboardInterrupt) or isinstance(
-            getattr(end.__context__, "__cause__", None), KeyboardInterrupt
-        ):
+        cause = getattr(end.__context__, "__cause__", None)
+        if isinstance(end, KeyboardInterrupt) or isinstance(cause, KeyboardInterrupt):
             console.print("Stopped. Run the same command again to continue.")
         raise SystemExit(STOPPED) from None
     else:

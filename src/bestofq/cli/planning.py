@@ -181,9 +181,8 @@ def _show(models: Models, store: Location, headings: Sequence[str], rows: Sequen
     settings, chat = models.settings, models.settings.endpoint_of("chat")
     who = chat.model if chat else settings.model.path
     console.print(f"{settings.suite.name}, proposals by {who}, kept in {store}", highlight=False, markup=False)
-    console.print(
-        Table.of("plan", "--dry-run: nothing is played", columns(*headings), rows, *([ASSUMED] if chat else []))
-    )
+    notes = [ASSUMED] if chat else []
+    console.print(Table.of("plan", "--dry-run: nothing is played", columns(*headings), rows, *notes))
 
 
 def _open_if_there(store: Location) -> AbstractContextManager[Store | None]:

@@ -30,8 +30,7 @@ Known = TypeVar("Known")
 
 
 def models_of(options: CommonOptions, *more: str) -> Models:
-    """Make the models of the settings. `--set` goes over `more`. ConfigError for an endpoint without a model's
-    name."""
+    """Make the models of the settings. `--set` goes over `more`. ConfigError for an endpoint without a model's name."""
     named = {"suite.name": options.suite, "suite.data": options.data, "endpoints.chat.base_url": options.base_url}
     named["model.path" if options.base_url is None else "endpoints.chat.model"] = options.model
     if options.base_url is not None and options.model is None:
@@ -43,9 +42,7 @@ def models_of(options: CommonOptions, *more: str) -> Models:
 
 
 def set_by(named: Mapping[str, object]) -> list[str]:
-    return [
-        f"{name}={json.dumps(str(value), ensure_ascii=False)}" for name, value in named.items() if value is not None
-    ]
+    return [f"{key}={json.dumps(str(value), ensure_ascii=False)}" for key, value in named.items() if value is not None]
 
 
 def budget_of(budget: float | None) -> Budget:
@@ -59,8 +56,7 @@ def store_of(options: CommonOptions, models: Models) -> Location:
 
 @contextmanager
 def store_at(place: Location) -> Iterator[Store]:
-    """To write into, made when missing; a folder is removed again where the command fails before it has kept
-    anything."""
+    """To write into, made when missing; a folder is removed again where the command fails with nothing kept."""
     made = [one for one in (place.folder, *place.folder.parents) if not one.exists()] if place.is_folder else []
     empty = False
     try:

@@ -48,9 +48,8 @@ class StepPrinter:
     def show_decision(self, state: State, decision: Decision) -> None:
         seen = state.observation
         if state.decisions and not self._decided:
-            self.say(
-                (f"going on after {count_of(len(state.decisions), 'step')} of an episode whose process ended", "yellow")
-            )
+            steps = count_of(len(state.decisions), "step")
+            self.say((f"going on after {steps} of an episode whose process ended", "yellow"))
         self._decided = True
         self.say((f"\n{len(state.decisions) + 1}. {seen.title or '(no title)'}", "bold"), (f"  {seen.url}", "dim"))
         self.show_outcome(seen)

@@ -24,9 +24,8 @@ def view(
     place = Location.of(where or store, files)
 
     def ready(address: str) -> None:
-        console.print(
-            f"{place.title} at {address} (stop it with Ctrl-C)", soft_wrap=True, highlight=False, markup=False
-        )
+        said = f"{place.title} at {address} (stop it with Ctrl-C)"
+        console.print(said, soft_wrap=True, highlight=False, markup=False)
         if open_:
             webbrowser.open(address)
 

@@ -45,35 +45,25 @@ CHAT_TOKENS = 1500
 class AgentConfig:
     """One way to choose among candidates (Best-of-Q, 4.1 and Fig. 5): the first of the N that the proposer offers.
 
-    To add a way, put what differs into `AGENTS` under its name.
-
-    Args:
-        scorer: of the models, what `bestofq train` left, and N.
-        selector: of the settings.
-        propose: another proposer than that of the settings.
-        identity: what only this agent depends on, apart from N: of the settings, and of what describes the Q-function.
-        single: whether it proposes one candidate, and depends on no setting of its own.
-        needs_q: whether it ranks by what `bestofq train` left.
-        log_probs: whether it needs the log-probability of each candidate.
-        votes: whether it needs a reply for each candidate.
+    To add a way, put what differs into `AGENTS` under its name. `scorer` is made of the models, what `bestofq train`
+    left, and N. `identity` is what only this agent depends on, apart from N, by settings and Q-function.
     """
 
     scorer: Callable[[Models, Values | None, int], Scorer] = lambda models, values, n: ConstantScorer()
     selector: Callable[[BestOfQSettings], Selector] = lambda settings: GreedySelector()
-    propose: Callable[[Models], Proposer] | None = None
+    propose: Callable[[Models], Proposer] | None = None  # another proposer than that of the settings
     identity: Callable[[BestOfQSettings, Mapping[str, JsonValue]], Mapping[str, JsonValue]] = lambda settings, q: q
-    single: bool = False
-    needs_q: bool = False
-    log_probs: bool = False
-    votes: bool = False
+    single: bool = False  # whether it proposes one candidate, and depends on no setting of its own
+    needs_q: bool = False  # whether it ranks by what `bestofq train` left
+    log_probs: bool = False  # whether it needs the log-probability of each candidate
+    votes: bool = False  # whether it needs a reply for each candidate
 
     def reads_q(self, settings: BestOfQSettings) -> bool:
         """Return whether it ranks by what `bestofq train` left."""
         return self.needs_q or (self is AGENTS["mcts"] and settings.agent_q.feedback == "q")
 
     def check(self, settings: BestOfQSettings) -> None:
-        """Raise ConfigError if the settings do not name what the agent needs, or name what cannot be imported. It loads
-        no model."""
+        """ConfigError if the settings do not name what the agent needs, or what can be imported. It loads no model."""
         if self is AGENTS["own"]:
             if settings.scorer is None:
                 raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
@@ -84,8 +74,7 @@ class AgentConfig:
     def whole_identity(
         self, settings: BestOfQSettings, n: int | None, q: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
-        """Return what only this agent depends on. `n`: candidates a step; None: as the settings say. `q` describes the
-        Q-function."""
+        """Return what only this agent depends on. `n` None: as the settings say; `q` describes the Q-function."""
         return {} if self.single else {"n": n or settings.n_candidates, **self.identity(settings, q)}
 
 
@@ -105,7 +94,7 @@ def _memory(models: Models, values: Values | None, n: int) -> Scorer:
     return MemoryScorer(values.memory)
 
 
-AGENTS: dict[str, AgentConfig] = {
+AGENTS: dict[str, AgentConfig] = {  # every way to choose, by its name
     "prompting": AgentConfig(single=True),
     "random": AgentConfig(selector=lambda settings: UniformSelector()),
     "explore": AgentConfig(selector=lambda settings: EpsilonGreedySelector(settings.epsilon)),
@@ -132,7 +121,6 @@ AGENTS: dict[str, AgentConfig] = {
     ),
     "mcts": AgentConfig(single=True),  # its search has an identity and an N of its own
 }
-"""Every way to choose, by its name."""
 
 
 def check_kind(name: str) -> str:

@@ -201,10 +201,7 @@ class Models:
 
 def check_embedder(settings: BestOfQSettings, proposer: str | None = None, name: str = "NAME") -> None:
     """ConfigError if an endpoint proposes and no setting says what embeds. The message advises the model `name`.
-
-    Args:
-        proposer: the endpoint's name for its model. Default: that of the settings.
-    """
+    `proposer`: the endpoint's name for its model, by default that of the settings."""
     chosen, chat = settings.model, settings.endpoint_of("chat")
     proposer = proposer or (chat.model if chat else None)
     if proposer is None:

@@ -26,8 +26,6 @@ from bestofq.learning.config import DPOConfig, IQLConfig, TuningConfig, TuningRa
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.search.config import SearchConfig
 
-LocalizerKind = Literal["none", "vision"]
-
 
 class ModelSettings(FrozenModel):
     """The frozen model that proposes, picks and embeds. What is `FREE` is part of no run's identity."""
@@ -87,11 +85,10 @@ class AgentQSettings(FrozenModel):
         return TuningConfig(**shared, **self.rft.model_dump())
 
 
-PRESETS: Mapping[str, Mapping[str, Any]] = {
+PRESETS: Mapping[str, Mapping[str, Any]] = {  # what each preset sets; the user's own settings have the last word
     "default": {},
     "paper": {"actions": "paper", "value": "network", "gate": "off"},
 }
-"""What each preset sets. The user's own settings have the last word."""
 
 
 class BestOfQSettings(FrozenModel):
@@ -146,7 +143,7 @@ class BestOfQSettings(FrozenModel):
     )
     thoughts: bool = Field(default=True, description="a chat model writes a thought and a note with each action (A.5)")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
-    localizer: LocalizerKind = Field(
+    localizer: Literal["none", "vision"] = Field(
         default="none", description="who finds elements that are described in words: a model, on the screenshot (A.1)"
     )
     iql: Annotated[IQLConfig, FREE] = IQLConfig()
@@ -183,14 +180,10 @@ class BestOfQSettings(FrozenModel):
         return {**implied, **tree}
 
     @model_validator(mode="after")
-    def _judge_exists(self) -> Self:
+    def _fit_together(self) -> Self:
         if self.judge is not None and self.judge not in self.endpoints and not self.own_judge:
             known = f"the endpoints are {', '.join(self.endpoints)}" if self.endpoints else "there are none"
             raise ValueError(f"judge names the endpoint {self.judge!r}, but {known}: set endpoints.{self.judge}.model")
-        return self
-
-    @model_validator(mode="after")
-    def _words_are_found(self) -> Self:
         if self.by == "words" and self.localizer == "none":
             raise ValueError("with by=words a localizer must find the elements: set localizer=vision")
         return self

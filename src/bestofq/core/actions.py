@@ -2,9 +2,8 @@
 
 The paper's eight web actions (Best-of-Q, Fig. 7) are click, write, scroll, go_back, answer, wait, refresh and restart;
 Agent Q adds submit, clear, goto and ask_user (3.1). Real pages also need press, upload, switch_tab, and scrolling in a
-box. Other tools have actions that are none of these. A target is a mark
-of the current observation, a point in CSS pixels, or a description in words that a localizer turns into a point
-(Best-of-Q, A.1).
+box. Other tools have actions that are none of these. A target is a mark of the current observation, a point in CSS
+pixels, or a description in words that a localizer turns into a point (Best-of-Q, A.1).
 """
 
 import re

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from bestofq.core.actions import Action, identity
 from bestofq.core.frozen import FrozenModel
@@ -20,6 +20,11 @@ DECIDED: tuple[Outcome, ...] = ("success", "failure", "blocked", "impossible")
 `blocked` and `impossible` stay in: the paper counts a site behind captchas in full (Best-of-Q, D)."""
 
 
+def finite(number: float | None) -> float | None:
+    """The number; None instead of NaN and ±∞, which tell nothing."""
+    return number if number is not None and isfinite(number) else None
+
+
 class Candidate(FrozenModel):
     """An action with its thought and what to remember (note; Best-of-Q, A.5), or Agent Q's composite action (3.1)."""
 
@@ -30,21 +35,13 @@ class Candidate(FrozenModel):
     plan: str = Field(default="", description="the steps to take, on the first step only")
     explanation: str = Field(default="", description="what the action is for, told to the user")
     status: Literal["", "continue", "done"] = ""
-    log_prob: float | None = Field(default=None, description="natural log of the whole reply's probability")
+    log_prob: Annotated[float | None, AfterValidator(finite)] = Field(
+        default=None, description="natural log of the whole reply's probability"
+    )
     reply: str | None = Field(default=None, description="the model's raw reply")
     reply_ids: tuple[int, ...] | None = Field(default=None, description="the reply's tokens as drawn, its end included")
     prompt_hash: str | None = Field(default=None, description="`ids_hash` of the tokens it was drawn after, if known")
     votes: int | None = Field(default=None, description="replies of the proposer that gave this action. Default: one")
-
-    @field_validator("log_prob")
-    @classmethod
-    def _only_finite(cls, number: float | None) -> float | None:
-        return finite(number)
-
-
-def finite(number: float | None) -> float | None:
-    """The number; None instead of NaN and ±∞, which tell nothing."""
-    return number if number is not None and isfinite(number) else None
 
 
 def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:

@@ -12,8 +12,7 @@ from typing import BinaryIO
 def whole_file(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     """A file to write in the place of `path`, which stays as it is until the end, and where the writing fails.
 
-    With `sync` it is on disk before it has its name, and its name on disk before this ends: what is written later may
-    rely on it.
+    With `sync` it is on disk before it has its name, and that before this ends: what is written later may rely on it.
     """
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)

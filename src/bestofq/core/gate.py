@@ -9,16 +9,14 @@ from bestofq.core.errors import CheckpointError
 from bestofq.core.files import write_whole
 from bestofq.core.frozen import FrozenModel
 
-FILE = "gate.json"
-"""In a Q-function's folder."""
-FAMILIARITY = (
+FILE = "gate.json"  # in a Q-function's folder
+FAMILIARITY = (  # what the episodes tell of an action, by its level: how many of its memory's keys are known
     "the page is new",
     "the page is known",
     "such an action is known on the page",
     "the action is known on the page, for other goals",
     "the same step of this goal is known",
 )
-"""What the episodes tell of an action, by its level: how many of its memory's keys are known."""
 Held = Literal["tasks", "groups", "passes"]
 """What values did not learn from. Passes over known tasks tell only of an action that is known for its goal."""
 

@@ -23,12 +23,11 @@ T = TypeVar("T")
 Kind = Literal[
     "suite", "suite_setting", "scorer", "proposer", "judge", "embedder", "reader", "model", "q_function", "command"
 ]
-SITES: Mapping[str, tuple[str, ...]] = {
+SITES: Mapping[str, tuple[str, ...]] = {  # the names that the package `bestofq-sites` gives
     "suite": ("webshop", "booking", "quirks"),
     "model": ("pocket", "pocket-web", "pocket-agentq", "pocket-quirks"),
     "command": ("demo",),
 }
-"""The names that the package `bestofq-sites` gives."""
 
 
 def load_object(name: str) -> object:

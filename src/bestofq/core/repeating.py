@@ -1,21 +1,34 @@
-"""Repeat an action on the page and the element that it was chosen on."""
+"""Find the element that an action names in words, or was chosen on, and repeat the action there."""
 
 from collections.abc import Callable
 
 from bestofq.core.actions import Action, Targeted, action_text, element_of
-from bestofq.core.decision import StepResult
+from bestofq.core.decision import Candidate, StepResult
 from bestofq.core.errors import BestOfQError
 from bestofq.core.observation import Element, Observation, Point
-from bestofq.core.protocols import Env, HoldsBack
+from bestofq.core.protocols import Env, HoldsBack, Localizer
+from bestofq.core.usage import Usage
 
-Unsafe = Callable[[Observation, Action], bool]
-"""A page, an action → whether it must not be carried out there."""
+Unsafe = Callable[[Observation, Action], bool]  # a page, an action → whether it must not be carried out there
 
 ALIKE = 0.9  # share of elements that two looks at one page have in common, at least
 
 
 class DivergedError(BestOfQError):
     """A page, or an element of it, was not found again where its actions led before."""
+
+
+async def locate_candidate(
+    candidate: Candidate, page: Observation, localizer: Localizer
+) -> tuple[Candidate, tuple[Usage, ...]]:
+    """Add a point to a candidate's target in words (Best-of-Q, A.1), and return what finding it used. A refusal is kept
+    with the words: the agent reads it as the error of its next observation."""
+    action = candidate.action
+    if not isinstance(action, Targeted) or action.target is None:
+        return candidate, ()
+    found = await localizer.locate(page, action.target)
+    there = action.model_copy(update={"point": found.point, "refusal": found.refusal or None})
+    return candidate.model_copy(update={"action": there}), found.usage
 
 
 def same_page(before: Observation, now: Observation) -> bool:
@@ -56,11 +69,8 @@ def find_again(action: Action, before: Observation, now: Observation) -> Action:
 
 
 async def repeat(env: Env, action: Action, before: Observation, now: Observation, unsafe: Unsafe | None) -> StepResult:
-    """Carry out an action of the page `before` on the page `now`.
-
-    DivergedError, and nothing is done, if that is another page or lacks the element, or if the action is `unsafe` there
-    or when it is pressed.
-    """
+    """Carry out an action of the page `before` on the page `now`. DivergedError, and nothing is done, if that is
+    another page or lacks the element, or if the action is `unsafe` there or when it is pressed."""
     if not same_page(before, now):
         raise DivergedError(f"{now.url} is not the page that {action.kind} was chosen on")
     action = find_again(action, before, now)

@@ -8,8 +8,7 @@ from bestofq.browser.config import BrowserConfig
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.identity import FREE, identity_of
 
-SELECTS: Final = "selects"
-"""Marks a setting that chooses among a suite's tasks and changes none of them."""
+SELECTS: Final = "selects"  # marks a setting that chooses among a suite's tasks and changes none of them
 NAME = "the benchmark (`bestofq tasks -h` names them), an installed package's, or `my_package.my_module:make_suite`"
 
 
@@ -22,8 +21,7 @@ class SuiteSettings(FrozenModel):
     browser: BrowserConfig = BrowserConfig()
     concurrency: Annotated[int | None, FREE] = Field(default=None, ge=1, description="Default: text 128, browser 16")
 
-    eval_tasks: ClassVar[int | None] = 200
-    """Tasks of an evaluation by default. None: all."""
+    eval_tasks: ClassVar[int | None] = 200  # tasks of an evaluation by default; None: all
     groups: ClassVar[str | None] = None
     """The name of the part of a task's id before `/` or `--`, if a table by it is useful."""
 

@@ -15,11 +15,10 @@ from bestofq.envs.miniwob.settings import MiniWobSettings
 from bestofq.envs.settings import OwnSuiteSettings, SuiteSettings
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 
-SUITES: Mapping[str, str] = {
+SUITES: Mapping[str, str] = {  # what makes each suite of the library from its settings
     "miniwob": "bestofq.envs.miniwob.suite:MiniWob",
     "webvoyager": "bestofq.envs.webvoyager.suite:WebVoyager",
 }
-"""What makes each suite of the library from its settings."""
 KINDS: Mapping[str, type[SuiteSettings]] = {
     **{name: cast(type[SuiteSettings], load_part("suite_setting", name)) for name in list_plugins("suite_setting")},
     "miniwob": MiniWobSettings,

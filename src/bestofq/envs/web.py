@@ -11,10 +11,8 @@ from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
 from bestofq.safety.irreversible import irreversible
 
-User = Callable[[str], Awaitable[str | None]]
-"""A question → the reply, or None if there is nobody to reply."""
-Approve = Callable[[str], Awaitable[bool]]
-"""A sentence on what seems irreversible → whether it may be done."""
+User = Callable[[str], Awaitable[str | None]]  # a question → the reply, or None if there is nobody to reply
+Approve = Callable[[str], Awaitable[bool]]  # a sentence on what seems irreversible → whether it may be done
 Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]
 """(task, action, observation after it) → (reward in [0, 1], terminated). Called after every step."""
 
@@ -42,9 +40,7 @@ class WebEnv:
         self.session = BrowserSession(browser)
         self.root = ""  # left out of observations' URLs: a local site's differs from visit to visit
         self.observation: Observation | None = None  # the last
-        self._screenshots = screenshots
-        self._evaluate = evaluate
-        self._user = user
+        self._screenshots, self._evaluate, self._user = screenshots, evaluate, user
         self.approve, self._forms = approve, forms
         self._task: Task | None = None
         self.held_back: Callable[[Observation, Action], bool] | None = None  # set by whoever repeats actions

@@ -37,10 +37,8 @@ _DEFAULTS = {
     "button": "left",
     "num_clicks": 1,
 }
-_SAY_NOTHING = {"new_tab", "success"}
-"""An agent's own word that it succeeded is in its reply."""
-_NAMES_AGAIN = {"xpath", "css_selector", "element", "description"}
-"""What says a second time which element a mark is."""
+_SAY_NOTHING = {"new_tab", "success"}  # an agent's own word that it succeeded is in its reply
+_NAMES_AGAIN = {"xpath", "css_selector", "element", "description"}  # what says a second time which element a mark is
 
 NOTHING = "no action"
 _LINE = re.compile(r"""^[ \t]*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$| \w+:)""", re.M)

@@ -30,9 +30,8 @@ Record = dict[str, Any]
 
 
 def episode(record: Any, file: Path) -> Episode:
-    """One of ours as it was. Else the goal is the first thing the user says. Steps copied from an earlier trajectory
-    are no decisions of this one; their words and their last page are seen at its first. ValueError, LookupError or
-    TypeError if it is none."""
+    """One of ours as it was. Else the goal is what the user says first. Steps copied from an earlier trajectory are no
+    decisions; their words and last page are seen at the first one. ValueError, LookupError, TypeError if it is none."""
     if isinstance(record, Mapping) and (ours := episode_in(record, file.parent)) is not None:
         return ours
     own, rest = taken(record, "steps")
@@ -111,8 +110,7 @@ class Exported(Episode):
 
 
 def trajectory(episode: Episode, pictures: Mapping[str, str] | None = None, repeat: int | None = None) -> Record:
-    """An episode as a trajectory. `pictures`: the names of picture files by SHA-256; `repeat`: its pass over the
-    tasks."""
+    """An episode as a trajectory. `pictures`: names of picture files by SHA-256; `repeat`: its pass over the tasks."""
     seen = [step.observation for step in episode.steps]
     pages = [_result(page, pictures or {}) for page in (*seen, *filter(None, [episode.final]))]
     goal = {"step_id": 1, "source": "user", "message": episode.task.goal, **_to_observation(pages[:1])}

@@ -24,8 +24,7 @@ class Malformed(NamedTuple):
 Reader = Callable[[Path], Iterable[Episode | Malformed | Mapping[str, Any]]]
 """What reads a log: its episodes one by one, each with an id that does not depend on where the log lies, or without. A
 mapping is a record as `jsonl` documents it."""
-Parse = Callable[[Any, Path], Episode]
-"""The episode of one record of a file. Its id is empty if the log gives none."""
+Parse = Callable[[Any, Path], Episode]  # the episode of one record of a file; its id is empty if the log gives none
 
 
 def json_lines(path: Path, parse: Parse) -> Iterator[Episode | Malformed]:

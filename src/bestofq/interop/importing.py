@@ -29,7 +29,7 @@ def _with_steps(parse: Parse, record: Any, file: Path) -> Episode:
     return found
 
 
-READERS: Mapping[str, Reader] = {
+READERS: Mapping[str, Reader] = {  # by the name of what they read
     "jsonl": partial(json_lines, parse=jsonl.episode),
     "browser-use": partial(json_files, parse=partial(_with_steps, browser_use.episode)),
     "atif": partial(json_files, parse=partial(_with_steps, atif.episode)),
@@ -37,7 +37,6 @@ READERS: Mapping[str, Reader] = {
     "inspect": partial(json_files, parse=partial(_with_steps, chat.sample), many="samples"),
     "webvoyager": partial(json_files, parse=partial(_with_steps, webvoyager.episode), pattern="interact_messages.json"),
 }
-"""By the name of what they read."""
 _AT_ONCE = 128  # episodes that share transactions
 _NAMED = 3  # malformed records that are named
 

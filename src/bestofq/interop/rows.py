@@ -22,8 +22,7 @@ from bestofq.search.pairs import node_pairs
 from bestofq.search.tree import taken_to
 
 Row = dict[str, Any]
-Kind = Any
-"""Of a column: `text`, `integer`, `number`, `truth`; a list of one kind; or a mapping of kinds by name."""
+Kind = Any  # of a column: `text`, `integer`, `number`, `truth`; a list of one kind; or a mapping of kinds by name
 Columns = Mapping[str, Kind]
 _AT_ONCE = 1024  # rows in memory, and of a row group
 MESSAGES = [{"role": "text", "content": "text"}]

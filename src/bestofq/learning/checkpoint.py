@@ -189,7 +189,6 @@ def _write(directory: Path, iql: IQL, kind: Kind, tensors: Mapping[str, Tensor],
                 f"`{name}` holds NaN or inf after step {iql.step}, so nothing was saved: training has diverged. "
                 f"Lower lr_q and lr_v (now {iql.config.lr_q:g}, {iql.config.lr_v:g})."
             )
-    directory.mkdir(parents=True, exist_ok=True)
     weights = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()})
     name = f"{kind}-{_digest(weights)}.safetensors"
     card = Card(kind=kind, weights=name, step=iql.step, config=iql.config, data=iql.data, **known)

@@ -10,10 +10,8 @@ from bestofq.core.identity import FREE
 Input = Literal["state", "action", "task"]
 Scaling = Literal["standardize", "whiten"]
 
-CARD = "checkpoint.json"
-"""In the folder of a Q-function: all that the weights do not tell."""
-PAPER_DIM = 2048
-"""D of the embeddings that B.2's widths are for."""
+CARD = "checkpoint.json"  # in the folder of a Q-function: all that the weights do not tell
+PAPER_DIM = 2048  # D of the embeddings that B.2's widths are for
 PAPER_PROJECT = 1024
 PAPER_HIDDEN = (1024, 1024, 512, 256, 128, 64)
 LEAST_WIDTH = 16
@@ -78,21 +76,8 @@ class IQLConfig(FrozenModel):
 
     A terminal step has no V(s'). Q_target is a copy of Q. The optimizer is Adam, one for each network, and both rates
     fall to 0 by a cosine. The defaults are appendix B's, with two exceptions: `steps` (B: 50,000) and `network.hidden`
-    (B: `paper`). The paper gives no dropout rate.
-
-    Args:
-        expectile: τ. The larger it is, the closer V comes to the best action in the data.
-        discount: γ, per step.
-        target_update_every: gradient steps between copies of Q into Q_target.
-        lr_q, lr_v: learning rates of Q and V at the first step.
-        weight_decay: L2 term in Adam's gradient.
-        clip_norm: largest gradient norm of each network.
-        batch_size: transitions in a step, over all processes, drawn with replacement.
-        steps: gradient steps.
-        network: shape of Q and V.
-        seed: of first weights, batches and dropout masks.
-        device, precision: where and how the same numbers are computed.
-        log_every, checkpoint_seconds: how often metrics and unfinished trainings are kept.
+    (B: `paper`). The paper gives no dropout rate. `expectile` is τ: the larger it is, the closer V comes to the best
+    action in the data. `discount` is γ. Transitions are drawn with replacement.
     """
 
     expectile: float = Field(default=0.7, gt=0, lt=1, description="B.1: 0.7 for Qwen2.5-VL's data, 0.8 for GPT-4.1's")

@@ -12,8 +12,7 @@ from bestofq.learning.config import Input, NetworkConfig
 
 LEAST_VARIANCE = 1e-4
 """Of an axis that is scaled to variance 1, as a share of the widest one's: what is below it is damped."""
-ENOUGH = 10
-"""Vectors a dimension, from which on whitening needs no shrinking."""
+ENOUGH = 10  # vectors a dimension, from which on whitening needs no shrinking
 
 
 class EmbeddingMLP(nn.Module):

@@ -43,14 +43,13 @@ def dpo_loss(chosen: Tensor, rejected: Tensor) -> Tensor:
     return -functional.logsigmoid(chosen - rejected)
 
 
-PAIR_MEANS = (
+PAIR_MEANS = (  # over the pairs of a step
     "loss",  # Eq. 5 or 6, nats
     "accuracy",  # share of pairs whose chosen member has the higher implicit reward
     "margin",  # implicit reward of the chosen member over the rejected one's
     "chosen_reward",  # β·log(π_θ / π_ref); far from 0 at step 1, the pairs are of another model
     "rejected_reward",
 )
-"""Over the pairs of a step."""
 
 
 Terms = Callable[[Tensor], Tensor]

@@ -1,7 +1,6 @@
 """A tuning that may be killed at any moment. Its checkpoints are `out/.training/step-N`; the last one counts."""
 
 import hashlib
-import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterable
@@ -12,10 +11,10 @@ from torch import nn
 from torch.optim import Optimizer
 
 from bestofq.core.errors import CheckpointError
+from bestofq.core.files import write_whole
 from bestofq.core.frozen import FrozenModel
 
-MARK = "run.txt"
-"""In the folder of a training run from its first moment: which run it is."""
+MARK = "run.txt"  # in the folder of a training run from its first moment: which run it is
 
 
 def has_begun(out: Path) -> bool:
@@ -33,13 +32,10 @@ def claim(out: Path, data: Iterable[FrozenModel], settings: str) -> None:
             f"{out} holds training run {owner}, of other data or settings than this one ({run}): "
             "choose another folder, or delete it."
         )
-    out.mkdir(parents=True, exist_ok=True)
-    part = out / f".run-{os.getpid()}"  # in one move: all processes of a run write it and read it
-    part.write_text(run)
-    part.replace(mark)
+    write_whole(mark, run, sync=False)  # in one move: all processes of a run write it and read it
 
 
-def write_whole(folder: Path, write: Callable[[Path], object]) -> None:
+def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     write(part)

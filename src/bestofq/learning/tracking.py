@@ -7,8 +7,7 @@ from pathlib import Path
 from bestofq.core.loading import extra
 from bestofq.learning.distributed import is_first_process
 
-Log = Callable[[int, Mapping[str, float]], None]
-"""Takes a step and its numbers by name."""
+Log = Callable[[int, Mapping[str, float]], None]  # takes a step and its numbers by name
 
 
 def discard_log(step: int, numbers: Mapping[str, float]) -> None:

@@ -20,7 +20,7 @@ from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig, TuningConfig
 from bestofq.learning.distributed import choose_device, fast_bfloat16
 from bestofq.learning.objectives import Objective, preferences, slopes_of, successes
-from bestofq.learning.resuming import claim, clear_steps, load_step, save_step, write_whole
+from bestofq.learning.resuming import claim, clear_steps, load_step, save_step, write_folder
 from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_prefix
 from bestofq.learning.tuning_batches import PairBatch, PairBatches
 
@@ -184,7 +184,7 @@ def _save(accelerator: Any, policy: Any, out: Path, *, lora: bool) -> None:
     model = accelerator.unwrap_model(policy, keep_fp32_wrapper=False)
     if accelerator.is_main_process:
         name = "adapter" if lora else "model"
-        write_whole(out / name, lambda folder: model.save_pretrained(folder, state_dict=weights))
+        write_folder(out / name, lambda folder: model.save_pretrained(folder, state_dict=weights))
         if lora and not _fsdp(accelerator):
-            write_whole(out / "model", model.merge_and_unload().save_pretrained)
+            write_folder(out / "model", model.merge_and_unload().save_pretrained)
     accelerator.wait_for_everyone()

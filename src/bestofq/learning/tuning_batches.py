@@ -16,8 +16,7 @@ Tokens = tuple[int, ...]
 Item = TypeVar("Item")
 T = TypeVar("T")
 Unit = tuple[Item, ...]  # items that stay together: all of one node, or one pair of trajectories
-Turns = Callable[[Item], Iterable[Turn]]
-"""The turns of an item."""
+Turns = Callable[[Item], Iterable[Turn]]  # the turns of an item
 
 
 def units(items: Iterable[Item], turns: Turns[Item]) -> list[Unit[Item]]:

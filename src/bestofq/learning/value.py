@@ -11,28 +11,19 @@ from bestofq.learning.networks import QNetwork, VNetwork, fold_projections
 
 
 class ValueModel:
-    """Q(s, a) and V(s) in evaluation mode.
-
-    Args:
-        embed: spec of the vectors that they read.
-        train_n: N of their training (Table 4).
-        checkpoint: their file's name, which has its hash. None: unknown.
-        discount: of their training. None: unknown.
-        memory: of the same episodes. None: from before it was kept.
-        gate: of a decision by these values. None: none was calibrated.
-    """
+    """Q(s, a) and V(s) in evaluation mode."""
 
     def __init__(
         self,
         q: QNetwork,
         v: VNetwork,
         *,
-        embed: EmbedSpec,
-        train_n: int,
-        checkpoint: str | None = None,
-        discount: float | None = None,
-        memory: Memory | None = None,
-        gate: Gate | None = None,
+        embed: EmbedSpec,  # of the vectors that they read
+        train_n: int,  # N of their training (Table 4)
+        checkpoint: str | None = None,  # their file's name, which has its hash; None: unknown
+        discount: float | None = None,  # of their training; None: unknown
+        memory: Memory | None = None,  # of the same episodes; None: from before it was kept
+        gate: Gate | None = None,  # of a decision by these values; None: none was calibrated
     ) -> None:
         self.q_network, self.v_network = fold_projections(q).eval(), fold_projections(v).eval()
         self.embed, self.train_n = embed, train_n

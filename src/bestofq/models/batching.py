@@ -1,7 +1,6 @@
 """Joins the requests of many episodes into batches for one synchronous function.
 
-While batches are being worked on the next one gathers, so that batches grow with the load and a lone request waits for
-nobody.
+While batches are worked on the next one gathers: batches grow with the load, and a lone request waits for nobody.
 """
 
 import asyncio
@@ -38,9 +37,7 @@ class MicroBatcher(Generic[Item, Result]):
 
     def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]], *, limit: int, lanes: int = 1) -> None:
         self.busy = 0  # lanes at work
-        self._work = work
-        self._limit = limit
-        self._lanes = lanes
+        self._work, self._limit, self._lanes = work, limit, lanes
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._gathering = False

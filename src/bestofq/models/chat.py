@@ -12,7 +12,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
@@ -103,15 +103,12 @@ class ChatConfig(FrozenModel):
         """Return the price set here, else that of genai-prices; unknown for a local model."""
         if self.base_url == HERE:
             return UNKNOWN
-        known = price_of(self.model)
-        return Price(
-            known.usd_in if self.usd_in is None else self.usd_in,
-            known.usd_out if self.usd_out is None else self.usd_out,
-        )
+        own = {name: usd for name in Price._fields if (usd := getattr(self, name)) is not None}
+        return price_of(self.model)._replace(**own)
 
 
 @dataclass
-class ChatModel:
+class ChatModel(AbstractAsyncContextManager["ChatModel"]):
     """A client for one endpoint, shared by all episodes in flight; leaving its `async with` closes its connections."""
 
     config: ChatConfig
@@ -157,9 +154,6 @@ class ChatModel:
     @property
     def name(self) -> str:
         return self.config.model
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()

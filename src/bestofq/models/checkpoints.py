@@ -14,11 +14,10 @@ from transformers.utils.logging import disable_progress_bar
 from bestofq.core.errors import SetupError
 
 Precision = Literal["auto", "float32", "bfloat16"]
-POCKET_TEMPLATE = (
+POCKET_TEMPLATE = (  # the chat template of models that read short prompts: the messages, a line each
     "{{ bos_token }}{% for message in messages %}{{ message.content }}"
     '{% if not loop.last %}{{ "\\n" }}{% endif %}{% endfor %}'
 )
-"""The chat template of models that read short prompts: the messages, a line each."""
 
 
 def load_checkpoint(auto: Any, path: str | Path, device: str, precision: Precision) -> tuple[Any, Any, str, str]:

@@ -103,8 +103,7 @@ def _attend(
     scaling: float | None = None,
     **others: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of queries [B, heads, Q, D] to keys [B, groups, T, D] and values [B, groups, T, E]; returns
-    [B, Q, heads, E]."""
+    """Attention of queries [B, heads, Q, D] to keys [B, groups, T, D], values [B, groups, T, E] → [B, Q, heads, E]."""
     batch, heads, count, size = query.shape
     if count == key.shape[2] or others.get("position_bias") is not None:
         attend = transformers.integrations.sdpa_attention.sdpa_attention_forward

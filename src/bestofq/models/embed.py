@@ -98,8 +98,7 @@ class LocalEmbedder(CachedEmbedder):
 
 
 MATCHES = 8
-SAME = 0.999
-"""Cosine from which two tokens are the same."""
+SAME = 0.999  # cosine from which two tokens are the same
 
 
 def matches(text: Tensor, goal: Tensor) -> Tensor:

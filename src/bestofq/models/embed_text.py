@@ -87,14 +87,13 @@ class EndpointEmbedder(CachedEmbedder):
         """Each text by itself, and one that is too long by its first half."""
         if len(texts) > 1:
             return [vector for text in texts for vector in self._embed([text])]
-        if len(texts[0]) < LEAST_CHARACTERS:
-            raise ConfigError(
-                f"{self._endpoint.place} refuses {texts[0]!r} as too long: serve it with a larger context"
-            )
+        [text], where = texts, self._endpoint.place
+        if len(text) < LEAST_CHARACTERS:
+            raise ConfigError(f"{where} refuses {text!r} as too long: serve it with a larger context")
         if not self._cut:
             self._cut = True
-            log.warning("%s takes no text of %d characters: longer ones are cut", self._endpoint.place, len(texts[0]))
-        return self._embed([texts[0][: len(texts[0]) // 2]])
+            log.warning("%s takes no text of %d characters: longer ones are cut", where, len(text))
+        return self._embed([text[: len(text) // 2]])
 
 
 class MatchEmbedder(CachedEmbedder):

@@ -47,9 +47,7 @@ class PromptTokens:
     """What a checkpoint makes of a prompt: its tokenizer, without its weights."""
 
     def __init__(self, tokenizer: Any, *, name: str, revision: str | Callable[[], str]) -> None:
-        self.tokenizer = tokenizer
-        self.name = name
-        self._revision = revision
+        self.tokenizer, self.name, self._revision = tokenizer, name, revision
 
     @cached_property
     def revision(self) -> str:

@@ -89,12 +89,8 @@ def q_identity(
     config, spec = iql or models.settings.iql, models.embedder.spec
     embed: dict[str, JsonValue] = spec.model_dump(mode="json")
     ways = {name: embed.pop(name) for name in EmbedSettings.model_fields}
-    return {
-        "iql": identity_of(config.at(spec.dim)),
-        "n_candidates": n,
-        "model": {"embed": ways, "embedder": embed},
-        "episodes": learned,
-    }
+    model: dict[str, JsonValue] = {"embed": ways, "embedder": embed}
+    return {"iql": identity_of(config.at(spec.dim)), "n_candidates": n, "model": model, "episodes": learned}
 
 
 def episode_set(episodes: Iterable[EpisodeSummary]) -> EpisodeSet:

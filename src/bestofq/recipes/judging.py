@@ -53,10 +53,9 @@ async def judge_run(
     concurrency: int = 16,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Counter[Outcome]:
-    """Have `episodes` judged, `concurrency` at once. Return the number of each outcome.
+    """Have `episodes` judged, `concurrency` at once. Return the number of each outcome. Errors as the judge's.
 
-    Each verdict is committed as it comes: in force (`adopt`), or in addition to the environment's. Errors as the
-    judge's.
+    Each verdict is committed as it comes: in force (`adopt`), or in addition to the environment's.
     """
     outcomes: Counter[Outcome] = Counter()
 

@@ -128,15 +128,10 @@ class _Turns(dict[int, Turn | None]):
     def __missing__(self, node: int) -> Turn | None:
         candidate = self.tree.candidate[node]
         assert candidate is not None
-        ids, log_prob, found = candidate.reply_ids, candidate.log_prob, None
-        if (
-            ids is not None
-            and log_prob is not None
-            and (prompt := _prompt_ids(self.models, self.tree, node)) is not None
-        ):
-            found = Turn(prompt_ids=prompt, reply_ids=ids, log_prob=log_prob)
-        self[node] = found
-        return found
+        self[node], ids, log_prob = None, candidate.reply_ids, candidate.log_prob
+        if ids is not None and log_prob is not None and (prompt := _prompt_ids(self.models, self.tree, node)):
+            self[node] = Turn(prompt_ids=prompt, reply_ids=ids, log_prob=log_prob)
+        return self[node]
 
 
 def _turns_of(models: Models, trees: Iterable[SearchTree]) -> Iterator[_Turns]:
@@ -145,11 +140,8 @@ def _turns_of(models: Models, trees: Iterable[SearchTree]) -> Iterator[_Turns]:
     for tree in trees:
         yield (turns := _Turns(models, tree))
         if lost := list(turns.values()).count(None):
-            logger.warning(
-                "%s: %d actions are left out: stand-ins without tokens, or drawn after more than their page",
-                tree.task.id,
-                lost,
-            )
+            said = "%s: %d actions are left out: stand-ins without tokens, or drawn after more than their page"
+            logger.warning(said, tree.task.id, lost)
 
 
 def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] | None:

@@ -118,9 +118,8 @@ def _remember(
     (out / CARD).unlink(missing_ok=True)  # of a network that was trained there before
     memory.save(out)
     (out / DONE).touch()
-    console.print(
-        f"The outcomes of {count_of(known.count, 'episode')} are remembered under {len(memory.table):,} keys: {out}"
-    )
+    learned = count_of(known.count, "episode")
+    console.print(f"The outcomes of {learned} are remembered under {len(memory.table):,} keys: {out}")
     return memory
 
 

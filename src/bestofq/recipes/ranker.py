@@ -17,8 +17,7 @@ from bestofq.core.errors import InputError
 from bestofq.core.loading import validate_settings
 from bestofq.core.observation import Observation, Task
 
-Said = str | Action | Candidate
-"""An action in words, as one of ours, or with its thought."""
+Said = str | Action | Candidate  # an action in words, as one of ours, or with its thought
 
 
 class Ranker:

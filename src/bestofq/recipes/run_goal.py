@@ -64,9 +64,8 @@ class UserJudge:
         said = await self.ask(episode) if self.ask else None
         if said is None:
             return Verdict(reward=0.0, outcome="unjudged")
-        if said:
-            return Verdict(reward=1.0, outcome="success", reason="the user: it did what was wanted")
-        return Verdict(reward=0.0, outcome="failure", reason="the user: it did not do what was wanted")
+        reason = f"the user: it {'did' if said else 'did not do'} what was wanted"
+        return Verdict(reward=float(said), outcome="success" if said else "failure", reason=reason)
 
 
 async def visit(

@@ -194,7 +194,7 @@ def points_svg(points: Sequence[CostPoint], baseline: str | None = BASELINE, pri
     most = 1.15 * max((point.cost for point in points), default=0.0) or 1.0
     plot = Plot(x=(0, most), y=(0, rates[-1][0]), top=14)
     labels = [
-        Label.at(plot.at_x(point.cost), plot.at_y(point.rate), shown(point.agent), 0.7 * plot.width) for point in points
+        Label.at(plot.at_x(cost), plot.at_y(rate), shown(name), 0.7 * plot.width) for name, cost, rate, _ in points
     ]
 
     def amount(cost: float) -> str:

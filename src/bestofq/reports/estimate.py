@@ -17,8 +17,7 @@ from bestofq.reports.gate import SHUT, GatePoint, Thresholds, calibrate, gate_po
 from bestofq.reports.off_policy import auc, first, greedy, known, local_approximation
 from bestofq.reports.stats import Measure, PairedDifference
 
-FILE = "estimate.json"
-"""In a Q-function's folder."""
+FILE = "estimate.json"  # in a Q-function's folder
 LEAST_TASKS = 6  # with fewer the interval holds 0 even where all are at one end (`clopper_pearson_interval`)
 Verdict = Literal["deploy", "do not deploy", "not enough episodes", "not known"]
 
@@ -57,14 +56,12 @@ class OffPolicyEstimate(FrozenModel):
     @classmethod
     def read(cls, q: Path) -> Self | None:
         """That of the Q-function in a folder; None where there is none. DataError where it cannot be read."""
-        if not (q / FILE).exists():
+        if not (path := q / FILE).exists():
             return None
         try:
-            return cls.model_validate_json((q / FILE).read_bytes())
+            return cls.model_validate_json(path.read_bytes())
         except ValidationError as error:
-            raise DataError(
-                f"{q / FILE} is no estimate of this version: make it again by `bestofq estimate`"
-            ) from error
+            raise DataError(f"{path} is no estimate of this version: make it again by `bestofq estimate`") from error
 
     def write(self, q: Path) -> None:
         write_whole(q / FILE, self.model_dump_json(indent=1) + "\n")
@@ -73,8 +70,7 @@ class OffPolicyEstimate(FrozenModel):
 def estimate(
     log: LoggedChoices, checkpoint: str | None = None, others: Mapping[Held, LoggedChoices] | None = None
 ) -> OffPolicyEstimate:
-    """All that the estimate says; `others` are the same episodes, ranked by values from which something else was
-    held out."""
+    """All that the estimate says; `others` are the same episodes, ranked by values with something else held out."""
     exploring = log.of(known(log)) if known(log).any() else None
     points, lift, behind, again, thresholds = list[GatePoint](), None, None, None, SHUT
     if exploring is not None:

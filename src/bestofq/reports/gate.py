@@ -14,8 +14,7 @@ from bestofq.reports.table import Table, columns
 
 Thresholds = tuple[float | None, ...]
 SHUT: Thresholds = (None,) * len(FAMILIARITY)
-QUANTILES = (0.0, 0.25, 0.5, 0.75)
-"""Of the margins at a level: the thresholds that are tried."""
+QUANTILES = (0.0, 0.25, 0.5, 0.75)  # of the margins at a level: the thresholds that are tried
 
 
 class GatePoint(FrozenModel):

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Sequence
 
-ORDER = (
+ORDER = (  # the baseline, what is learned from nothing, then what has a Q-function; others stand before the last four
     *("prompting", "random", "explore", "vote", "picker", "verifier", "words", "memory"),
     *("own", "best-of-q", "prior", "mcts"),
 )
-"""The baseline, what is learned from nothing, then what has a Q-function; others stand before the last four."""
 OURS = ("best-of-q", "prior", "mcts")
 """The agents that figures accent: those that a Q-function, or a search, chooses for."""
 _SHOWN = {"prior": "best-of-q + prior"}

@@ -16,8 +16,7 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Bools
 from bestofq.reports.stats import SIGNED, UNIT, Doubles, Quantity, share
 
-LEVELS = 200
-"""Into which Q is divided, each with as many steps: within one, success and failure count as equal."""
+LEVELS = 200  # into which Q is divided, each with as many steps: within one, success and failure count as equal
 
 
 def greedy(log: LoggedChoices, n: int | None = None) -> Doubles:

@@ -32,8 +32,7 @@ def pass_table(attempts: Mapping[str, Tries], made: Mapping[str, RowSource]) -> 
 def pass_at(tries: Tries, k: int) -> Quantity:
     """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more.
 
-    For each task 1 − C(failures, k) / C(runs, k), the mean over every choice of k of its runs. It is unbiased (Chen et
-    al. 2021).
+    For each task 1 − C(failures, k) / C(runs, k), the mean over every choice of k runs: unbiased (Chen et al. 2021).
     """
     return Quantity(_by_task(tries, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k)), UNIT)
 

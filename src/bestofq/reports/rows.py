@@ -56,8 +56,7 @@ class Selection:
         return known if self.runs is None else [*distinct(self.runs)]
 
     def tallies(self, store: "Store") -> list[Tally]:
-        """Its ended episodes, of all agents. An episode without a step belongs to its agent's only Q-function in its
-        run."""
+        """Its ended episodes, of all agents. One without a step belongs to its agent's only Q-function in its run."""
         runs = self.in_runs(store)
         found = sorted(store.tallies(runs, split=self.split), key=lambda t: runs.index(t.run))
         several = group_by({(t.run, t.agent, t.checkpoint) for t in found if t.checkpoint}, lambda known: known[:2])

@@ -31,8 +31,7 @@ _ROWS_A_KIND = 50  # alike rows, from which on drawing kinds is faster than draw
 _REPEATS = 2**32  # more than a run has
 _ALIKE = 1e-9  # resamples that differ by less do by rounding only
 
-Span = tuple[float, float]
-"""The least and the most that a task's own value can be."""
+Span = tuple[float, float]  # the least and the most that a task's own value can be
 UNIT: Span = (0.0, 1.0)
 SIGNED: Span = (-1.0, 1.0)
 
@@ -196,8 +195,7 @@ def steps_interval(tries: Tries) -> Interval | None:
     return measure(counts.reshape(len(counts), -1), statistic).interval
 
 
-Counts = Mapping[Any, Doubles | tuple[float, float]]
-"""By task, K numbers that are added up over tasks."""
+Counts = Mapping[Any, Doubles | tuple[float, float]]  # by task, K numbers that are added up over tasks
 
 
 def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: Span | None = None) -> Measure:

@@ -133,8 +133,7 @@ def performance(tries: Tries, against: Tries | None = None) -> dict[str, Any]:
     }
 
 
-Values = tuple[str, ...]
-"""Of the keys of a grouping."""
+Values = tuple[str, ...]  # of the keys of a grouping
 
 
 def _measure_groups(

@@ -6,10 +6,9 @@ are listed here. For other names, and decisions from before they were recorded, 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
 from typing import NamedTuple
 
-from bestofq.core.decision import Decision, Episode
+from bestofq.core.decision import Decision, Episode, finite
 
 
 class Meaning(NamedTuple):
@@ -56,9 +55,7 @@ class ValuedStep:
 def read_values(episode: Episode) -> list[ValuedStep]:
     found = []
     for index, decision in enumerate(step.decision for step in episode.steps):
-        value, *scores = (
-            v if v is not None and isfinite(v) else None for v in (decision.state_value, *decision.scores)
-        )
+        value, *scores = map(finite, (decision.state_value, *decision.scores))
         taken = scores.pop(decision.chosen)
         others = tuple(score for score in scores if score is not None)
         found.append(ValuedStep(index, value, taken, others, decision.candidate.label, decision.explored))

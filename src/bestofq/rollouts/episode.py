@@ -46,11 +46,8 @@ DEFAULTS = EpisodeOptions()
 async def run_episode(agent: Agent, env: Env, task: Task, record: "EpisodeRecord | None" = None) -> Episode:
     """Run one episode: observe, decide, act, record. This is the main loop; it needs no store.
 
-    Args:
-        record: keeps the steps, and limits them. `record_episode` gives one that commits each step to a store.
-
-    An error of the agent or the environment ends the episode with a verdict; what the user must fix is raised
-    (`_verdict_of`).
+    `record` keeps the steps, and limits them; that of `record_episode` commits each to a store. An error of the agent
+    or the environment ends the episode with a verdict; what the user must fix is raised (`_verdict_of`).
     """
     record = record or EpisodeRecord(agent.name, task)
     try:
@@ -184,8 +181,7 @@ class EpisodeRecord:
             await self.end_step(StepResult(observation=self._begun[0], truncated=True))
 
     def final_verdict(self, last: StepResult) -> Verdict:
-        """The verdict by the last result. Only that of an episode that ended by itself has no reason
-        (`ended_by_itself`)."""
+        """The verdict by the last result. Only that of an episode that `ended_by_itself` has no reason."""
         if last.truncated:
             return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
         if not last.terminated:

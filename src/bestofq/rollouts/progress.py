@@ -74,8 +74,7 @@ class LiveProgress(Progress):
 
     @property
     def _facts(self) -> str:
-        """`42.0 % success · 118 steps/s · 1,210,000 tokens`, and how many were cut off, if any. Without rates where all
-        were stored before."""
+        """`42.0 % success · 118 steps/s · 1,210,000 tokens`, and what was cut off. No rates where all were stored."""
         seconds = max(monotonic() - self._began, 1e-9)
         decided = sum(self._outcomes[outcome] for outcome in DECIDED)
         parts = [f"{self._outcomes['success'] / decided:.1%} success" if decided else "no episode done yet"]

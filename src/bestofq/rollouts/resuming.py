@@ -41,8 +41,7 @@ async def repeat_steps(env: Env, episode: Episode, unsafe: Unsafe | None) -> Ste
 async def claim_orphans(
     store: "Store", run: str, agent: str, wanted: Callable[[EpisodeKey], bool], unsafe: Unsafe | None
 ) -> dict[EpisodeKey, Episode]:
-    """Take over what a process that died left running and is `wanted`. Return what can go on, and mark the rest as
-    `interrupted`."""
+    """Take over what a dead process left running and is `wanted`. Return what can go on; the rest is `interrupted`."""
     ids = [one.id for one in store.summaries(run=run, agent=agent, status="running") if wanted(one.key)]
     found: dict[EpisodeKey, Episode] = {}
     for summary in await store.take_over(run, agent, only=ids):

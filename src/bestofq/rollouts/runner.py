@@ -69,10 +69,9 @@ async def run_many(
 
     Returns the finished episodes of these tasks, of this call and of earlier ones, in the order of `Store.episodes`.
     """
-    if concurrency < 1:
-        raise InputError(f"concurrency is {concurrency}: it must be at least 1")
-    if repeats < 1:
-        raise InputError(f"repeats is {repeats}: it must be at least 1")
+    for name, number in {"concurrency": concurrency, "repeats": repeats}.items():
+        if number < 1:
+            raise InputError(f"{name} is {number}: it must be at least 1")
     if len({(task.suite, task.id) for task in tasks}) != len(tasks):
         raise InputError(f"of {len(tasks)} tasks some share suite and id: give each an id of its own")
     progress = options.progress

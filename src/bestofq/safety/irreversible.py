@@ -2,8 +2,7 @@
 
 The page decides: the element's role, name, text and link in any spelling, its form and what that would send. The
 page's address counts too, and the words before a bare "Yes". It is a seat belt and no wall. It may ask too often. A
-button without words, or one named "Next", gets past it, unless every form is confirmed. `benchmarks/gate.py` measures
-it.
+button named "Next", or without words, gets past it unless every form is confirmed (measured by `benchmarks/gate.py`).
 """
 
 import re

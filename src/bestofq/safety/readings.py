@@ -90,8 +90,7 @@ def _look_alike(letter: str, script: str) -> str | None:
 
 
 def address(url: str) -> str:
-    """What an address asks of its site, as a browser reads it: path, query and fragment, escapes undone, case and
-    compatibility folded."""
+    """What an address asks of its site, as a browser reads it: path, query and fragment, unescaped and folded."""
     url = re.sub(r"[\t\r\n]", "", url).translate(_SLASHES)
     for _ in range(_ESCAPES):
         if url == (url := unquote(url).translate(_SLASHES)):

@@ -34,8 +34,7 @@ class Backtracker:
 
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[Env]:
-        """The environment for one rollout, wherever it stands. It is closed if its machinery failed, since it may be
-        broken."""
+        """The environment for one rollout, wherever it stands. Where its machinery failed it is closed."""
         self._env = self._env or await self.make_env()
         try:
             yield self._env

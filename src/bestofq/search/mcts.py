@@ -28,9 +28,8 @@ from bestofq.core.decision import (
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Observation
-from bestofq.core.placing import locate_candidate
 from bestofq.core.protocols import Env, Judge, Localizer, Proposer, Samples, Scorer
-from bestofq.core.repeating import DivergedError
+from bestofq.core.repeating import DivergedError, locate_candidate
 from bestofq.core.seeds import step_seed
 from bestofq.core.usage import Usage
 from bestofq.search.backtracking import Backtracker
@@ -47,32 +46,21 @@ _REPLIES: TypeAdapter[list[tuple[str, Reply]]] = TypeAdapter(list[tuple[str, Rep
 
 @dataclass
 class Search:
-    """One tree.
-
-    Args:
-        state: what the agent sees at the root, with its past decisions.
-        ranker: gives Q̂ in [0, 1].
-        judge: says what an episode is worth if the environment cannot.
-        localizer: places targets in words.
-        depth: T, the steps from the root to the end of an episode.
-        start: the node from which rollouts begin: the root, or a node below it once the agent has acted.
-        keep: gets the replies of the rollout under way after each of them, as text.
-        kept: that text, from a search of this tree that was killed. These replies are not requested again as long as
-            the rollout leads to the same pages.
-    """
+    """One tree. The replies `kept` by a search of it that was killed are not requested again as long as the rollout
+    leads to the same pages."""
 
     tree: MutableTree
-    state: State
+    state: State  # what the agent sees at the root, with its past decisions
     backtracker: Backtracker
     _: KW_ONLY
     proposer: Proposer
-    ranker: Scorer | None
-    judge: Judge | None = None
-    localizer: Localizer | None = None
-    depth: int
-    start: int = 0
-    keep: Callable[[str], Awaitable[None]] | None = None
-    kept: str = "[]"
+    ranker: Scorer | None  # gives Q̂ in [0, 1]
+    judge: Judge | None = None  # says what an episode is worth if the environment cannot
+    localizer: Localizer | None = None  # places targets in words
+    depth: int  # T, the steps from the root to the end of an episode
+    start: int = 0  # the node from which rollouts begin: the root, or a node below it once the agent has acted
+    keep: Callable[[str], Awaitable[None]] | None = None  # gets the replies of the rollout after each of them, as text
+    kept: str = "[]"  # that text
     usage: list[Usage] = field(default_factory=list)
     checkpoint: str | None = None  # of the Q-function that ranks, where one does
     _failures: int = 0
@@ -127,9 +115,8 @@ class Search:
         if self.tree.expanded[node]:
             return False
         state = self._state_at(node)
-        await self.offer(
-            node, state, await self._propose(node, partial(self.proposer.propose, state, self.config.candidates))
-        )
+        propose = partial(self.proposer.propose, state, self.config.candidates)
+        await self.offer(node, state, await self._propose(node, propose))
         return True
 
     async def offer(self, node: int, state: State, candidates: Sequence[Candidate]) -> None:

@@ -24,14 +24,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from bestofq.core.decision import Candidate, Decision, Outcome, Scores, State, Verdict, distinct
+from bestofq.core.decision import Candidate, Decision, Scores, State, Verdict, distinct
 from bestofq.core.errors import DataError, SetupError
 from bestofq.core.frozen import FrozenModel
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Scorer
 from bestofq.core.secrets import keep_token
 from bestofq.core.usage import Usage, token_count
-from bestofq.interop.nouns import json_in, text_of
+from bestofq.interop.nouns import json_in, text_of, verdict_by
 from bestofq.models.endpoint import client_errors
 from bestofq.serve import upstream
 from bestofq.serve import wire as chat
@@ -92,8 +92,7 @@ class ReportedOutcome(FrozenModel):
         reward = float(self.success) if self.reward is None else self.reward
         if reward == (not self.success):
             raise ValueError
-        outcome: Outcome = "success" if self.success else "failure"
-        return Verdict(reward=reward, outcome=outcome, reason=self.reason, judge=self.judge)
+        return verdict_by(self.judge, success=self.success, reason=self.reason, reward=reward)
 
 
 class StoredAnswer(NamedTuple):

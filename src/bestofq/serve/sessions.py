@@ -182,8 +182,7 @@ class Sessions:
 
 
 async def kept(saving: Awaitable[None], what: str) -> None:
-    """Waits until it is stored. A failure is logged, an unexpected one with its traceback; the agent is served all the
-    same."""
+    """Waits until it is stored. A failure is only logged, an unexpected one with its traceback: the agent is served."""
     try:
         await saving
     except Exception as error:

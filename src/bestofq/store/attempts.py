@@ -29,10 +29,9 @@ _ONCE = postgresql.insert(STEPS).from_select(list(STEPS.c), _HELD).on_conflict_d
 _SAME = (STEPS.c[name] == bindparam(f"own_{name}") for name in ("number", "checksum"))
 _THERE = select(STEPS.c.number).where(*_OURS, STEPS.c.episode == EPISODES.c.id, *_SAME)
 _PAGE = postgresql.insert(PAGES).values(key=bindparam("page_key"), body=bindparam("page_body"))
-_APPENDED_WITH_PAGE = str(
+_APPENDED_WITH_PAGE = str(  # as text: to compile it costs more than to execute it
     _ONCE.add_cte(_PAGE.on_conflict_do_nothing().cte("page")).compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
 )
-"""As text: to compile it costs more than to execute it."""
 _SLOT = ("run", "agent", "suite", "task", "repeat")
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -38,12 +38,12 @@ class Place(NamedTuple):
     total: int
 
 
+@dataclass(frozen=True)
 class Catalogue:
     """Plain calls, each a few indexed queries."""
 
-    def __init__(self, engine: Engine, pages: records.PageReader) -> None:
-        self._engine = engine
-        self._pages = pages
+    _engine: Engine
+    _pages: records.PageReader
 
     def agents(self, *, run: str | None = None) -> Sequence[Row[Any]]:
         """Count the episodes of each agent of each run and suite: `episodes`, `running`, `decided` (finished, with an
@@ -64,7 +64,7 @@ class Catalogue:
     def judged_at(self, run: str) -> str | None:
         """Return when a judge gave its last verdict on an episode of the run (ISO 8601, UTC)."""
         query = select(func.max(VERDICTS.c.judged_at)).join(EPISODES).where(EPISODES.c.run == run)
-        return scalar_of(self._engine, query)  # type: ignore[no-any-return]
+        return scalar_of(self._engine, query)
 
     def load_usage(self, episodes: Sequence[str]) -> dict[str, tuple[int, float | None]]:
         """Return the tokens and USD of each episode's decisions; None if a price is not known."""

@@ -13,10 +13,9 @@ AGENTS, TREES = "agents", "trees"
 """In a run's configuration: settings of its agents by their names; under `trees` those of its searches for trees."""
 Q, DISCOUNT, GATE = "q", "discount", "gate"
 """Among an agent's settings: the name of its Q-function, and the discount that this was trained with."""
-Owned = Mapping[str, Mapping[str, JsonValue]]
-"""Settings of agents by their names."""
+Owned = Mapping[str, Mapping[str, JsonValue]]  # settings of agents by their names
 _FIRST = ("chat.model", Q)  # what other differences follow from
-_WAYS = {
+_WAYS = {  # how to go back to what is no setting
     "split": "--split {}",
     "importer": "`bestofq import {}`",
     "n": "--n {0}, in Python n_candidates={0}",
@@ -25,7 +24,6 @@ _WAYS = {
     "weights": "--model and the model of the weights {}",
     "prompts": "the prompts {}",
 }
-"""How to go back to what is no setting."""
 
 
 def going_on(

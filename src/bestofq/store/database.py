@@ -137,12 +137,10 @@ def prepare(engine: Engine, *, read_only: bool = False) -> None:
 
 
 def _unreachable(engine: Engine, error: DatabaseError) -> SetupError:
-    reason = str(error.orig).strip().partition("\n")[0]
+    name, reason = name_of(engine), str(error.orig).strip().partition("\n")[0]
     if is_sqlite(engine):
-        return SetupError(f"{name_of(engine)} cannot be read ({reason}): copy its folder, and read the copy")
-    return SetupError(
-        f"{name_of(engine)} cannot be used ({reason}): start the server, and check its host, user and database"
-    )
+        return SetupError(f"{name} cannot be read ({reason}): copy its folder, and read the copy")
+    return SetupError(f"{name} cannot be used ({reason}): start the server, and check its host, user and database")
 
 
 def check_lists(engine: Engine) -> None:
@@ -155,8 +153,7 @@ def check_lists(engine: Engine) -> None:
 
 
 def find_file_damage(connection: Connection, what: str = "1") -> str:
-    """Return the first fault that SQLite finds in its file, or in the table `what`; empty without any. PostgreSQL has
-    its own tools for that."""
+    """Return SQLite's first fault in its file, or in the table `what`; "" without any, and of PostgreSQL."""
     if not is_sqlite(connection.engine):
         return ""
     first = str(connection.exec_driver_sql(f"PRAGMA integrity_check({what})").scalar())
@@ -171,8 +168,7 @@ def open_connection(engine: Engine) -> Connection:
 
 @contextmanager
 def transaction(connection: Connection, *, one_statement: bool = False) -> Iterator[Connection]:
-    """All of what is done in it or nothing, on a connection that is kept. `one_statement`: it is one, which PostgreSQL
-    commits by itself."""
+    """All of what is done in it or nothing, on a kept connection. PostgreSQL commits `one_statement` by itself."""
     if is_sqlite(connection.engine):
         with connection.begin():
             yield connection
@@ -190,8 +186,7 @@ def transaction(connection: Connection, *, one_statement: bool = False) -> Itera
 
 
 def read(engine: Engine, work: Callable[[Connection], T]) -> T:
-    """What the work reads, again if the connection was lost in it. SetupError if the server stays away, and where
-    the file cannot be read."""
+    """What the work reads, again if the connection was lost in it. SetupError if server or file cannot be read."""
     for left in reversed(range(_TRIES)):
         try:
             with engine.connect() as connection:
@@ -207,7 +202,7 @@ def rows_of(engine: Engine, query: sa.Select[Any]) -> Sequence[Any]:
     return read(engine, lambda connection: connection.execute(query).all())
 
 
-def scalar_of(engine: Engine, query: sa.Select[Any]) -> Any:
+def scalar_of(engine: Engine, query: sa.Select[T]) -> T | None:
     """The first column of the first row; None without rows."""
     return read(engine, lambda connection: connection.scalar(query))
 

@@ -17,8 +17,7 @@ from bestofq.store.codec import content_key, unpack
 from bestofq.store.database import damage_error, verify_rows
 from bestofq.store.schema import EPISODES, PAGES, STEPS, TASKS, Status
 
-SEED_RUN = "seed"
-"""The run of the first episodes of Best-of-Q's recipe."""
+SEED_RUN = "seed"  # the run of the first episodes of Best-of-Q's recipe
 _PAGES_KEPT = 4096
 _ORDER = ("run", "agent", "suite", "task", "repeat", "started_at", "id")
 _EXACT = ("run", "agent", "suite", "split", "task", "status")

@@ -20,8 +20,7 @@ from bestofq.store.location import Location
 from bestofq.store.schema import FACTS, METADATA, PAGES, TASKS, WRITERS, add_checksum
 
 _TABLES = [table for table in METADATA.sorted_tables if table not in (FACTS, WRITERS)]
-Tables = Mapping[str, Sequence[Mapping[str, Any]]]
-"""Rows by the names of their tables."""
+Tables = Mapping[str, Sequence[Mapping[str, Any]]]  # rows by the names of their tables
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,8 +144,7 @@ class Store(AbstractContextManager["Store"]):
 
     def note(self, name: str) -> str | None:
         """The text that was last kept under a name."""
-        own = select(FACTS.c.value).where(FACTS.c.name == f"note {name}")
-        return database.read(self._engine, lambda connection: connection.scalar(own))
+        return database.scalar_of(self._engine, select(FACTS.c.value).where(FACTS.c.name == f"note {name}"))
 
     async def begin_episode(self, run: str, agent: str, task: Task, repeat: int, provenance: Provenance) -> str:
         """Begin the next attempt at a slot and return its id. An attempt that this or a dead process left running is

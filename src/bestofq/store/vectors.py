@@ -20,9 +20,7 @@ class VectorCache:
     """Vectors of one EmbedSpec, never written twice. Calls wait: use `asyncio.to_thread` in an event loop."""
 
     def __init__(self, engine: Engine, writer: Writer, spec: EmbedSpec) -> None:
-        self.spec = spec
-        self._engine = engine
-        self._writer = writer
+        self.spec, self._engine, self._writer = spec, engine, writer
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Floats]:
         """The vectors [D] of those keys that are stored; read-only arrays. DamageError."""

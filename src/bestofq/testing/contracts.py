@@ -14,13 +14,12 @@ from bestofq.core.observation import Element, Observation, Split, Task
 from bestofq.core.protocols import Judge, Prefetching, Proposer, Scorer, Suite
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
-PAGE = Observation(
+PAGE = Observation(  # three links, two of one name
     url="/",
     title="Shop",
     text="Red [1] Blue [2]\nBlue [3]",
     elements=tuple(Element(mark=m, role="link", name=name) for m, name in ((1, "Red"), (2, "Blue"), (3, "Blue"))),
 )
-"""Three links, two of one name."""
 STATE = State(task=Task(id="t", suite="s", goal="a blue one", start_url="/"), observation=PAGE)
 CANDIDATES = tuple(
     Candidate(action=Click(mark=m), label=f"click link {name}", log_prob=-float(m), reply=f" so\nclick [{m}]")

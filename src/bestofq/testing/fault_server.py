@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Self
 
-STATUSES: Mapping[str, tuple[int, str]] = {
+STATUSES: Mapping[str, tuple[int, str]] = {  # faults that are an error's status and sentence
     "429": (429, "Rate limit reached"),
     "408": (408, "The request came too slowly"),
     "500": (500, "The server had an error"),
@@ -31,34 +31,26 @@ STATUSES: Mapping[str, tuple[int, str]] = {
     "413": (413, "Request Entity Too Large"),
     "filter": (400, "The prompt was filtered by the content management policy"),
 }
-"""Faults that are an error's status and sentence."""
 
 
 @dataclass(kw_only=True)
 class FaultServer:
     """Answer each request by `reply`, or by a fault that is drawn with its share in `faults`.
 
-    Args:
-        reply: text of the completion, from the request's body. A request for embeddings gets vectors by hash instead.
-        faults: names of `STATUSES`; "reset" cuts the connection; "silence" keeps it open and sends nothing; "empty" is
-            a completion without text; "truncated" cuts a reply at max_tokens.
-        script: the first answers, each a fault or "ok".
-        seconds: time before each answer.
-        log_prob: log-probability of each word, for requests that ask for it.
-        models: names that a request for the models lists.
-
-    `requests` holds the bodies of the requests, `seen` counts the answers ("ok" or the fault).
+    `reply` gives the text of the completion, from the request's body. A request for embeddings gets vectors by hash
+    instead. Faults are the names of `STATUSES`. "reset" cuts the connection; "silence" keeps it open and sends nothing;
+    "empty" is a completion without text; "truncated" cuts a reply at max_tokens.
     """
 
     reply: Callable[[Mapping[str, Any]], str] = field(kw_only=False)
     faults: Mapping[str, float] = field(default_factory=dict, kw_only=False)
-    script: Sequence[str] = ()
-    seconds: float = 0.0
-    log_prob: float | Callable[[Mapping[str, Any]], float] | None = None
-    models: Sequence[str] = ()
+    script: Sequence[str] = ()  # the first answers, each a fault or "ok"
+    seconds: float = 0.0  # before each answer
+    log_prob: float | Callable[[Mapping[str, Any]], float] | None = None  # of each word, for requests that ask for it
+    models: Sequence[str] = ()  # names that a request for the models lists
     seed: int = 0
-    requests: list[Mapping[str, Any]] = field(init=False, default_factory=list)
-    seen: Counter[str] = field(init=False, default_factory=Counter)
+    requests: list[Mapping[str, Any]] = field(init=False, default_factory=list)  # the bodies
+    seen: Counter[str] = field(init=False, default_factory=Counter)  # answers, "ok" or the fault
     most_at_once: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -151,13 +143,8 @@ class FaultServer:
 def _embed(texts: Sequence[str]) -> dict[str, Any]:
     vectors = [[byte / 255 for byte in hashlib.sha256(text.encode()).digest()] for text in texts]
     data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
-    tokens = sum(len(text.split()) for text in texts)
-    return {
-        "object": "list",
-        "model": "faults",
-        "data": data,
-        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-    }
+    usage = dict.fromkeys(("prompt_tokens", "total_tokens"), sum(len(text.split()) for text in texts))
+    return {"object": "list", "model": "faults", "data": data, "usage": usage}
 
 
 def error(message: str, fault: str = "") -> bytes:

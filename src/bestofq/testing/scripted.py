@@ -10,8 +10,7 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.language import Generation, Reply, Request
 from bestofq.core.usage import Usage
 
-Replies = Sequence[str]
-"""Replies to one state, the greedy one first."""
+Replies = Sequence[str]  # replies to one state, the greedy one first
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,9 @@ class ScriptedProposer:
         problem, replies = "it is empty", self._script(state, n)[:n]
         for reply in replies:
             try:
-                candidate = parse_reply(reply, state.observation)
+                candidates.append(parse_reply(reply, state.observation))
             except ReplyError as error:
                 problem = str(error)
-            else:
-                candidates.append(candidate)
         usage = (Usage(role="proposer", calls=1, seconds=self.seconds),)
         if not candidates:
             said = f"the script has no valid reply at step {len(state.decisions)}: {problem}"

@@ -57,9 +57,8 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     }
     routes = [Route(path, _page(template, context)) for path, (template, context) in shown.items()]
     routes += [Route("/screenshots/{name}", _screenshot), Route("/assets/{hash}/{name}", _asset)]
-    app = Starlette(
-        routes=routes, exception_handlers=dict.fromkeys((HTTPException, BestOfQError, Exception), _error_page)
-    )
+    handlers = dict.fromkeys((HTTPException, BestOfQError, Exception), _error_page)
+    app = Starlette(routes=routes, exception_handlers=handlers)
     app.state = State({"store": store, "name": name, "report": report, "replayed": replayed})
     return app
 

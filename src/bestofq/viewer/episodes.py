@@ -100,10 +100,8 @@ def episode_page(store: Store, episode: str, at_step: str | None, among: Episode
         last = count - 1 if running else count
         if not 0 <= step <= last:
             return None
-        newest = running and step == last
-        return address(
-            f"/episode/{summary.id}", **listed, step=None if newest else "end" if step == count else step + 1
-        )
+        named = None if running and step == last else "end" if step == count else step + 1
+        return address(f"/episode/{summary.id}", **listed, step=named)
 
     task = EpisodeFilter(suite=summary.suite, task=summary.task)
     return {

@@ -64,9 +64,7 @@ class _Export:
     """Pages from `RESULTS` on, each once, along the links that are kept."""
 
     def __init__(self, store: Store, found: Report, folder: Path, title: str, episodes: set[str]) -> None:
-        self._store = store
-        self._folder = folder
-        self._episodes = episodes
+        self._store, self._folder, self._episodes = store, folder, episodes
         self._found = [RESULTS]
         self._known = {RESULTS}  # the same, for looking up: there can be many
         self._trees = {unescape(tree_address(tree)) for tree in found.trees}

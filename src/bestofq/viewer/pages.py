@@ -88,13 +88,11 @@ def picture_address(store: Store, seen: Observation) -> str | None:
     return f"/screenshots/{store.screenshots.path(shot).name}" if shot and store.screenshots.has(shot) else None
 
 
-ENDINGS = ("csv", "json", "md")
-"""The files of a table in an exported report."""
-ASSETS = {
+ENDINGS = ("csv", "json", "md")  # the files of a table in an exported report
+ASSETS = {  # what pages load, by name: text and media type
     "viewer.css": (PALETTE + STYLE + _asset("viewer.css"), "text/css"),
     "viewer.js": (_asset("viewer.js"), "text/javascript"),
 }
-"""What pages load, by name: text and media type."""
 ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexdigest()[:12]
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}", endings=ENDINGS)

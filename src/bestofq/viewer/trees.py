@@ -1,7 +1,6 @@
 """A search tree as a flat way: for each action its visits, Q̃, Q̂ and their blend (Agent Q, Eq. 10).
 
-The way most taken stands one action below the other. What was tried instead is folded under the action, as a way of
-its own.
+The way most taken stands one action below the other. What was tried instead is a way of its own, folded under it.
 """
 
 from collections.abc import Sequence
@@ -32,8 +31,7 @@ class Node:
         return -1 if self.q is None else round(TONES * min(1.0, max(0.0, self.q)))
 
 
-Way = Sequence[Node]
-"""Actions one after the other."""
+Way = Sequence[Node]  # actions one after the other
 
 
 class TreeBranches(NamedTuple):

@@ -72,8 +72,7 @@ def read_command(command: str, commands: Commands, expected: str) -> Action:
 
 
 def read_on_page(command: str, parse: Callable[[str], Action], observation: Observation) -> Action:
-    """The action of a command, a click with words on the one mark that follows them. ReplyError for a mark that is not
-    on the page."""
+    """The action of a command, a click with words on the one mark after them. ReplyError for a mark not on the page."""
     action = parse(ground_click(command, observation))
     mark = action.mark if isinstance(action, Marked) else None
     if mark is not None and all(element.mark != mark for element in observation.elements):

@@ -66,8 +66,7 @@ def composite_user(state: State, history: int, pictures: int = 0) -> str:
 
 
 def parse_composite(reply: str, observation: Observation) -> Candidate:
-    """The candidate of a reply, without its thinking. ReplyError when a part is missing, or for a command or mark that
-    does not exist."""
+    """The candidate of a reply, without its thinking. ReplyError for a missing part, an unknown command or mark."""
     match = _REPLY.fullmatch(remove_thoughts(reply).strip())
     if match is None:
         raise ReplyError(f"{reply[:80]!r} is not thought, COMMANDS, EXPLANATION and STATUS, each on its line")

@@ -3,6 +3,7 @@ Q's: the last screenshot with the actions (Fig. 5), by four criteria for reserva
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from bestofq.agents.json_replies import object_schema
@@ -89,11 +90,9 @@ class ChatJudge:
 def _pictures(episode: Episode, most: int) -> tuple[Screenshot, ...]:
     """The last ones that carry their bytes, oldest first. An unchanged page counts once."""
     pages = [*(step.observation for step in episode.steps), *([episode.final] if episode.final else [])]
-    shots: list[Screenshot] = []
-    for shot in (page.screenshot for page in pages):
-        if shot is not None and shot.data and (not shots or shots[-1].sha256 != shot.sha256):
-            shots.append(shot)
-    return tuple(shots[-most:]) if most else ()
+    shots = [page.screenshot for page in pages if page.screenshot and page.screenshot.data]
+    changed = [next(same) for _, same in groupby(shots, key=lambda shot: shot.sha256)]
+    return tuple(changed[-most:]) if most else ()
 
 
 def _actions(episode: Episode) -> list[str]:

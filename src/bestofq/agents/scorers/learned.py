@@ -20,8 +20,7 @@ from bestofq.models.prices import price_of
 if TYPE_CHECKING:  # a memory needs no PyTorch
     from bestofq.learning.value import ValueModel
 
-Values = Union[Memory, "ValueModel"]
-"""What ranks candidates."""
+Values = Union[Memory, "ValueModel"]  # what ranks candidates
 
 
 @dataclass(frozen=True)

@@ -84,9 +84,8 @@ async def read(session: BrowserSession, path: str, seed: int) -> Standing:
     answer = await session.evaluate(f"{_SCRIPT}({json.dumps(path)}, {seed}, {patience})")
     if answer["left"]:
         return Standing(left=True)
-    return Standing(
-        begun=answer["begun"], goal=_goal(answer["utterance"]), done=answer["done"], raw=float(answer["raw"])
-    )
+    goal = _goal(answer["utterance"])
+    return Standing(begun=answer["begun"], goal=goal, done=answer["done"], raw=float(answer["raw"]))
 
 
 def _goal(utterance: Any) -> str:
