@@ -1,7 +1,6 @@
 """An agent's unlike runs are rows of their own, in every table."""
 
 from random import Random
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from report_nouns import PROVENANCE, of, record, scored_by, task
 
 from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
+from bestofq.core.observation import Split
 from bestofq.reports.report import gather
 from bestofq.reports.rollout import RATES, RISK, Rollout, Tried, _log_evidence, difference_bounds
 from bestofq.reports.rows import Selection, read_rows
@@ -21,10 +21,9 @@ async def play(
     run: str,
     agent: str,
     tasks: str,
-    *,
-    split: Literal["train", "dev", "test"] = "test",
+    split: Split = "test",
     outcome: Outcome = "success",
-    **config: str | int,
+    **config: object,
 ) -> None:
     await store.begin_run(run, {"split": split, **config}, PROVENANCE)
     for name in tasks:
