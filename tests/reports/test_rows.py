@@ -97,11 +97,9 @@ async def test_two_q_functions_are_two_rows_even_in_one_run(store: Store) -> Non
             await record(store, "q" if checkpoint else "prompting", task(name), 0, scored_by(checkpoint), run=run)
     await record(store, "q", task("t"), 1, scored_by("value-2222222"), "failure", run="a")  # it went on with another
     table = agent_results(store, Selection(agents=["q"]))
-    assert [(name, of(table, name).rate.value) for name in sorted(row.agent for row in table.rows)] == [
-        ("q @111111", 1.0),
-        ("q @222222 (a)", 0.0),
-        ("q @222222 (b)", 1.0),
-    ]
+    assert len(table.rows) == 3
+    rates = {row.agent: of(table, row.agent).rate.value for row in table.rows}
+    assert rates == {"q @111111": 1.0, "q @222222 (a)": 0.0, "q @222222 (b)": 1.0}
     assert read_rows(store).baseline() == "prompting"
     assert read_rows(store, Selection(runs=["a", "b"])).baseline() == "q @111111"
 
