@@ -21,9 +21,10 @@ async def play(
     run: str,
     agent: str,
     tasks: str,
+    *,
     split: Split = "test",
     outcome: Outcome = "success",
-    **config: object,
+    **config: str | int,
 ) -> None:
     await store.begin_run(run, {"split": split, **config}, PROVENANCE)
     for name in tasks:
