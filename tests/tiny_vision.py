@@ -4,18 +4,13 @@ import hashlib
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 from tokenizers import pre_tokenizers
-from transformers import (
-    Qwen2_5_VLConfig,
-    Qwen2_5_VLForConditionalGeneration,
-    Qwen2Tokenizer,
-    Qwen3VLConfig,
-    Qwen3VLForConditionalGeneration,
-)
+from transformers import AutoModelForImageTextToText, Qwen2_5_VLConfig, Qwen2Tokenizer, Qwen3VLConfig
 
 from bestofq.core.observation import Screenshot
 
@@ -32,73 +27,39 @@ PREPROCESSOR = {  # as published with Qwen2.5-VL-3B-Instruct
     "image_processor_type": "Qwen2VLImageProcessor",
     "processor_class": "Qwen2_5_VLProcessor",
 }
+_SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+_ROPE = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}
+_TEXT = {**_SMALL, "num_key_value_heads": 2, "initializer_range": 0.3, "rope_parameters": _ROPE}
+_EYES = {"depth": 2, "hidden_size": 32, "intermediate_size": 48, "num_heads": 4, "out_hidden_size": 32}
 
 
 def save_tiny_vision(folder: Path, *, seed: int = 3) -> Path:
     """The checkpoint, saved as the published ones are."""
     tokenizer = tiny_tokenizer()
-    ids = dict(zip(CONTROL, tokenizer.convert_tokens_to_ids(list(CONTROL)), strict=True))
-    torch.manual_seed(seed)
-    model = Qwen2_5_VLForConditionalGeneration(
-        Qwen2_5_VLConfig(
-            text_config={
-                "vocab_size": len(tokenizer),
-                "hidden_size": 32,
-                "intermediate_size": 48,
-                "num_hidden_layers": 2,
-                "num_attention_heads": 4,
-                "num_key_value_heads": 2,
-                "max_position_embeddings": 2048,
-                "bos_token_id": None,
-                "eos_token_id": ids["<|endoftext|>"],
-                "initializer_range": 0.3,
-                "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]},
-            },
-            vision_config={
-                "depth": 2,
-                "hidden_size": 32,
-                "intermediate_size": 48,
-                "num_heads": 4,
-                "out_hidden_size": 32,
-                "fullatt_block_indexes": [1],
-                "initializer_range": 0.3,
-            },
-            image_token_id=ids["<|image_pad|>"],
-            video_token_id=ids["<|video_pad|>"],
-            vision_start_token_id=ids["<|vision_start|>"],
-            vision_end_token_id=ids["<|vision_end|>"],
-        )
-    )
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    (folder / "preprocessor_config.json").write_text(json.dumps(PREPROCESSOR))
-    return folder
-
-
-_SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
-_TEXT = {**_SMALL, "num_key_value_heads": 2, "head_dim": 8, "initializer_range": 0.3}
+    text = {**_TEXT, "max_position_embeddings": 2048, "bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
+    eyes = {**_EYES, "fullatt_block_indexes": [1], "initializer_range": 0.3}
+    return save(folder, Qwen2_5_VLConfig(**parts(tokenizer, text, eyes)), tokenizer, PREPROCESSOR, seed)
 
 
 def save_tiny_qwen3_vl(folder: Path) -> Path:
     tokenizer = tiny_tokenizer()
-    names = ("vision_start", "vision_end", "image", "video")
-    ids = {
-        f"{name}_token_id": at
-        for name, at in zip(names, tokenizer.convert_tokens_to_ids(list(CONTROL[1:])), strict=True)
-    }
-    rope = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}
-    eyes = {"depth": 2, "hidden_size": 32, "intermediate_size": 48, "num_heads": 4, "out_hidden_size": 32}
-    torch.manual_seed(3)
-    model = Qwen3VLForConditionalGeneration(
-        Qwen3VLConfig(
-            text_config={**_TEXT, "vocab_size": len(tokenizer), "rope_parameters": rope},
-            vision_config={**eyes, "patch_size": 16, "deepstack_visual_indexes": [0], "num_position_embeddings": 64},
-            **ids,
-        )
-    )
-    model.save_pretrained(folder)
+    eyes = {**_EYES, "patch_size": 16, "deepstack_visual_indexes": [0], "num_position_embeddings": 64}
+    config = Qwen3VLConfig(**parts(tokenizer, {**_TEXT, "head_dim": 8}, eyes))
+    return save(folder, config, tokenizer, {**PREPROCESSOR, "patch_size": 16})
+
+
+def parts(tokenizer: Qwen2Tokenizer, text: dict[str, Any], eyes: dict[str, Any]) -> dict[str, Any]:
+    """A configuration of both parts, with the tokenizer's control tokens."""
+    names = ("vision_start_token_id", "vision_end_token_id", "image_token_id", "video_token_id")
+    ids = dict(zip(names, tokenizer.convert_tokens_to_ids(list(CONTROL[1:])), strict=True))
+    return {"text_config": {**text, "vocab_size": len(tokenizer)}, "vision_config": eyes, **ids}
+
+
+def save(folder: Path, config: Any, tokenizer: Qwen2Tokenizer, preprocessor: dict[str, Any], seed: int = 3) -> Path:
+    torch.manual_seed(seed)
+    AutoModelForImageTextToText.from_config(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    (folder / "preprocessor_config.json").write_text(json.dumps({**PREPROCESSOR, "patch_size": 16}))
+    (folder / "preprocessor_config.json").write_text(json.dumps(preprocessor))
     return folder
 
 

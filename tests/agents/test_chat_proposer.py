@@ -135,10 +135,8 @@ async def test_with_log_probabilities_each_candidate_is_a_reply_of_its_own() -> 
 
 @pytest.mark.parametrize("log_probs", [True, False], ids=["its second reply", "the picker's reply"])
 async def test_what_was_paid_before_an_endpoint_fails_is_counted(log_probs: bool) -> None:
-    async with (
-        BrokenServer(lambda _: said(CLICK, WRITE), script=["ok", "500"], log_prob=-0.25) as server,
-        endpoint(server, attempts=1) as model,
-    ):
+    failing = BrokenServer(lambda _: said(CLICK, WRITE), script=["ok", "500"], log_prob=-0.25)
+    async with failing as server, endpoint(server, attempts=1) as model:
         agent = Agent(name="a", proposer=ChatProposer(model, log_probs=log_probs), scorer=ChatPickerScorer(model))
         with pytest.raises(ModelError) as caught:
             await agent.decide(STATE, np.random.default_rng(0))
@@ -450,10 +448,8 @@ async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path, mon
     for name, value in {"ATTEMPT_SHARE": 0.25 / 60, "FIRST_SHARE": 0.25 / 60, "SLOWER": 0}.items():
         monkeypatch.setattr(chat, name, value)
     refused: list[Action] = []
-    async with (
-        BrokenServer(reply, shares, script=list(shares), seed=2) as server,
-        endpoint(server, deadline=60) as model,
-    ):
+    broken = BrokenServer(reply, shares, script=list(shares), seed=2)
+    async with broken as server, endpoint(server, deadline=60) as model:
         agent = Agent(name="chat", proposer=ChatProposer(model), scorer=ConstantScorer(), selector=UniformSelector())
 
         async def make_env() -> Env:
@@ -461,10 +457,8 @@ async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path, mon
 
         with Store.open(tmp_path) as store:
             await store.begin_run("faults", {}, Provenance(version="test"))
-            tasks = suite.tasks("train", 12)
-            done = await run_many(
-                tasks, make_env, agent, store=store, run="faults", options=RunOptions(step_limit=8, retries=8)
-            )
+            tasks, options = suite.tasks("train", 12), RunOptions(step_limit=8, retries=8)
+            done = await run_many(tasks, make_env, agent, store=store, run="faults", options=options)
             assert len(done) == 12
             assert {episode.outcome for episode in done} <= {"success", "failure"}
             cuts = {summary.reason.partition(":")[0] for summary in store.summaries(run="faults", status="cut")}

@@ -79,10 +79,12 @@ def test_the_history_is_all_composite_actions_and_the_current_page_alone() -> No
         ("GOTO https://tables.example/rome", Goto(url="https://tables.example/rome")),
         ('ASK USER HELP "inside or outside?"', AskUser(question="inside or outside?")),
         ('TYPE [1] "Pisa   on"', Write(mark=1, text="Pisa   on")),
+        ("NONE", Answer(text="booked for 7 PM")),  # ends the episode, with the explanation
     ],
 )
 def test_every_command_is_read_as_it_is_written(command: str, action: object) -> None:
-    reply = f" so\nCOMMANDS: {command}\nEXPLANATION: then\nSTATUS: CONTINUE"
+    status = "DONE" if command == "NONE" else "CONTINUE"
+    reply = f" so\nCOMMANDS: {command}\nEXPLANATION: booked for 7 PM\nSTATUS: {status}"
     candidate = parse_composite(reply, PAGE)
     assert candidate.action == action
     assert composite_reply(candidate, first=False) == reply
@@ -93,13 +95,6 @@ def test_what_stands_before_the_plan_is_no_part_of_it(before: str) -> None:
     candidate = parse_composite(before + FIRST, PAGE)
     assert (candidate.plan, candidate.thought) == ("set the city; find a table", "it says Rome")
     assert candidate.reply == before + FIRST
-
-
-def test_done_ends_the_episode_with_the_explanation() -> None:
-    reply = " all set\nCOMMANDS: NONE\nEXPLANATION: booked for 7 PM\nSTATUS: DONE"
-    candidate = parse_composite(reply, PAGE)
-    assert candidate.action == Answer(text="booked for 7 PM")
-    assert composite_reply(candidate, first=False) == reply
 
 
 @pytest.mark.parametrize(
@@ -249,13 +244,8 @@ async def test_two_buttons_with_the_same_words_are_two_candidates() -> None:
 
 
 async def test_a_vote_takes_what_most_replies_gave_and_the_first_of_equals() -> None:
-    agent = Agent(
-        name="vote",
-        proposer=SamplingProposer(ScriptedModel(lambda _: ["click [1]", "click [2]", "why not\nclick [2]"])),
-        scorer=VoteScorer(),
-        selector=GreedySelector(),
-        n_candidates=3,
-    )
+    most = SamplingProposer(ScriptedModel(lambda _: ["click [1]", "click [2]", "why not\nclick [2]"]))
+    agent = Agent(name="vote", proposer=most, scorer=VoteScorer(), selector=GreedySelector(), n_candidates=3)
     decision = await agent.decide(SHELF_STATE, np.random.default_rng(0))
     assert (decision.chosen, decision.scores) == (1, (1.0, 2.0))
     even = replace(agent, proposer=SamplingProposer(ScriptedModel(lambda _: ["click [1]", "click [2]"])))

@@ -172,55 +172,49 @@ def learn(*episodes: Episode) -> Memory:
     return Memory.learn(experiences(episodes), train_n=3)
 
 
-async def values(scorer: MemoryScorer | WordScorer, seen: State, *labels: str) -> Sequence[float]:
+async def values(by: Memory | WordScorer, seen: State, *labels: str) -> Sequence[float]:
+    scorer = MemoryScorer(by) if isinstance(by, Memory) else by
     return (await scorer.score(seen, candidates(*labels))).values
 
 
 async def test_what_succeeded_is_worth_more_in_the_same_task_and_in_others() -> None:
-    scorer = MemoryScorer(
-        learn(
-            *[episode("success", "click button Pay by card")] * 4,
-            *[episode("failure", "click button Pay by invoice")] * 4,
-            *[episode("infra_error", "click button Pay by invoice")] * 40,
-        )
+    memory = learn(
+        *[episode("success", "click button Pay by card")] * 4,
+        *[episode("failure", "click button Pay by invoice")] * 4,
+        *[episode("infra_error", "click button Pay by invoice")] * 40,
     )
     for goal in (GOAL, "a green lamp"):
-        card, invoice = await values(scorer, state(goal), "click button Pay by card", "click button Pay by invoice")
+        card, invoice = await values(memory, state(goal), "click button Pay by card", "click button Pay by invoice")
         assert 0 <= invoice < 0.5 < card <= 1
 
 
 async def test_the_goals_words_carry_over_to_another_goal() -> None:
-    scorer = MemoryScorer(
-        learn(
-            *[episode("success", "click link $20 brass chair")] * 3,
-            *[episode("failure", "click link $40 brass chair")] * 3,
-            *[episode("failure", "click link $20 oak table")] * 3,
-        )
+    memory = learn(
+        *[episode("success", "click link $20 brass chair")] * 3,
+        *[episode("failure", "click link $40 brass chair")] * 3,
+        *[episode("failure", "click link $20 oak table")] * 3,
     )
     lamp = state("a green lamp below 50 dollars")
-    right, dear, other = await values(
-        scorer, lamp, "click link $45 green lamp", "click link $55 green lamp", "click link $45 red shelf"
-    )
+    offered = ("click link $45 green lamp", "click link $55 green lamp", "click link $45 red shelf")
+    right, dear, other = await values(memory, lamp, *offered)
     assert right > max(dear, other)
 
 
 async def test_more_outcomes_move_a_value_further() -> None:
     few, many = (learn(*[episode("failure", "click a b")] * 9, *[episode("success", "click x y")] * n) for n in (1, 9))
-    one, more = [(await values(MemoryScorer(memory), state(), "click x y"))[0] for memory in (few, many)]
+    one, more = [(await values(memory, state(), "click x y"))[0] for memory in (few, many)]
     assert one < more
 
 
 async def test_an_action_is_worth_what_a_good_choice_makes_of_it() -> None:
     """The exploring agent mostly failed after `click open`, by another action than the one that succeeds."""
-    scorer = MemoryScorer(
-        learn(
-            *[episode("failure", "click open", "click wrong")] * 12,
-            *[episode("success", "click open", "click right")] * 4,
-            *[episode("success", "click wait", "click right")],
-            *[episode("failure", "click wait", "click wait")] * 3,
-        )
+    memory = learn(
+        *[episode("failure", "click open", "click wrong")] * 12,
+        *[episode("success", "click open", "click right")] * 4,
+        *[episode("success", "click wait", "click right")],
+        *[episode("failure", "click wait", "click wait")] * 3,
     )
-    opening, waiting = await values(scorer, state(), "click open", "click wait")
+    opening, waiting = await values(memory, state(), "click open", "click wait")
     assert opening > waiting
 
 
@@ -231,9 +225,8 @@ async def test_without_anything_known_the_prior_or_the_mean_is_the_value() -> No
 
 
 async def test_words_prefer_what_the_goal_names_and_allows() -> None:
-    chosen = await values(
-        WordScorer(), state(), "click link $20 brass lamp", "click link $29 brass chair", "click back"
-    )
+    offered = ("click link $20 brass lamp", "click link $29 brass chair", "click back")
+    chosen = await values(WordScorer(), state(), *offered)
     assert chosen[1] > chosen[0] > chosen[2] == 0
     assert (await values(WordScorer(), state(), "click link $31 brass chair"))[0] == 0
 

@@ -12,16 +12,8 @@ from bestofq.learning.config import NetworkConfig
 from bestofq.reports import stats
 from bestofq.reports.stats import Attempt
 from bestofq.store.store import Store
-from experiments.agent_q import over_models
+from experiments.agent_q import methods, over_models
 from experiments.agent_q.comparison import AGENT_Q, AGENT_Q_MCTS, MCTS, ZERO, compare_methods
-from experiments.agent_q.methods import (
-    MethodEpisode,
-    calls_svg,
-    method_episodes,
-    method_results,
-    method_table,
-    write_method_episodes,
-)
 from experiments.best_of_q import COMPARED, run_best_of_q
 
 
@@ -39,7 +31,7 @@ async def test_each_seed_trains_apart_and_all_methods_play_the_same_tasks(tmp_pa
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
         again = await compare_methods(models, store, tmp_path, tasks=3, seeds=range(2), from_rft=True)
         assert episodes == sum(len(store.summaries(run=run.name)) for run in store.runs())
-        table = method_results(method_episodes(store, passes), baseline=ZERO, at_once=128)
+        table = methods.method_results(methods.method_episodes(store, passes), baseline=ZERO, at_once=128)
         tasks = [{tree.task.id for tree in store.trees.all(run)} for run in ("search 0", "search rft 0", "search 1")]
     assert passes == again
     assert [len(passes[method]) for method in (ZERO, AGENT_Q, MCTS)] == [1, 2, 1]
@@ -51,8 +43,8 @@ async def test_each_seed_trains_apart_and_all_methods_play_the_same_tasks(tmp_pa
     assert rows[MCTS].calls["critic"] > 0
     assert rows[AGENT_Q].success.error is not None
     assert rows[ZERO].difference is None
-    assert calls_svg(table).count("<circle") == len(table.rows)
-    assert f"| {ZERO} |" in method_table(table).to_markdown()
+    assert methods.calls_svg(table).count("<circle") == len(table.rows)
+    assert f"| {ZERO} |" in methods.method_table(table).to_markdown()
     assert any("see the environment's reward" in note and AGENT_Q_MCTS in note for note in table.notes)
 
 
@@ -136,8 +128,8 @@ def test_the_interval_of_a_mean_is_over_tasks_and_over_models() -> None:
 def test_a_file_of_episodes_has_a_line_each(tmp_path: Path) -> None:
     told = {"method": AGENT_Q, "model": 1, "run": "r", "agent": "prompting", "task": "booking/3", "success": True}
     spent = {"steps": 12, "seconds": 1.25, "tokens_out": 300, "calls": {"proposer": 12, "critic": 3}}
-    episode = MethodEpisode(**told, **spent)
-    write_method_episodes(tmp_path / "episodes.csv", [episode, episode])
+    episode = methods.MethodEpisode(**told, **spent)
+    methods.write_method_episodes(tmp_path / "episodes.csv", [episode, episode])
     row, again = csv.DictReader((tmp_path / "episodes.csv").read_text("utf-8").splitlines())
     assert row == again
     assert (row["method"], row["success"], row["calls_critic"], row["calls_judge"]) == (AGENT_Q, "True", "3", "0")

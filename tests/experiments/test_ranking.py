@@ -47,19 +47,9 @@ def test_shares_of_right_choices_by_hand() -> None:
     )
     item = rows["item"]
     assert list(rows) == ["all", "item", "start"]
-    assert item == pytest.approx(
-        {
-            "steps": 4,
-            "proposed": 3 / 4,
-            "chosen": 2 / 3,
-            "first": 2 / 3,
-            "chance": (1 / 3 + 1 / 2 + 1) / 3,
-            "contested": 2,
-            "contested_chosen": 1 / 2,
-            "contested_first": 1 / 2,
-            "contested_chance": (1 / 3 + 1 / 2) / 2,
-        }
-    )
+    of_all = {"steps": 4, "proposed": 3 / 4, "chosen": 2 / 3, "first": 2 / 3, "chance": (1 / 3 + 1 / 2 + 1) / 3}
+    contested = {"contested": 2, "contested_chosen": 1 / 2, "contested_first": 1 / 2}
+    assert item == pytest.approx(of_all | contested | {"contested_chance": (1 / 3 + 1 / 2) / 2})
     start = rows["start"]
     assert (start["proposed"], start["chosen"], start["contested_chosen"]) == (0, None, None)
     assert (rows["all"]["steps"], rows["all"]["proposed"]) == (5, 3 / 5)

@@ -52,6 +52,10 @@ def episode(folder: Path, agent: str, page: str, message: object, judged: object
     return found
 
 
+TYPE = call("type", entries=[{"mark_id": 3, "content": "lamp"}], submit=True)
+FILL = content({"fill": {"id": "I1", "value": "a", "clear_before_fill": True}})
+
+
 @pytest.mark.parametrize(
     ("page", "message", "action", "label"),
     [
@@ -59,20 +63,10 @@ def episode(folder: Path, agent: str, page: str, message: object, judged: object
         (BROWSER_USE, output({"done": {"text": "Red", "success": True}}), Answer(text="Red"), 'answer "Red"'),
         (BROWSER_USE, call("AgentOutput"), Other(text="no action"), "no action"),
         (CONVERGENCE, call("click", mark_id=0), Click(mark=1), "click div All"),
-        (
-            CONVERGENCE,
-            call("type", entries=[{"mark_id": 3, "content": "lamp"}], submit=True),
-            Write(mark=2, text="lamp", enter=True),
-            'write textbox Search "lamp" enter',
-        ),
+        (CONVERGENCE, TYPE, Write(mark=2, text="lamp", enter=True), 'write textbox Search "lamp" enter'),
         (CONVERGENCE, call("return_value", value="Red"), Answer(text="Red"), 'answer "Red"'),
         (NOTTE, content({"click": {"id": "L1"}}), Click(mark=1), "click link Home"),
-        (
-            NOTTE,
-            content({"fill": {"id": "I1", "value": "a", "clear_before_fill": True}}),
-            Write(mark=2, text="a"),
-            None,
-        ),
+        (NOTTE, FILL, Write(mark=2, text="a"), None),
         (NOTTE, content({"click": {"id": "B7"}}), Other(text='click {"element": "B7"}'), None),
     ],
 )

@@ -13,16 +13,7 @@ from forked import Forked
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
-from transformers import (
-    AutoModelForCausalLM,
-    BloomConfig,
-    BloomForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    OPTConfig,
-    OPTForCausalLM,
-    PreTrainedTokenizerFast,
-)
+from transformers import AutoModelForCausalLM, BloomConfig, LlamaConfig, OPTConfig, PreTrainedTokenizerFast
 
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.preferences import PreferencePair, Turn
@@ -41,7 +32,8 @@ CONFIG = DPOConfig(
 def tiny_model() -> Any:
     torch.manual_seed(0)
     shape = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    return LlamaForCausalLM(LlamaConfig(vocab_size=32, max_position_embeddings=64, tie_word_embeddings=True, **shape))
+    config = LlamaConfig(vocab_size=32, max_position_embeddings=64, tie_word_embeddings=True, **shape)
+    return AutoModelForCausalLM.from_config(config)
 
 
 def drawn_turns(nodes: int, replies: int, *, seed: int = 1) -> list[list[Turn]]:
@@ -180,19 +172,13 @@ def test_replayed_pairs_are_held_against_the_policy_that_drew_them(tmp_path: Pat
     assert rows[0].means["margin"] == pytest.approx(0.3 / 2, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("make", "shape"),
-    [
-        (
-            OPTForCausalLM,
-            OPTConfig(vocab_size=32, hidden_size=16, ffn_dim=32, word_embed_proj_dim=16, num_attention_heads=2),
-        ),
-        (BloomForCausalLM, BloomConfig(vocab_size=32, hidden_size=16, n_layer=2, n_head=2, hidden_dropout=0.5)),
-    ],
-    ids=["OPT", "BLOOM"],
-)
-def test_models_that_keep_their_dropout_as_a_number_learn_without_it_too(make: Any, shape: Any, tmp_path: Path) -> None:
-    model = make(shape).eval()
+OPT = OPTConfig(vocab_size=32, hidden_size=16, ffn_dim=32, word_embed_proj_dim=16, num_attention_heads=2)
+BLOOM = BloomConfig(vocab_size=32, hidden_size=16, n_layer=2, n_head=2, hidden_dropout=0.5)
+
+
+@pytest.mark.parametrize("shape", [OPT, BLOOM], ids=["OPT", "BLOOM"])
+def test_models_that_keep_their_dropout_as_a_number_learn_without_it_too(shape: Any, tmp_path: Path) -> None:
+    model = AutoModelForCausalLM.from_config(shape).eval()
 
     def drawn(side: tuple[Turn, ...]) -> tuple[Turn, ...]:
         with torch.no_grad():
@@ -327,16 +313,10 @@ def test_the_steps_are_those_of_trl(tmp_path: Path) -> None:
         "input_ids": [[*turn.prompt_ids, *turn.reply_ids] for turn in turns],
         "labels": [[-100] * len(turn.prompt_ids) + list(turn.reply_ids) for turn in turns],
     }
-    quiet = {
-        "bf16": False,
-        "use_cpu": True,
-        "logging_steps": 1,
-        "max_length": None,
-        "report_to": [],
-        "disable_tqdm": True,
-    }
+    quiet = {"bf16": False, "use_cpu": True, "logging_steps": 1, "report_to": [], "disable_tqdm": True}
     arguments = trl.SFTConfig(
         output_dir=str(tmp_path / "theirs"),
+        max_length=None,
         learning_rate=config.lr,
         num_train_epochs=config.epochs,
         per_device_train_batch_size=len(turns),

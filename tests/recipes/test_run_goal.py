@@ -86,14 +86,9 @@ async def go(
         return said
 
     proposer = ScriptedProposer(replies, seconds=seconds)
-    return await visit(
-        WebEnv(browser, screenshots=True),
-        Agent(name="scripted", proposer=proposer),
-        task,
-        store=store,
-        config={"model": "scripted"},
-        options=EpisodeOptions(judge=UserJudge(ask), step_limit=3, on_step=on_step),
-    )
+    env, agent = WebEnv(browser, screenshots=True), Agent(name="scripted", proposer=proposer)
+    options = EpisodeOptions(judge=UserJudge(ask), step_limit=3, on_step=on_step)
+    return await visit(env, agent, task, store=store, config={"model": "scripted"}, options=options)
 
 
 @open_page
@@ -141,12 +136,8 @@ async def test_the_user_judges_and_what_is_not_judged_teaches_nothing(
     with Store.open(tmp_path) as store:
         made = [await go(browser, task, store, said, LOOK) for said in (True, False, None)]
         cut_short = await go(browser, task, store, True, [["click [1]"]] * 3)
-        assert [(e.verdict.outcome, e.verdict.reward) for e in (*made, cut_short)] == [
-            ("success", 1.0),
-            ("failure", 0.0),
-            ("unjudged", 0.0),
-            ("failure", 0.0),
-        ]
+        found = [(e.verdict.outcome, e.verdict.reward) for e in (*made, cut_short)]
+        assert found == [("success", 1.0), ("failure", 0.0), ("unjudged", 0.0), ("failure", 0.0)]
         finished = list(store.episodes())
         [open_end] = [episode for episode in finished if episode.verdict.outcome == "unjudged"]
         assert open_end.id == made[2].id

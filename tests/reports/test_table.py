@@ -11,16 +11,10 @@ from bestofq.cli.writing import write_out
 from bestofq.reports.stats import Estimate, Interval, Measure, PairedDifference
 from bestofq.reports.table import Column, Row, RowSource, Table, columns, write_tables
 
-MADE = RowSource(
-    runs=("eval",),
-    commits=("abc",),
-    models=("pocket",),
-    seeds=(7,),
-    repeats=3,
-    n=5,
-    checkpoints=("value-1", "value-2"),
-    commands=("bestofq eval --n 5",),
-)
+PLAYED = RowSource(runs=("eval",), commits=("abc",), models=("pocket",), seeds=(7,), repeats=3, n=5)
+MADE = PLAYED.model_copy(update={"checkpoints": ("value-1", "value-2"), "commands": ("bestofq eval --n 5",)})
+SUCCESS = Measure(value=0.5, interval=Interval(low=0.25, high=0.75))
+WORSE = PairedDifference(mean=-0.1, low=-0.2, high=0.0, tasks=4)
 TABLE = Table(
     name="some",
     title="Some 5 % & more",
@@ -32,16 +26,7 @@ TABLE = Table(
         Column(name="episodes"),
     ),
     rows=(
-        Row(
-            cells=(
-                "=best|of_q",
-                Measure(value=0.5, interval=Interval(low=0.25, high=0.75)),
-                Estimate(mean=4.25, error=0.5, runs=3),
-                PairedDifference(mean=-0.1, low=-0.2, high=0.0, tasks=4),
-                1234,
-            ),
-            origin=MADE,
-        ),
+        Row(cells=("=best|of_q", SUCCESS, Estimate(mean=4.25, error=0.5, runs=3), WORSE, 1234), origin=MADE),
         Row(cells=("plain", Measure(value=None), Estimate(mean=4.0, error=None, runs=1), None, 0)),
     ),
     notes=("A note with 95 %.",),
@@ -66,38 +51,21 @@ def test_amounts_of_any_size_keep_three_digits() -> None:
 
 def test_csv_is_unrounded_and_each_row_names_where_it_comes_from() -> None:
     rows = list(csv.DictReader(io.StringIO(TABLE.to_csv())))
-    assert rows[0] == {
-        "agent": "'=best|of_q",  # no formula in a spreadsheet
-        "success": "0.5",
-        "success low": "0.25",
-        "success high": "0.75",
-        "steps": "4.25",
-        "steps error": "0.5",
-        "difference": "-0.1",
-        "difference low": "-0.2",
-        "difference high": "0.0",
-        "episodes": "1234",
-        "runs": "eval",
-        "commit": "abc",
-        "model": "pocket",
-        "seed": "7",
-        "passes": "3",
-        "N": "5",
-        "Q-function": "value-1; value-2",
-        "command": "bestofq eval --n 5",
-    }
+    cells = {"agent": "'=best|of_q", "episodes": "1234"}  # no formula in a spreadsheet
+    cells |= {"success": "0.5", "success low": "0.25", "success high": "0.75", "steps": "4.25", "steps error": "0.5"}
+    cells |= {"difference": "-0.1", "difference low": "-0.2", "difference high": "0.0"}
+    origin = {"runs": "eval", "commit": "abc", "model": "pocket", "seed": "7", "passes": "3", "N": "5"}
+    origin |= {"Q-function": "value-1; value-2", "command": "bestofq eval --n 5"}
+    assert rows[0] == cells | origin
     assert (rows[1]["success"], rows[1]["success low"], rows[1]["difference high"], rows[1]["runs"]) == ("",) * 4
 
 
 def test_csv_keeps_bounds_and_errors_of_one_column_apart() -> None:
-    cells = (Measure(value=0.5, interval=Interval(low=0.25, high=0.75)), Estimate(mean=4.0, error=0.5, runs=3), 7)
+    cells = (SUCCESS, Estimate(mean=4.0, error=0.5, runs=3), 7)
     table = Table(name="s", title="S", columns=columns("x"), rows=tuple(Row(cells=(cell,)) for cell in cells))
-    assert [row[:4] for row in csv.reader(io.StringIO(table.to_csv()))] == [
-        ["x", "x low", "x high", "x error"],
-        ["0.5", "0.25", "0.75", ""],
-        ["4.0", "", "", "0.5"],
-        ["7", "", "", ""],
-    ]
+    head, *rows = (row[:4] for row in csv.reader(io.StringIO(table.to_csv())))
+    assert head == ["x", "x low", "x high", "x error"]
+    assert rows == [["0.5", "0.25", "0.75", ""], ["4.0", "", "", "0.5"], ["7", "", "", ""]]
 
 
 def test_json_reads_back_and_markdown_is_escaped() -> None:

@@ -136,15 +136,8 @@ async def _collect(where: Path | Location, log: Path, episodes: int) -> None:
         await store.begin_run("killed", {"episodes": episodes}, Provenance(version="test"))
         os.write(LoggingStore.log, b"ready\n")
         tasks = [line_task(f"t{number}", length=3) for number in range(episodes)]
-        await run_many(
-            tasks,
-            maker(lambda: LineEnv(seconds=0.004)),
-            line_agent(),
-            store=store,
-            run="killed",
-            concurrency=4,
-            options=RunOptions(step_limit=12, seed=7),
-        )
+        make_env, options = maker(lambda: LineEnv(seconds=0.004)), RunOptions(step_limit=12, seed=7)
+        await run_many(tasks, make_env, line_agent(), store=store, run="killed", concurrency=4, options=options)
 
 
 def collect(where: Path | Location, log: Path, episodes: int) -> None:

@@ -2,25 +2,14 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from line_world import LineEnv, line_agent, line_task, maker
 
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action
-from bestofq.core.decision import (
-    Candidate,
-    Decision,
-    Episode,
-    Proposal,
-    Provenance,
-    Scores,
-    State,
-    Step,
-    StepResult,
-    Verdict,
-)
+from bestofq.core.decision import Candidate, Decision, Episode, Proposal, Provenance, State, Step, StepResult, Verdict
 from bestofq.core.errors import BrowserError, CheckpointError, ConfigError, InfraError, InputError, ModelError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.seeds import episode_seed
@@ -160,7 +149,7 @@ async def run(store: Store, env: LineEnv, replies: object = ON, repeat: int = 0,
 class Fails:
     """A scorer whose endpoint does not answer."""
 
-    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> NoReturn:
         raise ModelError("no reply in 3 attempts")
 
 

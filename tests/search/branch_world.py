@@ -90,15 +90,9 @@ async def search_of(
     config = SearchConfig.model_validate({"candidates": 2, "rollout": "greedy", **settings})
     envs = Backtracker(make_env, TASK, config, irreversible)
     state = state or State(task=TASK, observation=await envs.start())
-    search = Search(
-        MutableTree(TASK, state.observation, before=before),
-        state,
-        envs,
-        proposer=proposer or ScriptedProposer(doors),
-        ranker=ranker or (None if ranks is None else ScriptedScorer(ranks)),
-        judge=judge,
-        depth=depth,
-    )
+    tree, proposer = MutableTree(TASK, state.observation, before=before), proposer or ScriptedProposer(doors)
+    ranker = ranker or (None if ranks is None else ScriptedScorer(ranks))
+    search = Search(tree, state, envs, proposer=proposer, ranker=ranker, judge=judge, depth=depth)
     return search, envs, steps
 
 

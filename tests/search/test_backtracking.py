@@ -98,9 +98,8 @@ class Renumbering(BranchEnv):
 async def test_a_search_of_pages_that_are_renumbered_finds_the_same_tree() -> None:
     steps: list[str] = []
     rewards = {"21": 1.0, "12": 0.5}
-    changed, _, _ = await run_search(
-        rewards, depth=2, iterations=4, doors=by_name, make=lambda: Renumbering(rewards, depth=2, steps=steps)
-    )
+    make = partial(Renumbering, rewards, depth=2, steps=steps)
+    changed, _, _ = await run_search(rewards, depth=2, iterations=4, doors=by_name, make=make)
     plain, _, _ = await run_search(rewards, depth=2, iterations=4)
     assert "pruned" not in changed.tree.ending
     assert [seen and seen.url for seen in changed.tree.seen] == [seen and seen.url for seen in plain.tree.seen]
@@ -134,14 +133,12 @@ async def test_an_action_that_was_not_tried_yet_is_found_again_too() -> None:
             clicked.append(self.page().elements[action.mark - 1].name)
             return await super().step(Click(mark=int(clicked[-1].split()[1])))
 
+    def doors(state: State, _n: int) -> Sequence[str]:
+        return [f"click [{e.mark}]" for e in state.observation.elements if e.name.startswith("door")]
+
     clicked: list[str] = []
-    await run_search(
-        {},
-        depth=1,
-        iterations=2,
-        make=lambda: Advertising({}, depth=1, steps=[]),
-        doors=lambda state, n: [f"click [{e.mark}]" for e in state.observation.elements if e.name.startswith("door")],
-    )
+    make = partial(Advertising, {}, depth=1, steps=[])
+    await run_search({}, depth=1, iterations=2, make=make, doors=doors)
     assert clicked == ["door 1", "door 2"]
 
 
@@ -226,14 +223,8 @@ async def searched(site: Site, browser: Browser) -> Search:
     config = SearchConfig(iterations=2, candidates=2)
     envs = Backtracker(make_env, site.task, config, lambda page, action: irreversible(action, page) is not None)
     root = await envs.start()
-    search = Search(
-        MutableTree(site.task, root),
-        State(task=site.task, observation=root),
-        envs,
-        proposer=ScriptedProposer(visitor),
-        ranker=None,
-        depth=2,
-    )
+    tree, state = MutableTree(site.task, root), State(task=site.task, observation=root)
+    search = Search(tree, state, envs, proposer=ScriptedProposer(visitor), ranker=None, depth=2)
     await search.run()
     await envs.aclose()
     return search

@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -86,9 +87,8 @@ async def test_a_page_that_is_not_found_again_closes_its_branch() -> None:
 
     steps: list[str] = []
     rewards = {"21": 1.0, "12": 1.0}
-    search, _, _ = await run_search(
-        rewards, depth=2, iterations=8, make=lambda: Forgetful(rewards, depth=2, steps=steps)
-    )
+    make = partial(Forgetful, rewards, depth=2, steps=steps)
+    search, _, _ = await run_search(rewards, depth=2, iterations=8, make=make)
     assert search.tree.visits[0] == 8  # what came to nothing does not count
     assert "pruned" in search.tree.ending
     chosen = {search.tree.seen[p.chosen].url for p in node_pairs(search.tree.to_tree(), alpha=1, threshold=0.1)}
@@ -109,13 +109,14 @@ async def test_an_irreversible_action_is_never_carried_out_but_valued_by_feedbac
     assert any("2" in way for way in steps)
 
 
+def left_door_of(url: str) -> Callable[[Observation, Any], bool]:
+    """Its left door alone is irreversible."""
+    return lambda observation, action: observation.url == url and action.mark == 1
+
+
 async def test_the_policys_own_irreversible_choice_ends_a_rollout_with_what_feedback_says() -> None:
-    _, steps, outcomes = await run_search(
-        {"11": 1.0},
-        depth=3,
-        iterations=1,
-        irreversible=lambda observation, action: observation.url == "branch://1" and action.mark == 1,
-    )
+    unsafe = left_door_of("branch://1")
+    _, steps, outcomes = await run_search({"11": 1.0}, depth=3, iterations=1, irreversible=unsafe)
     assert steps == ["1"]
     assert outcomes == [1.0]  # the first in rank of the two that were then proposed
 
@@ -179,14 +180,8 @@ async def test_a_search_goes_on_in_another_environment_where_one_has_crashed() -
 
 
 async def test_an_unsafe_action_is_no_success_that_is_enough() -> None:
-    search, _, outcomes = await run_search(
-        {"21": 1.0},
-        depth=2,
-        iterations=20,
-        exploration=3.0,
-        stop_at_success=True,
-        irreversible=lambda observation, action: observation.url == "branch://" and action.mark == 1,
-    )
+    settings = {"exploration": 3.0, "stop_at_success": True, "irreversible": left_door_of("branch://")}
+    search, _, outcomes = await run_search({"21": 1.0}, depth=2, iterations=20, **settings)
     assert outcomes[0] == 1.0  # what feedback says of the unsafe action
     assert search.tree.is_solved(0)
     assert search.tree.visits[0] < 20
@@ -230,15 +225,8 @@ async def test_a_judge_reads_what_was_done_before_the_search_too() -> None:
     hall = await world.reset(TASK, seed=0)
     left = (await ScriptedProposer(both_doors).propose(State(task=TASK, observation=hall), 1)).candidates[0]
     root = State(task=TASK, observation=(await world.step(left.action)).observation)
-    await run_search(
-        {},
-        depth=2,
-        iterations=1,
-        make=of_nobodys_world,
-        judge=ScriptedJudge(outcome),
-        state=state_after(root, [left], root.observation),
-        before=[Move(hall, left.action)],
-    )
+    begun = {"state": state_after(root, [left], root.observation), "before": [Move(hall, left.action)]}
+    await run_search({}, depth=2, iterations=1, make=of_nobodys_world, judge=ScriptedJudge(outcome), **begun)
     assert [step.decision.candidate.action.mark for step in judged[0].steps] == [1, 1]  # type: ignore[union-attr]
     assert [step.observation.url for step in judged[0].steps] == ["branch://", "branch://1"]
 

@@ -12,18 +12,7 @@ import pytest
 
 from bestofq.core.actions import Write
 from bestofq.store import database
-from tests.serve.agents import (
-    TOOLS,
-    Body,
-    ProxyClient,
-    Upstream,
-    browser_use,
-    called,
-    click,
-    episodes,
-    judging,
-    serving,
-)
+from tests.serve.agents import TOOLS, ProxyClient, Upstream, browser_use, called, click, episodes, judging, serving
 
 STEPS = 50
 
@@ -31,7 +20,7 @@ STEPS = 50
 async def test_four_agents_at_once_without_any_id_of_their_own(tmp_path: Path) -> None:
     """Two share a goal, and the upstream gives every call of every agent the same id."""
 
-    async def reply(body: Body) -> dict[str, Any]:
+    async def reply(body: object) -> dict[str, Any]:
         await asyncio.sleep(len(json.dumps(body)) % 7 / 1000)
         return called("call_0")
 
@@ -127,7 +116,7 @@ async def test_who_asks_again_stays_in_its_episode_though_another_waits_for_noth
 async def test_a_judge_speaks_of_the_session_that_is_named_else_of_the_only_one_with_its_goal(
     tmp_path: Path, name: str | None, goals: tuple[str, str], judged: list[str]
 ) -> None:
-    def reply(body: Body, count: int) -> str:
+    def reply(body: object, count: int) -> str:
         return json.dumps({"verdict": True}) if body == judging("buy shoes") else click(1)
 
     async with serving(Upstream(reply), tmp_path) as client:

@@ -18,18 +18,7 @@ from bestofq.serve import upstream
 from bestofq.serve.app import _usage
 from bestofq.serve.upstream import UpstreamReply, post
 from bestofq.store.store import Store
-from tests.serve.agents import (
-    ProxyClient,
-    Upstream,
-    browser_use,
-    by_label,
-    click,
-    completion,
-    episodes,
-    judging,
-    proxying,
-    serving,
-)
+from tests.serve.agents import Upstream, browser_use, by_label, click, completion, episodes, judging, proxying, serving
 
 
 class Keeping(Upstream):
@@ -197,7 +186,7 @@ async def test_no_path_leaves_the_upstream_s(tmp_path: Path, path: str) -> None:
     assert got.startswith("HTTP/1.1 404")
 
 
-async def talk(client: ProxyClient, said: str) -> str:
+async def talk(client: httpx.AsyncClient, said: str) -> str:
     """What the proxy answers until it closes the connection."""
     reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
     writer.write(said.encode())

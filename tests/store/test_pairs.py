@@ -38,19 +38,10 @@ def test_datasets_loads_pairs_by_trl_names(tmp_path: Path) -> None:
         write_pairs(path, [pair], SOURCE, decode=lambda ids: " ".join(map(str, ids)))
         return load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))[0]
 
-    assert load(STEP) == {
-        "prompt": "1 7",
-        "chosen": "8 2",
-        "rejected": "9 2",
-        "prompt_ids": [1, 7],
-        "chosen_ids": [8, 2],
-        "rejected_ids": [9, 2],
-        "ref_chosen_logps": -1.5,
-        "ref_rejected_logps": -3.25,
-        "margin": 0.4,
-        "task": "t",
-        "node": 3,
-    }
+    texts = {"prompt": "1 7", "chosen": "8 2", "rejected": "9 2"}
+    ids = {"prompt_ids": [1, 7], "chosen_ids": [8, 2], "rejected_ids": [9, 2]}
+    facts = {"ref_chosen_logps": -1.5, "ref_rejected_logps": -3.25, "margin": 0.4, "task": "t", "node": 3}
+    assert load(STEP) == texts | ids | facts
     trajectory = load(TRAJECTORY)
     assert (trajectory["chosen_ids"], trajectory["rejected_prompt_ids"]) == ([[8, 2], [4]], [[1, 7]])
     assert trajectory["ref_chosen_logps"] == pytest.approx(-1.6)

@@ -276,10 +276,8 @@ async def write_many(folder: Path, episodes: int) -> None:
     candidates = tuple(Candidate(action=Click(mark=mark), label=f"click link Kettle {mark}") for mark in (1, 2))
     decision = Decision(candidates=candidates, scores=(0.4, 0.6), state_value=0.5, chosen=1)
     steps = tuple(Step(index=index, observation=page, decision=decision) for index in range(4))
-    won, lost = (
-        Verdict(reward=1.0, outcome="success"),
-        Verdict(reward=0.0, outcome="failure", reason="ran out of steps"),
-    )
+    won = Verdict(reward=1.0, outcome="success")
+    lost = Verdict(reward=0.0, outcome="failure", reason="ran out of steps")
     began = datetime(2026, 1, 1, tzinfo=UTC)
 
     def played(number: int) -> Episode:

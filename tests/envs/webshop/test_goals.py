@@ -120,17 +120,16 @@ def test_the_published_splits_go_by_index(splits: Splits, ends: dict[Split, tupl
             goals_of("dev", goals, splits=splits)
 
 
+def wrote(text: str, *attributes: str, options: tuple[str, ...] = ()) -> Instruction:
+    return Instruction(instruction=text, instruction_attributes=attributes, instruction_options=options)
+
+
 def test_what_people_wrote_becomes_goals_without_option_names() -> None:
+    red = wrote("i want a red shirt.", "linen", options=("red",))
     written = {
-        "p": [
-            Instruction(
-                instruction="i want a red shirt.", instruction_attributes=("linen",), instruction_options=("red",)
-            ),
-            Instruction(instruction="any shirt", instruction_attributes=(), instruction_options=()),
-            Instruction(instruction="a small one", instruction_attributes=("linen", "soft"), instruction_options=()),
-        ],
-        "q": [Instruction(instruction="not in this shop", instruction_attributes=("soft",), instruction_options=())],
-        "dear": [Instruction(instruction="the dear one", instruction_attributes=("soft",), instruction_options=())],
+        "p": [red, wrote("any shirt"), wrote("a small one", "linen", "soft")],
+        "q": [wrote("not in this shop", "soft")],
+        "dear": [wrote("the dear one", "soft")],
     }
     goals = {goal.id: goal for goal in human_goals([product("p"), product("dear", price=990.0)], written, seed=0)}
     assert set(goals) == {"p-h0", "p-h2", "dear-h0"}
@@ -141,31 +140,26 @@ def test_what_people_wrote_becomes_goals_without_option_names() -> None:
     assert (goals["dear-h0"].instruction, goals["dear-h0"].price_limit) == ("the dear one", NO_LIMIT)
 
 
-def named_product(id: str, name: str, **fields: object) -> Product:
-    return Product.model_validate(
-        {"id": id, "name": name, "query": "thing", "category": ("Home",), "price": 5.0, **fields}
-    )
-
-
-LAMP = named_product("lamp", "Brass desk lamp", query="table lamps", category=("Home", "Lighting"))
-SHIRT = named_product("shirt", "Linen shirt", options=(Option(name="color", values=("navy blue", "ecru")),))
-MUG = named_product("mug", "Mug", description="Keeps coffee warm.", bullets=("Dishwasher safe", "350 ml"))
+LAMP = product("lamp", name="Brass desk lamp", query="table lamps", category=("Home", "Lighting"))
+SHIRT = product("shirt", name="Linen shirt", options=(Option(name="color", values=("navy blue", "ecru")),))
+MUG = product("mug", name="Mug", description="Keeps coffee warm.", bullets=("Dishwasher safe", "350 ml"))
 SHOP = SearchIndex([LAMP, SHIRT, MUG])
 
 
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("desk", LAMP),  # name
-        ("TABLE-lamps!", LAMP),  # query, whatever the case and the punctuation
-        ("lighting", LAMP),  # category
-        ("ecru", SHIRT),  # option value
-        ("coffee", MUG),  # description
-        ("350", MUG),  # a bullet that is not the first
+        ("desk", [LAMP]),  # name
+        ("TABLE-lamps!", [LAMP]),  # query, whatever the case and the punctuation
+        ("lighting", [LAMP]),  # category
+        ("ecru", [SHIRT]),  # option value
+        ("coffee", [MUG]),  # description
+        ("350", [MUG]),  # a bullet that is not the first
+        *((nothing, []) for nothing in ("", "   ", "?!", "zeppelin")),
     ],
 )
-def test_each_part_of_a_named_product_is_found(query: str, found: Product) -> None:
-    assert SHOP.search(query) == [found]
+def test_each_part_of_a_named_product_is_found(query: str, found: list[Product]) -> None:
+    assert SHOP.search(query) == found
 
 
 @pytest.mark.parametrize("query", ["lamps", "lighting", "350"])  # query, category, a bullet that is not the first
@@ -174,14 +168,9 @@ def test_upstreams_index_lacks_query_category_and_later_bullets(query: str) -> N
 
 
 def test_equal_scores_keep_catalogue_order_up_to_the_limit() -> None:
-    shop = SearchIndex(named_product(str(i), "same words") for i in range(120))
+    shop = SearchIndex(product(str(i), name="same words") for i in range(120))
     assert [p.id for p in shop.search("words")] == [str(i) for i in range(50)]
     assert [p.id for p in shop.search("words", limit=3)] == ["0", "1", "2"]
-
-
-@pytest.mark.parametrize("query", ["", "   ", "?!", "zeppelin"])
-def test_nothing_to_look_for_finds_nothing(query: str) -> None:
-    assert SHOP.search(query) == []
 
 
 RECORD = {
@@ -238,9 +227,8 @@ def test_what_a_record_lacks_has_webshops_defaults(tmp_path: Path) -> None:
 
 
 def test_a_range_of_prices_is_drawn_from_the_seed(tmp_path: Path) -> None:
-    folder = write(
-        tmp_path, RECORD | {"pricing": "$10.0$20.0"}, RECORD | {"asin": "B000000002", "pricing": "$10.0$20.0"}
-    )
+    ranged = RECORD | {"pricing": "$10.0$20.0"}
+    folder = write(tmp_path, ranged, ranged | {"asin": "B000000002"})
     prices = [[product.price for product in load_catalogue(folder, seed=seed).values()] for seed in (0, 0, 1)]
     assert prices[0] == prices[1]
     assert len({*prices[0], *prices[2]}) == 4
@@ -249,19 +237,14 @@ def test_a_range_of_prices_is_drawn_from_the_seed(tmp_path: Path) -> None:
 
 def test_repeated_and_overlong_ids_are_left_out(tmp_path: Path) -> None:
     records = [RECORD, RECORD | {"name": "Again"}, RECORD | {"asin": "nan"}, RECORD | {"asin": "B0000000011"}]
-    assert [product.name for product in load_catalogue(write(tmp_path, *records), seed=0).values()] == [
-        "Acme Linen Shirt"
-    ]
-
-
-def test_a_missing_file_is_named_with_what_to_give(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"items_shuffle_1000\.json \(No such file.*\): give the folder that holds"):
-        load_catalogue(tmp_path, seed=0)
+    [kept] = load_catalogue(write(tmp_path, *records), seed=0).values()
+    assert kept.name == "Acme Linen Shirt"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (None, r"items_shuffle_1000\.json \(No such file.*\): give the folder that holds"),
         ("[{", "Invalid JSON"),
         ('{"asin": "x"}', "the whole file: Input should be a valid array"),
         ('[{"asin": "x", "query": "y", "product_category": "z"}]', r"1 errors, the first at 0\.name: Field required"),
@@ -271,9 +254,10 @@ def test_a_missing_file_is_named_with_what_to_give(tmp_path: Path) -> None:
         (json.dumps([RECORD | {"asin": "B000000009"}]), "no entry for the product B000000009"),
     ],
 )
-def test_a_malformed_file_says_where(tmp_path: Path, content: str, message: str) -> None:
-    write(tmp_path, RECORD)
-    (tmp_path / "items_shuffle_1000.json").write_text(content)
+def test_a_missing_or_malformed_file_is_named(tmp_path: Path, content: str | None, message: str) -> None:
+    if content is not None:
+        write(tmp_path, RECORD)
+        (tmp_path / "items_shuffle_1000.json").write_text(content)
     with pytest.raises(DataError, match=message):
         load_catalogue(tmp_path, seed=0)
 
@@ -282,9 +266,8 @@ def test_the_full_files_give_what_people_wrote_and_agent_qs_split(tmp_path: Path
     """The fields that the published code reads of `items_human_ins.json`, and one that it does not."""
     number = 1_090
     ids = [f"B{i:09d}" for i in range(number)]
-    (tmp_path / "items_shuffle.json").write_text(
-        json.dumps([RECORD | {"asin": name, "pricing": "$25"} for name in ids])
-    )
+    records = [RECORD | {"asin": name, "pricing": "$25"} for name in ids]
+    (tmp_path / "items_shuffle.json").write_text(json.dumps(records))
     (tmp_path / "items_ins_v2.json").write_text(json.dumps({ids[0]: ANNOTATION}))
     wrote = {
         "instruction": "i need a  black and white shirt.",
