@@ -5,11 +5,11 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 27_190,
+    "library lines": 27_031,
     "sites lines": 2_991,
     "experiments lines": 6_731,
-    "library, sites and experiments lines": 36_912,
-    "test lines": 27_998,
+    "library, sites and experiments lines": 36_753,
+    "test lines": 27_704,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 123,

@@ -113,8 +113,8 @@ def estimate_of(q: Path) -> OffPolicyEstimate | None:
 
 
 def refuse_useless(q: Path) -> None:
-    """ConfigError if the gate of the Q-function in a folder is shut: ranking would cost and change nothing. Or if it has
-    none: nothing tells where ranking helps."""
+    """ConfigError if the gate of the Q-function in a folder is shut, since ranking would cost and change nothing. The
+    same if it has none: nothing tells where ranking helps."""
     gate = Gate.load(q, learned_set(q)[0])
     if gate is None:
         raise ConfigError(f"{q} has no gate: calibrate one by bestofq estimate --q {q}, or rank without: --insist")
