@@ -144,8 +144,7 @@ class Store(AbstractContextManager["Store"]):
 
     def note(self, name: str) -> str | None:
         """The text that was last kept under a name."""
-        own = select(FACTS.c.value).where(FACTS.c.name == f"note {name}")
-        return database.read(self._engine, lambda connection: connection.scalar(own))
+        return database.read(self._engine, lambda c: c.scalar(select(FACTS.c.value).filter_by(name=f"note {name}")))
 
     @property
     def has_notes(self) -> bool:
