@@ -74,6 +74,12 @@ def test_a_dry_run_makes_nothing(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+def test_of_named_tasks_all_are_searched(tmp_path: Path) -> None:
+    words = ["search", "booking", "--tasks", "*", "--store", str(tmp_path / "store"), "--dry-run"]
+    said = CliRunner().invoke(app, words, env={"COLUMNS": "200"}).output
+    assert int(re.findall(r"search +train +([\d,]+)", said)[0].replace(",", "")) > 100
+
+
 def test_what_is_no_number_is_json_all_the_same(tmp_path: Path) -> None:
     write_json(tmp_path / "result.json", {"α": {"share": nan, "bounds": (0.5, inf), "steps": [1, -inf]}, "none": None})
     text = (tmp_path / "result.json").read_text("utf-8")

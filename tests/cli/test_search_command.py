@@ -5,6 +5,7 @@ import json
 import re
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ from forked import Forked
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
+from bestofq.cli.shared import store_at
+from bestofq.core.errors import BudgetError
 from bestofq.core.tree import SearchTree
 from bestofq.reports.searches import search_row, search_table
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
@@ -109,6 +113,21 @@ async def test_killed_it_ends_in_the_trees_of_one_go_and_asks_again_for_what_was
     assert re.search(r"the proposer read [\d,]+ tokens and wrote [\d,]+ \(", said)
 
 
+async def planned(folder: Path, server: FaultServer, rollouts: int) -> int:
+    """How many trees `--dry-run` counts as finished."""
+    words = [*arguments(folder, server, rollouts), "--dry-run"]
+    done = await asyncio.to_thread(CliRunner().invoke, app, words, env={"COLUMNS": "200"})
+    return int(re.findall(rf"search +train +{TASKS} +{rollouts} +3 +(\d+)", done.output)[0])
+
+
+def test_replies_of_a_first_rollout_that_was_not_finished_are_kept(tmp_path: Path) -> None:
+    with suppress(BudgetError), store_at(Location.of(tmp_path / "new")) as store:
+        asyncio.run(store.keep_note("replies", "[]"))
+        raise BudgetError
+    with Store.open(tmp_path / "new", read_only=True) as store:
+        assert store.note("replies") == "[]"
+
+
 async def test_rankings_that_broke_off_are_stored_with_their_tree_and_told(tmp_path: Path) -> None:
     def broken_off(trees: list[SearchTree]) -> list[tuple[int, int]]:
         return [(used.unusable or 0, used.calls) for tree in trees for used in tree.usage if used.role == "critic"]
@@ -116,6 +135,7 @@ async def test_rankings_that_broke_off_are_stored_with_their_tree_and_told(tmp_p
     async with FaultServer(at_a_loss) as server:
         begun, _ = await search(tmp_path, server, 2)
         trees, said = await search(tmp_path, server, 4)  # it goes on
+        assert [await planned(tmp_path, server, rollouts) for rollouts in (4, 5)] == [TASKS, 0]
     counts = broken_off(trees)
     assert len(counts) == TASKS
     for (unusable, calls), (before, _) in zip(counts, broken_off(begun), strict=True):

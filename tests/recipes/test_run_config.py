@@ -78,7 +78,7 @@ JUDGE, PICKER = "endpoints.judge.model=m", "endpoints.picker_chat.model="
         ("trees", CHAT, "", "agent_q.search.candidates=3", "agent_q.search.candidates=4, and this has 3"),
         ("mcts", CHAT, "", "agent_q.search.candidates=3", "agent_q.search.candidates=4, and this has 3"),
         ("mcts", CHAT, "agent_q.search.iterations=8", "agent_q.search.iterations=9", "9"),
-        ("trees", CHAT, 'agent_q.feedback="none"', "", "model"),
+        ("trees", CHAT, "agent_q.feedback=none", "", 'agent_q.feedback="none", and this has model'),
         ("trees", CHAT, "agent_q.search.stop_at_success=true", "", "false"),
         (None, (), "epsilon=0.25", "", "0.5"),
         (None, (), "suite.search_fields=upstream", "", "all"),

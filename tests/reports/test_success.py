@@ -244,6 +244,7 @@ async def test_n_is_what_an_agent_requested_and_model_who_proposed(store: Store)
     for run, config, agents in (
         ("3", usual, {"v1.5": {"n": 3}}),
         ("8", usual | chat, {"v1.5": {"n": 8}}),  # three of these were distinct
+        ("own", usual | {"proposer": "parts:mine"}, {"v1.5": {"n": 3}}),
         ("old", {}, {}),  # nothing is kept
     ):
         await store.begin_run(run, config, PROVENANCE, agents=agents)
@@ -254,6 +255,7 @@ async def test_n_is_what_an_agent_requested_and_model_who_proposed(store: Store)
         ("8", "v1.5", "8", "gpt-4.1"),
         ("old", "prompting", "1", "–"),
         ("old", "v1.5", "–", "–"),
+        ("own", "v1.5", "3", "parts:mine"),
     ]
 
 

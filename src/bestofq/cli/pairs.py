@@ -28,8 +28,7 @@ def pairs(
     models = models_of(options)
     with Store.open(store_of(options, models), read_only=True) as opened:
         trees = recipe.searched_trees(models, opened, run)
-    make = recipe.trajectory_pairs if trajectories else recipe.step_pairs
-    found = list(make(models, trees))
+    found = list((recipe.trajectory_pairs if trajectories else recipe.step_pairs)(models, trees))
     recipe.need_pairs(found, len(trees))
     write_pairs(out, found, recipe.source(models), decode=models.tokens.tokenizer.decode)
     tasks = count_of(len({pair.task for pair in found}), "task")

@@ -72,7 +72,7 @@ def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Pl
 
 
 def plan_searches(models: Models, store: Location, runs: Sequence[str], split: Split, tasks: int) -> None:
-    """Print a row for each run of searches: its trees, their rollouts, how many are stored, and what the others may
+    """Print a row for each run of searches: its trees, their rollouts, how many are finished, and what the others may
     cost. Then print whether what they need is there. SetupError if something is missing."""
     settings, config = models.settings, models.settings.agent_q.search
     suite = make_suite(settings.suite)
@@ -81,8 +81,8 @@ def plan_searches(models: Models, store: Location, runs: Sequence[str], split: S
     with _open_if_there(store) as opened:
         for number, run in enumerate(runs):
             part = chosen[number * tasks : (number + 1) * tasks]
-            stored = {tree.task for tree in opened.trees.summaries(run=run)} if opened else set()
-            done = sum(task.id in stored for task in part)
+            stored = {tree.task: tree.rollouts for tree in opened.trees.summaries(run=run)} if opened else {}
+            done = sum(stored.get(task.id, 0) >= config.iterations for task in part)
             sizes = (len(part), config.iterations, config.candidates, done)
             rows.append((run, split, *(f"{size:,}" for size in sizes), *_cost([(len(part) - done, usage)])))
     _show(models, store, ("run", "split", "tasks", "rollouts", "K", "stored", *_COSTS), rows)
@@ -179,7 +179,7 @@ def _cost(uses: Sequence[tuple[int, Assumed]]) -> tuple[str, ...]:
 
 def _show(models: Models, store: Location, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     settings, chat = models.settings, models.settings.endpoint_of("chat")
-    who = chat.model if chat else settings.model.path
+    who = chat.model if chat else settings.proposer or settings.model.path
     console.print(f"{settings.suite.name}, proposals by {who}, kept in {store}", highlight=False, markup=False)
     notes = [ASSUMED] if chat else []
     console.print(Table.of("plan", "--dry-run: nothing is played", columns(*headings), rows, *notes))

@@ -2,7 +2,7 @@
 
 from bestofq.cli.options import CommonOptions, Q, SearchRun, Split, Tasks, takes
 from bestofq.cli.planning import plan_searches
-from bestofq.cli.shared import models_of, named_only, store_at, store_of, with_values
+from bestofq.cli.shared import limit_of, models_of, named_only, store_at, store_of, with_values
 from bestofq.cli.writing import print_usage
 from bestofq.config.context import open_suite
 from bestofq.core.concurrency import run_interruptible
@@ -19,9 +19,9 @@ TASKS = 100
 def search(
     options: CommonOptions, run: SearchRun = "search", split: Split = "train", tasks: Tasks = None, q: Q = None
 ) -> None:
-    number = int(tasks) if tasks and tasks.isdecimal() else TASKS
     models, values = with_values(models_of(options, *named_only(tasks)), q, ["mcts"])
     settings, store = models.settings, store_of(options, models)
+    number = TASKS if tasks is None else limit_of(tasks, settings.suite)
     if options.dry_run:
         plan_searches(models, store, [run], split, number)
         return

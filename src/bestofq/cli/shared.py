@@ -50,8 +50,7 @@ def budget_of(budget: float | None) -> Budget:
 
 
 def store_of(options: CommonOptions, models: Models) -> Location:
-    place = options.store or Location(f"runs/{models.settings.suite.name.rpartition(':')[2]}")
-    return Location.of(place, options.files)
+    return Location.of(options.store or f"runs/{models.settings.suite.name.rpartition(':')[2]}", options.files)
 
 
 @contextmanager
@@ -64,7 +63,7 @@ def store_at(place: Location) -> Iterator[Store]:
             try:
                 yield store
             except BaseException:
-                empty = not (store.summaries(status=None) or store.trees.summaries())
+                empty = not (store.summaries(status=None) or store.trees.summaries() or store.has_notes)
                 raise
     finally:
         if made and empty:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.prompting import (
@@ -25,6 +25,8 @@ from bestofq.envs.suites import AnySuiteSettings, default_suite
 from bestofq.learning.config import DPOConfig, IQLConfig, TuningConfig, TuningRates
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.search.config import SearchConfig
+
+_WORD = BeforeValidator(lambda value: "none" if value is None else value)  # --set and TOML files read `none` as None
 
 
 class ModelSettings(FrozenModel):
@@ -68,7 +70,7 @@ class AgentQSettings(FrozenModel):
     """Agent Q's part (Algorithm 1). The paper gives no numbers for α, the threshold and the sizes."""
 
     search: SearchConfig = SearchConfig()
-    feedback: Literal["model", "q", "none"] = Field(
+    feedback: Annotated[Literal["model", "q", "none"], _WORD] = Field(
         default="model",
         description="who ranks a node's actions: the model, by K - 1 questions; a learned Q, by none; nobody (6.2)",
     )
@@ -143,7 +145,7 @@ class BestOfQSettings(FrozenModel):
     )
     thoughts: bool = Field(default=True, description="a chat model writes a thought and a note with each action (A.5)")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
-    localizer: Literal["none", "vision"] = Field(
+    localizer: Annotated[Literal["none", "vision"], _WORD] = Field(
         default="none", description="who finds elements that are described in words: a model, on the screenshot (A.1)"
     )
     iql: Annotated[IQLConfig, FREE] = IQLConfig()

@@ -62,6 +62,6 @@ def setting(config: Mapping[str, JsonValue], key: str) -> JsonValue:
 
 
 def proposer_model(config: Mapping[str, JsonValue]) -> str | None:
-    """The model that proposes in a run of this configuration: the chat endpoint's, else the local one."""
-    found = setting(config, "chat.model") or setting(config, "model.path") or setting(config, "model")
-    return found if isinstance(found, str) else None
+    """What proposes in a run of this configuration: the chat endpoint's model, the user's own part, else the local."""
+    names = ("chat.model", "proposer", "model.path", "model")
+    return next((found for name in names if isinstance(found := setting(config, name), str)), None)

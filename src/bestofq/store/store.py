@@ -146,6 +146,10 @@ class Store(AbstractContextManager["Store"]):
         """The text that was last kept under a name."""
         return database.scalar_of(self._engine, select(FACTS.c.value).where(FACTS.c.name == f"note {name}"))
 
+    @property
+    def has_notes(self) -> bool:
+        return bool(rows_of(self._engine, select(FACTS.c.name).where(FACTS.c.name.startswith("note "))))
+
     async def begin_episode(self, run: str, agent: str, task: Task, repeat: int, provenance: Provenance) -> str:
         """Begin the next attempt at a slot and return its id. An attempt that this or a dead process left running is
         interrupted. DataError without such a run. SupersededError if the slot is finished or another process plays it.

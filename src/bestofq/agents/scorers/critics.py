@@ -132,8 +132,7 @@ class FeedbackScorer:
             places[remaining.pop(best)] = len(places)
         shared = (len(places) + count - 1) / 2  # the mean of the places that are left
         places |= dict.fromkeys(remaining, shared)
-        values = tuple(1 - places[i] / (count - 1) for i in range(count))
-        return Scores(values=values, usage=merge_usage(usage))
+        return Scores(values=tuple(1 - places[i] / (count - 1) for i in range(count)), usage=merge_usage(usage))
 
 
 class _Reviewing(ABC):
