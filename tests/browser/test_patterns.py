@@ -240,6 +240,27 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "root.firstChild.onclick = () => did('deep')</script>",
         [("click", "Order now"), ("sees", "did deep")],
     ),
+    "words in a slot, beside a notice": (
+        "<x-a>Order now</x-a><div role=dialog>Cookies</div><script>const el = document.querySelector('x-a'); "
+        "el.attachShadow({ mode: 'open' }).innerHTML = '<a href=#x><slot></slot></a>'; el.onclick = () => did(1)"
+        "</script>",
+        [("click", "Order now"), ("sees", "did 1")],
+    ),
+    "a shape with gaps": (
+        "<svg><g role=button aria-label=Bars onclick='did(1)'><path d='M0 0h9v9h-9zM99 0h9v9h-9z'/></g></svg>",
+        [("click", "Bars"), ("sees", "did 1")],
+    ),
+    "a button that covers its card under the pointer": (
+        "<style>div { position: relative; width: 9em } a, button { display: block; width: 9em; height: 3em } button { "
+        "position: absolute; top: 0; height: 2em } div:not(:hover) button { visibility: hidden }</style><div><a "
+        "href=#x onclick='did(1)'>Card</a><button onclick='did(2)'>Buy</button></div>",
+        [("click", "Card"), ("sees", "did 1")],
+    ),
+    "a page that scrolls within the page": (
+        "<main tabindex=0 style='height: 90vh; overflow: auto'><button>Send</button><div aria-label='By Ann'>Hello"
+        "</div></main>",
+        [("sees", "Hello"), ("click", "Send")],
+    ),
 }  # fmt: skip
 
 
