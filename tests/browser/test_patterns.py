@@ -163,6 +163,11 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "style='height:20px'></div></div>",
         [("sees", r'Level: "5" \[1\](?!.*\[2\])'), ("press", "Level", "ArrowUp"), ("sees", "did ArrowUp")],
     ),
+    "a slider that takes a value at the end of a move": (
+        "<input type=range aria-label=Volume id=i><script>i.onkeydown = (e) => { e.preventDefault(); i.value = "
+        "+i.value + (e.key === 'ArrowUp' ? 1 : -1); did(i.value) }</script>",
+        [("write", "Volume", "55"), ("sees", "did 55"), ("write", "Volume", "100"), ("sees", "did 100")],
+    ),
     "drawn cards": (
         "<style>input { appearance: none; position: absolute; inset: 0 } label { position: relative; display: block }"
         "</style><label><input type=radio name=p onchange='did(5)'>Basic</label><label><input type=radio name=p "
@@ -245,6 +250,11 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "el.attachShadow({ mode: 'open' }).innerHTML = '<a href=#x><slot></slot></a>'; el.onclick = () => did(1)"
         "</script>",
         [("click", "Order now"), ("sees", "did 1")],
+    ),
+    "a dialog in a root": (
+        "<button>Under</button><x-a>Sure?</x-a><script>document.querySelector('x-a').attachShadow({ mode: 'open' })"
+        ".innerHTML = '<div role=dialog style=\"position: fixed; inset: 0\"><slot></slot></div>'</script>",
+        [("sees", "Under\nSure")],
     ),
     "a shape with gaps": (
         "<svg><g role=button aria-label=Bars onclick='did(1)'><path d='M0 0h9v9h-9zM99 0h9v9h-9z'/></g></svg>",

@@ -202,6 +202,19 @@ Object.assign(globalThis.bestofq, (() => {
     return { done: true };
   }
 
+  // Moves a slider away and back by keys, if its page takes them: some pages take a value only at the end of a move.
+  async function confirm(slider) {
+    const wanted = slider[$.value], keys = ["ArrowUp", "ArrowDown"];
+    if (Number(wanted) >= Number(slider[$.getAttribute]("max") ?? 100)) keys.reverse();
+    for (const key of keys) {
+      const untaken = slider[$.dispatchEvent](new KeyboardEvent("keydown", { key, code: key, bubbles: true, cancelable: true, composed: true }));
+      slider[$.dispatchEvent](new KeyboardEvent("keyup", { key, code: key, bubbles: true, composed: true }));
+      if (untaken) break;
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    if (slider[$.value] !== wanted) slider[$.value] = wanted, changed(slider);
+  }
+
   // The field meant by an element: itself, its label's control, or the one it wraps.
   function fieldOf(el) {
     for (let node = el; isElement(node); node = flatParent(node)) {
@@ -253,7 +266,7 @@ Object.assign(globalThis.bestofq, (() => {
 
   // Makes a field ready for text: in view, focused, all of it selected; or done, where text is not typed but set.
   // `may`: whether a list's option may be chosen; else its words are the answer.
-  function fill(ref, text, may = true) {
+  async function fill(ref, text, may = true) {
     const { el, error } = resolve(ref);
     if (error) return fail(error);
     const field = fieldOf(el);
@@ -273,7 +286,9 @@ Object.assign(globalThis.bestofq, (() => {
         field[$.value] = before;
         return fail(`${nameIn(ref, el)} takes a ${field[$.type]} value, ${FORMS[field[$.type]]}, not "${text}".`);
       }
-      return changed(field);
+      changed(field);
+      if (field[$.type] === "range") await confirm(field);
+      return { done: true };
     }
     if (is(field, "input") && !TYPED.has(field[$.type])) {
       return fail(`${nameIn(ref, el)} is a ${field[$.type]}, no text field.`);
