@@ -246,14 +246,13 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         [("click", "Order now"), ("sees", "did deep")],
     ),
     "words in a slot, beside a notice": (
-        "<x-a>Order now</x-a><div role=dialog>Cookies</div><script>const el = document.querySelector('x-a'); "
-        "el.attachShadow({ mode: 'open' }).innerHTML = '<a href=#x><slot></slot></a>'; el.onclick = () => did(1)"
-        "</script>",
+        "<x-a id=x>Order now</x-a><div role=dialog>Cookies</div><script>x.attachShadow({ mode: 'open' }).innerHTML = "
+        "'<a href=#x><slot></slot></a>'; x.onclick = () => did(1)</script>",
         [("click", "Order now"), ("sees", "did 1")],
     ),
     "a dialog in a root": (
-        "<button>Under</button><x-a>Sure?</x-a><script>document.querySelector('x-a').attachShadow({ mode: 'open' })"
-        ".innerHTML = '<div role=dialog style=\"position: fixed; inset: 0\"><slot></slot></div>'</script>",
+        "<button>Under</button><x-a id=x>Sure?</x-a><script>x.attachShadow({ mode: 'open' }).innerHTML = "
+        "'<div role=dialog style=\"position: fixed; inset: 0\"><slot></slot></div>'</script>",
         [("sees", "Under\nSure")],
     ),
     "a shape with gaps": (
