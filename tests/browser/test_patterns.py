@@ -163,6 +163,11 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "style='height:20px'></div></div>",
         [("sees", r'Level: "5" \[1\](?!.*\[2\])'), ("press", "Level", "ArrowUp"), ("sees", "did ArrowUp")],
     ),
+    "a slider that takes a value at the end of a move": (
+        "<input type=range aria-label=Volume id=i><script>i.onkeydown = (e) => { e.preventDefault(); i.value = "
+        "+i.value + (e.key === 'ArrowUp' ? 1 : -1); did(i.value) }</script>",
+        [("write", "Volume", "55"), ("sees", "did 55"), ("write", "Volume", "100"), ("sees", "did 100")],
+    ),
     "drawn cards": (
         "<style>input { appearance: none; position: absolute; inset: 0 } label { position: relative; display: block }"
         "</style><label><input type=radio name=p onchange='did(5)'>Basic</label><label><input type=radio name=p "
@@ -239,6 +244,31 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
         "{ mode: 'open' }) } root.innerHTML = '<button>Order now</button><slot></slot>'; "
         "root.firstChild.onclick = () => did('deep')</script>",
         [("click", "Order now"), ("sees", "did deep")],
+    ),
+    "words in a slot, beside a notice": (
+        "<x-a id=x>Order now</x-a><div role=dialog>Cookies</div><script>x.attachShadow({ mode: 'open' }).innerHTML = "
+        "'<a href=#x><slot></slot></a>'; x.onclick = () => did(1)</script>",
+        [("click", "Order now"), ("sees", "did 1")],
+    ),
+    "a dialog in a root": (
+        "<button>Under</button><x-a id=x>Sure?</x-a><script>x.attachShadow({ mode: 'open' }).innerHTML = "
+        "'<div role=dialog style=\"position: fixed; inset: 0\"><slot></slot></div>'</script>",
+        [("sees", "Under\nSure")],
+    ),
+    "a shape with gaps": (
+        "<svg><g role=button aria-label=Bars onclick='did(1)'><path d='M0 0h9v9h-9zM99 0h9v9h-9z'/></g></svg>",
+        [("click", "Bars"), ("sees", "did 1")],
+    ),
+    "a button that covers its card under the pointer": (
+        "<style>div { position: relative; width: 9em } a, button { display: block; width: 9em; height: 3em } button { "
+        "position: absolute; top: 0; height: 2em } div:not(:hover) button { visibility: hidden }</style><div><a "
+        "href=#x onclick='did(1)'>Card</a><button onclick='did(2)'>Buy</button></div>",
+        [("click", "Card"), ("sees", "did 1")],
+    ),
+    "a page that scrolls within the page": (
+        "<main tabindex=0 style='height: 90vh; overflow: auto'><button>Send</button><div aria-label='By Ann'>Hello"
+        "</div></main>",
+        [("sees", "Hello"), ("click", "Send")],
     ),
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 // Where to click, what to fill, how to scroll. Each answer is {…} or {error: sentence}.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { $, disabled, editorOf, element, flatParent, frame: foreign, hostsEditing, is, isElement, mapped, nameOf, placeOf, read, rectOf, squeeze, turns,
+  const { $, disabled, editorOf, element, flatParent, frame: foreign, hostsEditing, is, isElement, isSvg, mapped, nameOf, placeOf, read, rectOf, squeeze, topmost, turns,
     styled, act: beginAct, unmarked, viewOf, within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
@@ -18,9 +18,9 @@ Object.assign(globalThis.bestofq, (() => {
 
   // The element under a point of the viewport, through shadow roots and same-origin frames.
   function under(x, y, root = document) {
-    let hit = root[$.elementFromPoint](x, y);
+    let hit = topmost(root, x, y);
     while (hit?.[$.shadowRoot]) {
-      const inner = hit[$.shadowRoot][$.elementFromPoint](x, y);
+      const inner = topmost(hit[$.shadowRoot], x, y);
       if (!inner || inner === hit) break;
       hit = inner;
     }
@@ -92,6 +92,9 @@ Object.assign(globalThis.bestofq, (() => {
     return { index: -1 };
   }
 
+  const SPOTS = [[0.5, 0.5], [0.2, 0.5], [0.8, 0.5], [0.5, 0.2], [0.5, 0.8]]; // of a box
+  const DENSE = Array.from({ length: 81 }, (_, at) => [(at % 9 + 0.5) / 9, (Math.floor(at / 9) + 0.5) / 9]); // for shapes with gaps
+
   // Points of the viewport to click; none where nobody can tell where its frame stands.
   function candidates(el) {
     const place = placeAround(el);
@@ -99,7 +102,7 @@ Object.assign(globalThis.bestofq, (() => {
     const all = mapped(el) ? [rectOf(el)] : Array.from(el[$.getClientRects]());
     const rects = all.filter((rect) => rect.width >= 1 && rect.height >= 1);
     if (!rects.length) rects.push((el[$.firstElementChild] || el)[$.getBoundingClientRect]());
-    return rects.flatMap(({ x, y, width, height }) => [[0.5, 0.5], [0.2, 0.5], [0.8, 0.5], [0.5, 0.2], [0.5, 0.8]]
+    return rects.flatMap(({ x, y, width, height }) => (isSvg(el) ? [...SPOTS, ...DENSE] : SPOTS)
       .map(([across, down]) => place.transformPoint({ x: x + width * across, y: y + height * down })));
   }
 
@@ -119,6 +122,7 @@ Object.assign(globalThis.bestofq, (() => {
     }
   }
 
+  const CONTROLS = "a[href],button,input,select,textarea,summary,[role=button],[role=link],[onclick]"; // with a meaning of their own
   let aimed = null, missed = false; // the mark that the next click is meant for, and whether it had moved away by then
 
   // Keeps a click from what has come to the place of the element that it is meant for.
@@ -128,7 +132,9 @@ Object.assign(globalThis.bestofq, (() => {
       if (aimed !== null && type.endsWith("down")) { // the first may be lost with the element that it was for
         const el = element(aimed), { clientX: x, clientY: y } = event;
         const here = ({ left, top, right, bottom }) => left <= x && x <= right && top <= y && y <= bottom;
-        missed = !reaches(event.composedPath()[0], el) && !(mapped(el) ? [rectOf(el)] : Array.from(el[$.getClientRects]())).some(here);
+        const [hit] = event.composedPath(), own = reaches(hit, el), control = !own && hit[$.closest]?.(CONTROLS);
+        const over = control && ![control, ...control[$.querySelectorAll]("*")].includes(el);
+        missed = !own && (over || !(mapped(el) ? [rectOf(el)] : Array.from(el[$.getClientRects]())).some(here));
         aimed = null;
       }
       if (missed) event.preventDefault(), event.stopImmediatePropagation();
@@ -196,6 +202,19 @@ Object.assign(globalThis.bestofq, (() => {
     return { done: true };
   }
 
+  // Moves a slider away and back by keys, if its page takes them: some pages take a value only at the end of a move.
+  async function confirm(slider) {
+    const wanted = slider[$.value], keys = ["ArrowUp", "ArrowDown"];
+    if (Number(wanted) >= Number(slider[$.getAttribute]("max") ?? 100)) keys.reverse();
+    for (const key of keys) {
+      const untaken = slider[$.dispatchEvent](new KeyboardEvent("keydown", { key, code: key, bubbles: true, cancelable: true, composed: true }));
+      slider[$.dispatchEvent](new KeyboardEvent("keyup", { key, code: key, bubbles: true, composed: true }));
+      if (untaken) break;
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    if (slider[$.value] !== wanted) slider[$.value] = wanted, changed(slider);
+  }
+
   // The field meant by an element: itself, its label's control, or the one it wraps.
   function fieldOf(el) {
     for (let node = el; isElement(node); node = flatParent(node)) {
@@ -247,7 +266,7 @@ Object.assign(globalThis.bestofq, (() => {
 
   // Makes a field ready for text: in view, focused, all of it selected; or done, where text is not typed but set.
   // `may`: whether a list's option may be chosen; else its words are the answer.
-  function fill(ref, text, may = true) {
+  async function fill(ref, text, may = true) {
     const { el, error } = resolve(ref);
     if (error) return fail(error);
     const field = fieldOf(el);
@@ -267,7 +286,9 @@ Object.assign(globalThis.bestofq, (() => {
         field[$.value] = before;
         return fail(`${nameIn(ref, el)} takes a ${field[$.type]} value, ${FORMS[field[$.type]]}, not "${text}".`);
       }
-      return changed(field);
+      changed(field);
+      if (field[$.type] === "range") await confirm(field);
+      return { done: true };
     }
     if (is(field, "input") && !TYPED.has(field[$.type])) {
       return fail(`${nameIn(ref, el)} is a ${field[$.type]}, no text field.`);

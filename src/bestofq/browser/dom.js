@@ -15,7 +15,7 @@ globalThis.bestofq = (() => {
     Document: "documentElement body title defaultView scrollingElement createRange getElementById elementFromPoint "
       + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelector querySelectorAll activeElement styleSheets adoptedStyleSheets",
     DocumentFragment: "getElementById querySelector querySelectorAll",
-    ShadowRoot: "host elementFromPoint activeElement getAnimations styleSheets adoptedStyleSheets",
+    ShadowRoot: "host elementFromPoint elementsFromPoint activeElement getAnimations styleSheets adoptedStyleSheets",
     HTMLElement: "isContentEditable innerText title tabIndex focus blur offsetWidth offsetHeight",
     SVGElement: "tabIndex focus",
     HTMLAreaElement: "alt",
@@ -79,6 +79,12 @@ globalThis.bestofq = (() => {
   const is = (el, ...names) => names.includes(el[$.localName]);
   const typed = (el) => (tag(el) === "INPUT" ? el[$.type] : "");
   const viewOf = (el) => el[$.ownerDocument][$.defaultView];
+
+  // What lies on top at a point, as a root knows it. Of a word in a slot, elementFromPoint knows only the root's host.
+  function topmost(root, x, y) {
+    const hit = root[$.elementFromPoint]?.(x, y);
+    return hit && hit === root[$.host] ? root[$.elementsFromPoint](x, y)[0] : hit;
+  }
 
   function flatParent(node) {
     const parent = node[$.parentNode];
@@ -323,6 +329,6 @@ globalThis.bestofq = (() => {
     for (const known of [styles, sights, colours, papers, legibles, asides]) known.clear();
   }
 
-  return { $, hears, opensOver, turns, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean,
+  return { $, hears, opensOver, turns, within, around, placeOf, isText, isElement, isSvg, tag, is, topmost, typed, viewOf, flatParent, children, clean,
     collapse, squeeze, unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget };
 })();

@@ -2,7 +2,7 @@
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
   const { $, hears, opensOver, within, around, placeOf, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse,
-    squeeze, unmarked, mapped, rectOf, sight, styleOf, unreachable, legible, forget } = globalThis.bestofq;
+    squeeze, unmarked, mapped, rectOf, sight, styleOf, topmost, unreachable, legible, forget } = globalThis.bestofq;
   const NAME_LIMIT = 200; // characters of an accessible name
   const TITLE_LIMIT = 2000;
   const NAME_NODES = 2000; // nodes read for one
@@ -69,6 +69,7 @@ Object.assign(globalThis.bestofq, (() => {
     if (words.length > NAME_LIMIT) return null; // a region, not a button
     const silent = !words && !attribute(el, "aria-label") && !attribute(el, "title") && !el[$.querySelector](DRAWN);
     if (silent && (clickableAbove || isLarge(el))) return null; // a widget's part, or an empty region
+    if (isLarge(el) && insideOf(el, 1).length) return null; // a page within the page
     return (reached ? !repeats(el) && itemsOf(el) < 2 : !insideOf(el).length) ? "clickable" : null;
   }
 
@@ -141,7 +142,9 @@ Object.assign(globalThis.bestofq, (() => {
   let dialogs = []; // that are open: what they cover cannot be clicked
 
   function findDialogs() {
-    return Array.from(document[$.querySelectorAll](DIALOGS)).filter((el) => {
+    const all = [document, ...globalThis.bestofq.roots].flatMap((root) => Array.from(root[$.querySelectorAll](DIALOGS)));
+    return all.filter((el) => {
+      if (el[$.ownerDocument] !== document) return false;
       const { left, top, right, bottom } = el[$.getBoundingClientRect]();
       return right > left && bottom > top && right > 0 && bottom > 0 && left < innerWidth && top < innerHeight
         && el[$.checkVisibility]({ opacityProperty: true, visibilityProperty: true });
@@ -154,7 +157,7 @@ Object.assign(globalThis.bestofq, (() => {
     for (let node = el; isElement(node); node = flatParent(node)) if (dialogs.includes(node)) return false;
     const x = rect.x + rect.width / 2, y = rect.y + rect.height / 2;
     if (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) return dialogs.some((box) => box[$.matches](":modal,[aria-modal=true]"));
-    for (let node = el[$.getRootNode]()[$.elementFromPoint]?.(x, y); isElement(node); node = flatParent(node)) {
+    for (let node = topmost(el[$.getRootNode](), x, y); isElement(node); node = flatParent(node)) {
       if (node === el || is(node, "label") && node[$.control] === el) return false;
     }
     return true;
