@@ -5,11 +5,11 @@ import pytest
 from scripts.house import measure
 
 BUDGETS = {
-    "library lines": 27_031,
+    "library lines": 27_034,
     "sites lines": 2_991,
     "experiments lines": 6_731,
-    "library, sites and experiments lines": 36_753,
-    "test lines": 27_704,
+    "library, sites and experiments lines": 36_756,
+    "test lines": 27_762,
     "import depth": 14,
     "modules in import circles": 0,
     "settings": 123,
