@@ -24,7 +24,7 @@ fi
 play() { # RUN Q AGENT SETTINGS...
     run=$1 q=$2 agent=$3
     shift 3
-    common="--q $store/$q --agents $agent --tasks 1000 --runs 1 --run $run"
+    common="--q $store/$q --agents $agent --tasks 1000 --runs ${RUNS:-1} --run $run"
     "$BESTOFQ" eval $config "$@" $common --split train --store $played-same
     "$BESTOFQ" eval $config --set suite.per_task=${NEW:-17} "$@" $common --split test --store $played-new
     [ "${UNSEEN:-10}" = 0 ] || "$BESTOFQ" eval $config --set suite.only=* --set suite.families=held-out --set suite.per_task=${UNSEEN:-10} \
@@ -38,7 +38,7 @@ play first memory prompting
 play memory-gated memory best-of-q
 play words memory words
 play memory memory best-of-q --set gate=off
-play random memory random
+RUNS=3 play random memory random
 "$BESTOFQ" train $config $matched --store $store --out $store/matched
 play matched matched best-of-q $matched --set gate=off
 play matched-gated matched best-of-q $matched
