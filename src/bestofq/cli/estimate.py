@@ -113,8 +113,7 @@ def estimate_of(q: Path) -> OffPolicyEstimate | None:
 
 
 def refuse_useless(q: Path) -> None:
-    """ConfigError if the gate of the Q-function in a folder is shut, since ranking would cost and change nothing. The
-    same if it has none: nothing tells where ranking helps."""
+    """ConfigError where the Q-function in a folder is not shown to help: its gate is shut, or it has none."""
     gate = Gate.load(q, learned_set(q)[0])
     if gate is None:
         raise ConfigError(f"{q} has no gate: calibrate one by bestofq estimate --q {q}, or rank without: --insist")

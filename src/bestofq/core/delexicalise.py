@@ -24,8 +24,9 @@ _NUMBER = r"\d+(?:[.,]\d+)*"
 _SIGN = "[$€£¥₹₽₩₺₴₫฿]"
 _CODE = r"(?:usd|eur|gbp|chf|cad|aud|nzd|hkd|sgd|jpy|cny|inr|rs\.?|sek|nok|dkk|pln|czk|huf|brl|mxn|zar|krw)"
 _UNIT = rf"(?:{_CODE}|dollars?|euros?|pounds?|francs?|yen|rupees?|kr|kč|zł)\b"
-_BEFORE = rf"(?:\d{{1,3}}(?:[\u00a0\u202f'’]\d{{3}})+(?!\d)(?:[.,]\d+)?|{_NUMBER})"  # 1'299.50
-_AFTER = _BEFORE.replace("[", "[ ", 1)  # 1 299,50
+_GAPS = "\u00a0\u202f'’"  # between groups of three digits
+_BEFORE = rf"(?:\d{{1,3}}(?:[{_GAPS}]\d{{3}})+(?!\d)(?:[.,]\d+)?|{_NUMBER})"  # 1'299.50
+_AFTER = _BEFORE.replace(_GAPS, f" {_GAPS}")  # 1 299,50
 _TIMES = {"k": 1e3, "t": 1e3, "m": 1e6, "b": 1e9}
 _LARGE = r"(?:\s?(?:k|mn?|bn|thousand|million|billion)\b)?"
 _AMOUNT = re.compile(r"(\d[\d.,]*)(?:\s?(k|m|b|thousand|million|billion)n?\b)?")
@@ -112,7 +113,7 @@ def _is_id(part: str) -> bool:
 
 def _amount(price: str) -> float:
     """Return the number in a price. The last separator with two digits behind it is the decimal point."""
-    number, large = _AMOUNT.findall(re.sub(r"(?<=\d)[ \u00a0\u202f'’](?=\d{3})", "", price))[0]
+    number, large = _AMOUNT.findall(re.sub(rf"(?<=\d)[ {_GAPS}](?=\d{{3}})", "", price))[0]
     whole = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", number.rstrip(".,")).replace(",", ".")
     head, _, tail = whole.rpartition(".")
     return float(f"{head.replace('.', '')}.{tail}" if head else tail) * _TIMES.get(large[:1], 1)
